@@ -1,0 +1,14 @@
+//! Decides who goes in, who waits, and who is over the limit.
+//!
+//! Nothing here reads a clock, draws a random number, waits or moves bytes: facts come in through
+//! `handle_*`, actions go out through `poll_*`, and `now` is an argument everywhere. What the
+//! simulator proves is therefore what runs.
+#![no_std]
+#![deny(clippy::float_arithmetic)]
+
+extern crate alloc;
+
+pub mod decision;
+pub mod id;
+pub mod rules;
+pub mod time;

@@ -1,0 +1,195 @@
+//! The meaning of a config file: checked values only.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anteroom_core::rules::Rules;
+use anteroom_core::time::Span;
+use ipnet::IpNet;
+
+/// A whole configuration, checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The process.
+    pub server: ServerConfig,
+    /// The rooms, in the order of the file.
+    pub rooms: Vec<RoomConfig>,
+}
+
+/// What concerns the process and not one room.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServerConfig {
+    /// Where visitors connect.
+    pub listen: SocketAddr,
+    /// Where operators connect; loopback unless told otherwise.
+    pub admin: SocketAddr,
+    /// Where the journal and generated keys live.
+    pub data_dir: PathBuf,
+    /// AES-256 keys of tickets, newest first; empty = generate one into `data_dir`.
+    pub ticket_keys: Vec<[u8; 32]>,
+    /// Name of this node's data center, as it appears in the state.
+    pub data_center: String,
+    /// Proxies whose `X-Forwarded-*` headers are believed.
+    pub trusted_proxies: Vec<IpNet>,
+    /// How long to wait for what.
+    pub time_outs: TimeOuts,
+    /// How much to take from outside.
+    pub size_limits: SizeLimits,
+}
+
+/// How long to wait for what.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TimeOuts {
+    /// For a client to send its request head.
+    pub request_head: Span,
+    /// For a connection to the origin.
+    pub origin_connect: Span,
+    /// For the head of the origin's answer.
+    pub origin_response: Span,
+    /// Between two pieces of a body, in either direction.
+    pub body_idle: Span,
+    /// For open requests after SIGTERM.
+    pub drain: Span,
+}
+
+/// How much to take from outside.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SizeLimits {
+    /// Bytes of a request head.
+    pub request_head_bytes: usize,
+    /// Headers of a request.
+    pub request_headers: usize,
+    /// Bytes of a request body; 0 = no limit.
+    pub request_body_bytes: u64,
+    /// Client connections at once.
+    pub connections: usize,
+}
+
+/// A room's name: 1 to 64 of `A-Z a-z 0-9 - _`.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RoomName(pub(super) String);
+
+impl RoomName {
+    /// The name as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for RoomName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One `[[room]]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomConfig {
+    /// Unique name.
+    pub name: RoomName,
+    /// Host and path of the room, then `additional_routes`.
+    pub routes: Vec<Route>,
+    /// Where admitted requests go: scheme `http`, authority, no path.
+    pub origin: Origin,
+    /// Who goes in and who waits.
+    pub rules: Rules,
+    /// Switched off: everything passes, untouched.
+    pub suspended: bool,
+    /// Answer a request whose `Accept` is exactly `application/json` with JSON.
+    pub json_response_enabled: bool,
+    /// Status of a waiting response: 200, 202, 429 or 503.
+    pub queueing_status_code: u16,
+    /// The ticket's cookie.
+    pub cookie: CookieSettings,
+    /// Which commands in the origin's answers are obeyed.
+    pub origin_commands: OriginCommands,
+    /// Requests that pass untouched.
+    pub bypass: Vec<BypassRule>,
+}
+
+/// What a room covers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Route {
+    /// Which host.
+    pub host: Host,
+    /// Path prefix, normalised, starts with `/`; covers whole segments.
+    pub path: String,
+}
+
+/// Which host a route covers.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum Host {
+    /// Any host (`host` was left out).
+    Any,
+    /// This one: lower case, no port, no trailing dot.
+    Name(String),
+}
+
+/// The ticket's cookie.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CookieSettings {
+    /// What follows `__anteroom_`; `None` = 8 hex digits of the room's name.
+    pub suffix: Option<String>,
+    /// `SameSite`.
+    pub same_site: SameSite,
+    /// `Secure`.
+    pub secure: Secure,
+}
+
+/// `cookie_attributes.samesite`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum SameSite {
+    /// `Lax`.
+    #[default]
+    Auto,
+    /// `Lax`.
+    Lax,
+    /// `None`; needs `Secure`.
+    None,
+    /// `Strict`.
+    Strict,
+}
+
+/// `cookie_attributes.secure`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Secure {
+    /// When the visitor came by HTTPS (told by a trusted proxy).
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// Which commands in the origin's answers are obeyed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct OriginCommands {
+    /// `Anteroom-Command: revoke` ends the visitor's session.
+    pub revoke: bool,
+}
+
+/// One expression that lets requests pass untouched.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct BypassRule {
+    /// CEL, over the variables that the gateway documents.
+    pub expression: String,
+    /// Line in the file, for messages; 0 = not from a file.
+    pub line: usize,
+}
+
+/// Where admitted requests go: plain HTTP to one authority.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Origin {
+    /// `host:port`; the port is always there.
+    pub(super) authority: String,
+}
+
+impl Origin {
+    /// `host:port`.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+}

@@ -1,0 +1,6 @@
+//! How facts are written down: the config file, the journal, JSON bodies.
+//!
+//! Core types are never serialised themselves; this crate has a struct of its own for each form
+//! and converts.
+
+pub mod config;
