@@ -9,6 +9,14 @@
 extern crate alloc;
 
 pub mod decision;
+pub mod estimate;
+pub mod hash;
 pub mod id;
+pub mod newest;
+pub mod order;
 pub mod rules;
+pub mod seats;
+pub mod ticket;
 pub mod time;
+pub mod waiting;
+pub mod watermark;

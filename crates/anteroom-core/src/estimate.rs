@@ -1,0 +1,173 @@
+//! How long will it take, and when should a visitor ask again? Both from what was seen, not from
+//! what was configured.
+//!
+//! An estimate is a range. Where nothing was seen there is none.
+
+use crate::decision::WaitRange;
+use crate::time::{Millis, Span};
+
+/// Width of a slot of the history.
+const SLOT: Span = Span(5_000);
+/// Slots kept: five minutes, so that the slow window smooths over a minute's pattern.
+const SLOTS: usize = 60;
+/// Slots of the quick window: half a minute.
+const QUICK: u64 = 6;
+/// No estimate before so much time has been watched.
+const WATCH_FIRST: Span = Span(10_000);
+/// Ask-again interval at the front of the line. Two seconds: a free slot stays empty for one on
+/// average.
+pub const ASK_AFTER_FIRST: Span = Span(2_000);
+/// Ask-again interval far back.
+pub const ASK_AFTER_LAST: Span = Span(60_000);
+
+/// Recent admissions of a room, by time.
+#[derive(Clone, Debug)]
+pub struct Throughput {
+    slots: [u32; SLOTS],
+    newest: u64,
+    since: Option<Millis>,
+}
+
+impl Default for Throughput {
+    fn default() -> Self {
+        Self {
+            slots: [0; SLOTS],
+            newest: 0,
+            since: None,
+        }
+    }
+}
+
+impl Throughput {
+    /// Somebody went in.
+    pub fn handle_admission(&mut self, now: Millis) {
+        self.advance(now);
+        let at = self.newest % SLOTS as u64;
+        if let Some(slot) = usize::try_from(at)
+            .ok()
+            .and_then(|at| self.slots.get_mut(at))
+        {
+            *slot += 1;
+        }
+    }
+
+    /// The wait of somebody with `ahead` people before it.
+    #[must_use]
+    pub fn wait(&mut self, ahead: u32, now: Millis) -> Option<WaitRange> {
+        self.advance(now);
+        if now.since(self.since?) < WATCH_FIRST {
+            return None;
+        }
+        let quick = self.time_for(ahead, QUICK, now)?;
+        let slow = self.time_for(ahead, SLOTS as u64, now)?;
+        let (low, high) = (quick.min(slow), quick.max(slow));
+        // A quarter to either side: what one visitor sees of a rate is never exact.
+        Some(WaitRange {
+            low: Span(low.0 - low.0 / 4),
+            middle: Span(low.0.midpoint(high.0)),
+            high: Span(high.0 + high.0 / 4),
+        })
+    }
+
+    /// The wait of anybody in a `random` room in which `waiting` wait: quartiles.
+    #[must_use]
+    pub fn wait_by_lot(&mut self, waiting: u32, now: Millis) -> Option<WaitRange> {
+        self.advance(now);
+        if now.since(self.since?) < WATCH_FIRST {
+            return None;
+        }
+        let all = self.time_for(waiting, SLOTS as u64, now)?;
+        Some(WaitRange {
+            low: Span(all.0 / 4),
+            middle: Span(all.0 / 2),
+            high: Span(all.0 / 4 * 3),
+        })
+    }
+
+    fn time_for(&self, ahead: u32, slots: u64, now: Millis) -> Option<Span> {
+        let admitted: u64 = (0..slots)
+            .filter_map(|back| self.newest.checked_sub(back))
+            .map(|slot| u64::from(self.slots[(slot % SLOTS as u64) as usize]))
+            .sum();
+        if admitted == 0 {
+            return None;
+        }
+        // The newest slot is not over yet.
+        let covered = (slots - 1) * SLOT.0 + now.0 % SLOT.0;
+        let window = now.since(self.since?).0.min(covered).max(1);
+        Some(Span(
+            (u64::from(ahead) + 1).saturating_mul(window) / admitted,
+        ))
+    }
+
+    fn advance(&mut self, now: Millis) {
+        let slot = now.0 / SLOT.0;
+        self.since.get_or_insert(now);
+        let skipped = slot.saturating_sub(self.newest).min(SLOTS as u64);
+        for back in 0..skipped {
+            self.slots[((slot - back) % SLOTS as u64) as usize] = 0;
+        }
+        self.newest = self.newest.max(slot);
+    }
+}
+
+/// When to ask again: often near the front, seldom far back, spread by `jitter` (any number) so
+/// that a crowd that came together does not ask together.
+#[must_use]
+pub fn ask_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -> Span {
+    let calm = match (wait, ahead) {
+        (Some(wait), _) => Span(wait.low.0 / 8),
+        (None, Some(ahead)) => Span(u64::from(ahead).saturating_mul(20)),
+        (None, None) => ASK_AFTER_FIRST.times(5),
+    };
+    let spread = calm.clamp(ASK_AFTER_FIRST, ASK_AFTER_LAST);
+    let part = spread.0 / 8;
+    Span(spread.0 - part / 2 + jitter % (part + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_admissions_the_wait_is_unknown() {
+        let mut throughput = Throughput::default();
+        assert_eq!(throughput.wait(10, Millis(0)), None);
+        assert_eq!(throughput.wait(10, Millis(60_000)), None);
+    }
+
+    #[test]
+    fn a_steady_rate_gives_a_range_around_the_truth() {
+        let mut throughput = Throughput::default();
+        for second in 0..120 {
+            throughput.handle_admission(Millis(second * 1_000));
+            throughput.handle_admission(Millis(second * 1_000 + 500));
+        }
+        let wait = throughput.wait(119, Millis(120_000)).unwrap();
+        assert!(
+            wait.low < Span(60_000) && wait.high > Span(60_000),
+            "{wait:?}"
+        );
+        assert!(
+            wait.low > Span(40_000) && wait.high < Span(90_000),
+            "{wait:?}"
+        );
+    }
+
+    #[test]
+    fn old_admissions_are_forgotten() {
+        let mut throughput = Throughput::default();
+        throughput.handle_admission(Millis(0));
+        assert_eq!(throughput.wait(1, Millis(400_000)), None);
+    }
+
+    #[test]
+    fn intervals_lie_between_the_front_and_the_back() {
+        for ahead in [0, 10, 1_000, 1_000_000] {
+            for jitter in [0, 7, u64::MAX] {
+                let span = ask_after(Some(ahead), None, jitter);
+                assert!(span >= Span(1_875) && span <= Span(63_750), "{span}");
+            }
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! In which order are those who wait served? Each gets a rank; lower ranks go first.
+//!
+//! FIFO ranks by the second of arrival. A draw gives those who came before the start a rank by
+//! lot, all of them ahead of the start, so that the watermark serves both in the same way.
+//! `random` has no ranks: it draws anew in every round.
+
+use crate::hash::LotteryKey;
+use crate::id::VisitorId;
+use crate::rules::Rules;
+use crate::time::{Millis, Span};
+use crate::watermark::BUCKET;
+
+/// Into how many virtual seconds before the start a draw spreads those who came early.
+///
+/// One second then holds 1/4096 of them, so that the part of the crowd whose order is only "first
+/// to ask" stays small; much more would make a million waiting visitors cost a million counters.
+const DRAW_STEPS: u64 = 4_096;
+
+/// Length of a round of `random`: those who are drawn stay eligible for it, and everybody asks at
+/// least once in it.
+pub const ROUND: Span = Span(10_000);
+
+/// The rank by which a visitor is served.
+#[must_use]
+pub fn rank(bucket: Millis, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Millis {
+    match rules.opens_at {
+        Some(opens_at) if rules.draw && bucket < opens_at => {
+            let step = key.draw(visitor, opens_at.0) % DRAW_STEPS;
+            let first = opens_at.floor_to(BUCKET) - BUCKET.times(DRAW_STEPS);
+            first + BUCKET.times(step)
+        }
+        _ => bucket,
+    }
+}
+
+/// The chances of one round of `random`.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Lottery {
+    /// Number of the round: whole [`ROUND`]s since the epoch.
+    round: u64,
+    /// A draw below this wins; the chance is this over 2^64.
+    wins_below: u64,
+    /// The same for the round before, whose winners may still be on their way.
+    won_below: u64,
+}
+
+impl Lottery {
+    /// Starts a new round when its time has come: `slots` of `waiting` win on average. Within a
+    /// round nothing changes, so that asking often does not help.
+    pub fn advance(&mut self, slots: u32, waiting: u32, now: Millis) {
+        let round = now.0 / ROUND.0;
+        if round == self.round {
+            return;
+        }
+        self.won_below = if round == self.round + 1 {
+            self.wins_below
+        } else {
+            0
+        };
+        self.round = round;
+        self.wins_below = if slots >= waiting {
+            u64::MAX
+        } else {
+            u64::MAX / u64::from(waiting) * u64::from(slots)
+        };
+    }
+
+    /// Whether this visitor was drawn in this round or the one before.
+    #[must_use]
+    pub fn is_drawn(&self, visitor: VisitorId, key: &LotteryKey) -> bool {
+        key.draw(visitor, self.round) < self.wins_below
+            || key.draw(visitor, self.round.wrapping_sub(1)) < self.won_below
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: LotteryKey = LotteryKey([3; 16]);
+
+    fn visitor(n: u32) -> VisitorId {
+        let mut id = [0; 16];
+        id[..4].copy_from_slice(&n.to_le_bytes());
+        VisitorId(id)
+    }
+
+    #[test]
+    fn a_draw_puts_all_early_ones_before_the_start_in_an_order_unrelated_to_arrival() {
+        let rules = Rules {
+            opens_at: Some(Millis(10_000_000)),
+            draw: true,
+            ..Rules::default()
+        };
+        let ranks: alloc::vec::Vec<_> = (0..1_000)
+            .map(|n| {
+                let bucket = Millis(9_000_000 + u64::from(n) * 1_000);
+                rank(bucket, visitor(n), &rules, &KEY)
+            })
+            .collect();
+        assert!(ranks.iter().all(|rank| *rank < Millis(10_000_000)));
+        let rising = ranks.windows(2).filter(|pair| pair[0] < pair[1]).count();
+        assert!((400..600).contains(&rising), "{rising} of 999 rise");
+        let late = rank(Millis(10_000_000), visitor(1), &rules, &KEY);
+        assert_eq!(late, Millis(10_000_000));
+    }
+
+    #[test]
+    fn without_a_draw_the_rank_is_the_arrival() {
+        let rules = Rules::default();
+        assert_eq!(rank(Millis(5), visitor(1), &rules, &KEY), Millis(5));
+    }
+
+    #[test]
+    fn a_round_draws_about_as_many_as_there_are_slots_and_not_always_the_same() {
+        let mut lottery = Lottery::default();
+        lottery.advance(100, 10_000, Millis(10_000));
+        let winners = |lottery: &Lottery| -> alloc::vec::Vec<u32> {
+            (0..10_000)
+                .filter(|&n| lottery.is_drawn(visitor(n), &KEY))
+                .collect()
+        };
+        let first = winners(&lottery);
+        assert!((60..140).contains(&first.len()), "{}", first.len());
+        lottery.advance(0, 10_000, Millis(20_000));
+        assert_eq!(winners(&lottery), first, "winners may come one round later");
+        lottery.advance(100, 10_000, Millis(30_000));
+        assert_ne!(winners(&lottery), first);
+    }
+
+    #[test]
+    fn everybody_wins_when_all_fit() {
+        let mut lottery = Lottery::default();
+        lottery.advance(5, 5, Millis(10_000));
+        assert!((0..100).all(|n| lottery.is_drawn(visitor(n), &KEY)));
+    }
+}

@@ -1,0 +1,213 @@
+//! How many are inside, without knowing who: seats counted by the interval in which they end.
+//!
+//! A check-in *moves* a seat (minus one at the old end, plus one at the new one), an admission
+//! adds one, and an interval that has passed gives its seats back. A room costs O(intervals).
+//! Who holds a seat is written in the ticket and nowhere else.
+
+use alloc::collections::BTreeMap;
+
+use crate::rules::Rules;
+use crate::time::{Millis, Span};
+
+/// What one node did to the seats of a room: signed counts by end, as absolute figures.
+///
+/// A node may move a seat that another node gave, so single figures may be negative; the sum over
+/// all rows may not. Rows are repeated, never added up twice.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct SeatRow {
+    counts: BTreeMap<Millis, i64>,
+}
+
+impl SeatRow {
+    /// A seat was taken that ends at `end`.
+    pub fn add(&mut self, end: Millis) {
+        self.change(end, 1);
+    }
+
+    /// A seat that would have ended at `end` was freed early.
+    pub fn remove(&mut self, end: Millis) {
+        self.change(end, -1);
+    }
+
+    /// A seat was prolonged. A move to an earlier end is a bug of the caller: it would give back a
+    /// seat that a newer ticket still holds.
+    pub fn shift(&mut self, from: Millis, to: Millis) {
+        debug_assert!(from < to, "a seat never moves to an earlier end");
+        self.change(from, -1);
+        self.change(to, 1);
+    }
+
+    /// Adds all figures of another row to this one.
+    pub fn absorb(&mut self, other: &Self) {
+        for (&end, &count) in &other.counts {
+            self.change(end, count);
+        }
+    }
+
+    /// Forgets the intervals that ended at or before `closed_through`.
+    pub fn drop_through(&mut self, closed_through: Millis) {
+        while let Some(first) = self.counts.first_entry() {
+            if *first.key() > closed_through {
+                break;
+            }
+            first.remove();
+        }
+    }
+
+    /// Sum of the figures that end after `closed_through`.
+    #[must_use]
+    pub fn total_after(&self, closed_through: Millis) -> i64 {
+        self.between(closed_through, Millis::NEVER)
+    }
+
+    /// Sum of the figures that end after `after` and at or before `through`.
+    #[must_use]
+    pub fn between(&self, after: Millis, through: Millis) -> i64 {
+        if after >= through {
+            return 0;
+        }
+        let range = (
+            core::ops::Bound::Excluded(after),
+            core::ops::Bound::Included(through),
+        );
+        self.counts.range(range).map(|(_, &count)| count).sum()
+    }
+
+    /// All figures, by end.
+    pub fn iter(&self) -> impl Iterator<Item = (Millis, i64)> + '_ {
+        self.counts.iter().map(|(&end, &count)| (end, count))
+    }
+
+    /// Whether nothing is recorded.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.counts.is_empty()
+    }
+
+    fn change(&mut self, end: Millis, by: i64) {
+        let count = self.counts.entry(end).or_insert(0);
+        *count += by;
+        if *count == 0 {
+            self.counts.remove(&end);
+        }
+    }
+}
+
+impl FromIterator<(Millis, i64)> for SeatRow {
+    fn from_iter<I: IntoIterator<Item = (Millis, i64)>>(iter: I) -> Self {
+        let mut row = Self::default();
+        for (end, count) in iter {
+            row.change(end, count);
+        }
+        row
+    }
+}
+
+/// How long the seats are that a node gives out at present.
+///
+/// Kept apart from [`Rules`] because a node may shorten its seats at once but lengthen them only
+/// after its parent has agreed: phantom seats are computed from the longest one.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SeatTerms {
+    /// The session that is promised.
+    pub session: Span,
+    /// Width of the intervals in which seats end.
+    pub grid: Span,
+}
+
+impl SeatTerms {
+    /// The terms that follow from a room's rules.
+    #[must_use]
+    pub const fn of(rules: &Rules) -> Self {
+        Self {
+            session: rules.session_duration,
+            grid: rules.seat_grid(),
+        }
+    }
+
+    /// Upper bound of every seat under these terms.
+    #[must_use]
+    pub fn longest_seat(self) -> Span {
+        self.session + self.grid.times(2)
+    }
+
+    /// End of a seat that is prolonged by check-ins: an edge between session + g and session + 2 g
+    /// after `now`, so that a visitor who checks in only every g still gets its whole session.
+    #[must_use]
+    pub fn renewable_end(self, now: Millis) -> Millis {
+        (now + self.session + self.grid).ceil_to(self.grid)
+    }
+
+    /// End of a seat that nothing prolongs: the first edge at or after the session's end.
+    #[must_use]
+    pub fn fixed_end(self, now: Millis) -> Millis {
+        (now + self.session).ceil_to(self.grid)
+    }
+
+    /// These terms with a session of at most `most`.
+    #[must_use]
+    pub fn at_most(self, most: Span) -> Self {
+        Self {
+            session: self.session.min(most),
+            grid: self.grid,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn terms(session: u64) -> SeatTerms {
+        SeatTerms::of(&Rules {
+            session_duration: Span(session),
+            ..Rules::default()
+        })
+    }
+
+    #[test]
+    fn a_seat_ends_between_one_and_two_intervals_after_its_session() {
+        for session in [1_000, 30_000, 300_000, 86_400_000] {
+            let terms = terms(session);
+            for now in [0, 1, 999, 1_000, 1_699_999_999_999] {
+                let now = Millis(now);
+                let end = terms.renewable_end(now);
+                assert!(end >= now + terms.session + terms.grid);
+                assert!(end < now + terms.session + terms.grid.times(2));
+                assert_eq!(end.0 % terms.grid.0, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn an_interval_is_a_sixtieth_of_the_session_and_at_least_a_second() {
+        assert_eq!(terms(300_000).grid, Span(5_000));
+        assert_eq!(terms(10_000).grid, Span(1_000));
+    }
+
+    #[test]
+    fn a_move_keeps_the_total_and_a_passed_interval_gives_back() {
+        let mut row = SeatRow::default();
+        row.add(Millis(10));
+        row.add(Millis(10));
+        row.shift(Millis(10), Millis(20));
+        assert_eq!(row.total_after(Millis(0)), 2);
+        assert_eq!(row.total_after(Millis(10)), 1);
+        row.drop_through(Millis(10));
+        assert_eq!(
+            row.iter().collect::<alloc::vec::Vec<_>>(),
+            [(Millis(20), 1)]
+        );
+    }
+
+    #[test]
+    fn rows_of_two_nodes_add_up_although_one_is_negative() {
+        let mut giver = SeatRow::default();
+        giver.add(Millis(10));
+        let mut mover = SeatRow::default();
+        mover.shift(Millis(10), Millis(20));
+        giver.absorb(&mover);
+        assert_eq!(giver.between(Millis(0), Millis(10)), 0);
+        assert_eq!(giver.total_after(Millis(0)), 1);
+    }
+}

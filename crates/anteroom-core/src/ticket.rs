@@ -1,0 +1,244 @@
+//! What does a ticket say, and what is it worth now?
+//!
+//! How it is sealed and whether it is authentic is the ticket crate's business.
+
+use crate::id::{DataCenterId, Epoch, VisitorId};
+use crate::rules::Rules;
+use crate::time::{Millis, Span};
+
+/// Most data centers of whose seats a ticket keeps track; the one that ends first is dropped.
+pub const SEATS_MAX: usize = 4;
+
+/// How far a ticket may lie in the future before our own clock is the suspect.
+///
+/// The tolerance between nodes' clocks; larger, and a ticket that a wrong clock wrote would be
+/// honoured for longer than a session.
+pub const CLOCK_TOLERANCE: Span = Span(500);
+
+/// What a visitor carries, waiting or accepted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Ticket {
+    /// Whose it is.
+    pub visitor: VisitorId,
+    /// The second in which the visitor first came; its place in the line.
+    pub bucket: Millis,
+    /// When it was last asked with (waiting) or checked in (accepted).
+    pub last_check_in_at: Millis,
+    /// When the visitor was let in; `None` while it waits.
+    pub accepted_at: Option<Millis>,
+    /// A first, short seat: the full one is given when this ticket is brought back.
+    pub is_provisional: bool,
+    /// The seats held, in data centers visited lately.
+    pub seats: Seats,
+}
+
+/// A seat as a ticket records it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Seat {
+    /// Who counts it.
+    pub data_center: DataCenterId,
+    /// When it ends; an edge of the interval grid in force when it was given.
+    pub ends_at: Millis,
+    /// The epoch of the ledger that counts it.
+    pub epoch: Epoch,
+}
+
+/// At most [`SEATS_MAX`] seats, one for each data center.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Seats {
+    held: [Option<Seat>; SEATS_MAX],
+}
+
+impl Seats {
+    /// The seats, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = Seat> + '_ {
+        self.held.iter().copied().flatten()
+    }
+
+    /// The seat in this data center.
+    #[must_use]
+    pub fn of(&self, data_center: DataCenterId) -> Option<Seat> {
+        self.iter().find(|seat| seat.data_center == data_center)
+    }
+
+    /// The latest end of all: until then the ticket is valid.
+    #[must_use]
+    pub fn ends_at(&self) -> Option<Millis> {
+        self.iter().map(|seat| seat.ends_at).max()
+    }
+
+    /// Records a seat, in place of the one in the same data center, of none, or of the one that
+    /// ends first.
+    pub fn put(&mut self, seat: Seat) {
+        let place = self
+            .position(|held| held.is_some_and(|held| held.data_center == seat.data_center))
+            .or_else(|| self.position(|held| held.is_none()))
+            .or_else(|| {
+                (0..SEATS_MAX).min_by_key(|&at| self.held[at].map_or(Millis::ZERO, |s| s.ends_at))
+            });
+        if let Some(at) = place {
+            self.held[at] = Some(seat);
+        }
+    }
+
+    fn position(&self, wanted: impl Fn(&Option<Seat>) -> bool) -> Option<usize> {
+        self.held.iter().position(wanted)
+    }
+}
+
+/// What a ticket is worth at a moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Standing {
+    /// Inside until `ends_at`.
+    Inside {
+        /// The end that holds now.
+        ends_at: Millis,
+    },
+    /// In line, at the place of the ticket's bucket.
+    Waiting,
+    /// Its time is over: treated as somebody new.
+    Over,
+}
+
+impl Ticket {
+    /// What this ticket is worth at `now`.
+    ///
+    /// Intervals up to `closed_through` have been given back, so that tickets ending by then are
+    /// over even if a slower clock has not reached their end.
+    #[must_use]
+    pub fn standing(&self, now: Millis, closed_through: Millis, rules: &Rules) -> Standing {
+        if self.accepted_at.is_none() {
+            let good_until = self.last_check_in_at + rules.place_grace;
+            return if now <= good_until {
+                Standing::Waiting
+            } else {
+                Standing::Over
+            };
+        }
+        let Some(mut ends_at) = self.seats.ends_at() else {
+            return Standing::Over;
+        };
+        if self.is_from_the_future(now) {
+            ends_at = ends_at.min(now + rules.longest_seat());
+        }
+        if ends_at > now.max(closed_through) {
+            Standing::Inside { ends_at }
+        } else {
+            Standing::Over
+        }
+    }
+
+    /// Whether this authentic ticket was written later than now, which only a clock can explain.
+    #[must_use]
+    pub fn is_from_the_future(&self, now: Millis) -> bool {
+        self.last_check_in_at > now + CLOCK_TOLERANCE
+    }
+
+    /// Whether the seat should be prolonged now.
+    ///
+    /// A navigation does so when the ticket is older than an interval; what a page loads beside
+    /// it only when that is overdue by another one.
+    #[must_use]
+    pub fn is_check_in_due(&self, now: Millis, grid: Span, is_navigation: bool) -> bool {
+        let patience = if is_navigation { grid } else { grid.times(2) };
+        self.is_provisional || now >= self.last_check_in_at + patience
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepted(last_check_in_at: u64, ends_at: u64) -> Ticket {
+        let mut seats = Seats::default();
+        seats.put(Seat {
+            data_center: DataCenterId(1),
+            ends_at: Millis(ends_at),
+            epoch: Epoch(0),
+        });
+        Ticket {
+            visitor: VisitorId([7; 16]),
+            bucket: Millis(0),
+            last_check_in_at: Millis(last_check_in_at),
+            accepted_at: Some(Millis(last_check_in_at)),
+            is_provisional: false,
+            seats,
+        }
+    }
+
+    #[test]
+    fn a_ticket_is_judged_by_its_written_end_and_not_by_the_config() {
+        let short = Rules {
+            session_duration: Span(1_000),
+            ..Rules::default()
+        };
+        let ticket = accepted(0, 300_000);
+        let inside = Standing::Inside {
+            ends_at: Millis(300_000),
+        };
+        assert_eq!(ticket.standing(Millis(299_999), Millis(0), &short), inside);
+        assert_eq!(
+            ticket.standing(Millis(300_000), Millis(0), &short),
+            Standing::Over
+        );
+    }
+
+    #[test]
+    fn a_ticket_of_a_closed_interval_is_over_even_on_a_slow_clock() {
+        let ticket = accepted(0, 300_000);
+        let standing = ticket.standing(Millis(299_000), Millis(300_000), &Rules::default());
+        assert_eq!(standing, Standing::Over);
+    }
+
+    #[test]
+    fn a_ticket_from_the_future_is_honoured_for_at_most_the_longest_seat() {
+        let ticket = accepted(3_600_000, 4_000_000);
+        let standing = ticket.standing(Millis(1_000), Millis(0), &Rules::default());
+        assert_eq!(
+            standing,
+            Standing::Inside {
+                ends_at: Millis(311_000)
+            }
+        );
+    }
+
+    #[test]
+    fn a_waiting_ticket_is_good_for_the_grace_after_its_last_ask() {
+        let mut ticket = accepted(1_000, 2_000);
+        ticket.accepted_at = None;
+        let rules = Rules::default();
+        assert_eq!(
+            ticket.standing(Millis(301_000), Millis(0), &rules),
+            Standing::Waiting
+        );
+        assert_eq!(
+            ticket.standing(Millis(301_001), Millis(0), &rules),
+            Standing::Over
+        );
+    }
+
+    #[test]
+    fn the_fifth_data_center_drops_the_seat_that_ends_first() {
+        let mut seats = Seats::default();
+        for (data_center, ends_at) in [(1, 50), (2, 20), (3, 40), (4, 30), (5, 60)] {
+            seats.put(Seat {
+                data_center: DataCenterId(data_center),
+                ends_at: Millis(ends_at),
+                epoch: Epoch(0),
+            });
+        }
+        assert_eq!(seats.of(DataCenterId(2)), None);
+        assert_eq!(seats.iter().count(), SEATS_MAX);
+        assert_eq!(seats.ends_at(), Some(Millis(60)));
+    }
+
+    #[test]
+    fn what_a_page_loads_checks_in_one_interval_later_than_the_page() {
+        let ticket = accepted(0, 300_000);
+        let grid = Span(5_000);
+        assert!(!ticket.is_check_in_due(Millis(4_999), grid, true));
+        assert!(ticket.is_check_in_due(Millis(5_000), grid, true));
+        assert!(!ticket.is_check_in_due(Millis(9_999), grid, false));
+        assert!(ticket.is_check_in_due(Millis(10_000), grid, false));
+    }
+}

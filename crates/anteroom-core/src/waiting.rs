@@ -1,0 +1,236 @@
+//! Who waits here, and where does each stand? The part of the queue that a node remembers.
+//!
+//! A visitor counts from the first time it *brings its ticket back*, so that clients without
+//! cookies do not jam the line. It counts for the watermark until its next ask is a second
+//! overdue, and for positions a little longer. Order lives in the tickets; losing this memory
+//! costs counts for a moment, not places.
+
+mod cohorts;
+
+use hashbrown::HashMap;
+
+use crate::hash::FixedState;
+use crate::id::VisitorId;
+use crate::time::{Millis, Span};
+use crate::watermark::WaitingCounts;
+use cohorts::Cohorts;
+
+/// How late an ask may be before its slot is offered to those behind. Two round trips of a slow
+/// phone; longer, and the slots of those who left stay empty for longer.
+pub const OVERDUE: Span = Span(1_000);
+
+/// Positions are recomputed at most this often; a position on a page is older than that anyway.
+const POSITIONS_EVERY: Span = Span(250);
+
+/// The waiting visitors of one room at one node.
+#[derive(Clone, Debug)]
+pub struct WaitingBook {
+    entries: HashMap<VisitorId, Entry, FixedState>,
+    capacity: usize,
+    sweep_at: usize,
+    /// Those whose next ask is not overdue.
+    eligible: Cohorts,
+    /// Those who are probably still there.
+    present: Cohorts,
+    inherited: Inherited,
+    positions: Positions,
+}
+
+/// One who waits.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    rank: Millis,
+    eligible_until: Millis,
+    present_until: Millis,
+}
+
+/// An ask of somebody who waits.
+#[derive(Clone, Copy, Debug)]
+pub struct Ask {
+    /// Who asks.
+    pub visitor: VisitorId,
+    /// The bucket by which it is served.
+    pub rank: Millis,
+    /// When it will ask again.
+    pub ask_after: Span,
+}
+
+/// Counts left by a former life of this node, until those visitors have asked here.
+#[derive(Clone, Debug, Default)]
+struct Inherited {
+    counts: WaitingCounts,
+    until: Millis,
+}
+
+/// Cumulated counts by rank, recomputed now and then.
+#[derive(Clone, Debug, Default)]
+struct Positions {
+    as_of: Option<Millis>,
+    /// Rank, how many wait before it, how many in it.
+    steps: alloc::vec::Vec<(Millis, u32, u32)>,
+    total: u32,
+}
+
+impl WaitingBook {
+    /// An empty book for at most `capacity` visitors; more are served but not counted.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            entries: HashMap::with_hasher(FixedState),
+            capacity,
+            sweep_at: SWEEP_FIRST,
+            eligible: Cohorts::default(),
+            present: Cohorts::default(),
+            inherited: Inherited::default(),
+            positions: Positions::default(),
+        }
+    }
+
+    /// Takes over counts of visitors who waited at a former life of this node, good until `until`.
+    pub fn inherit(&mut self, counts: WaitingCounts, until: Millis) {
+        self.inherited = Inherited { counts, until };
+    }
+
+    /// Records that somebody brought its waiting ticket back.
+    pub fn handle_ask(&mut self, ask: Ask, now: Millis) {
+        self.expire(now);
+        self.sweep(now);
+        let entry = Entry {
+            rank: ask.rank,
+            eligible_until: now + ask.ask_after + OVERDUE,
+            present_until: now + Span(ask.ask_after.0.saturating_mul(5) / 2),
+        };
+        let has_room = self.entries.len() < self.capacity;
+        match self.entries.get_mut(&ask.visitor) {
+            Some(known) => {
+                self.eligible.remove(known.rank, known.eligible_until, now);
+                self.present.remove(known.rank, known.present_until, now);
+                *known = entry;
+            }
+            None if has_room => {
+                self.inherited.take_one(ask.rank);
+                self.entries.insert(ask.visitor, entry);
+            }
+            None => return,
+        }
+        self.eligible.add(entry.rank, entry.eligible_until);
+        self.present.add(entry.rank, entry.present_until);
+    }
+
+    /// Records that somebody does not wait any more: it went in, or left.
+    pub fn handle_gone(&mut self, visitor: VisitorId, rank: Millis, now: Millis) {
+        self.expire(now);
+        match self.entries.remove(&visitor) {
+            Some(known) => {
+                self.eligible.remove(known.rank, known.eligible_until, now);
+                self.present.remove(known.rank, known.present_until, now);
+            }
+            None => self.inherited.take_one(rank),
+        }
+    }
+
+    /// Forgets everybody, for a change of the order in which they are served. Their tickets bring
+    /// them back with their next asks.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.capacity);
+    }
+
+    /// How many count for the watermark, by rank.
+    pub fn counts(&mut self, now: Millis) -> WaitingCounts {
+        self.expire(now);
+        let mut counts = self.eligible.counts().clone();
+        for (&rank, &count) in &self.inherited.counts {
+            *counts.entry(rank).or_insert(0) += count;
+        }
+        counts
+    }
+
+    /// How many count for the watermark.
+    #[must_use]
+    pub fn eligible_total(&self) -> u32 {
+        self.eligible.total() + self.inherited.total()
+    }
+
+    /// How many are ahead of `rank`: all in earlier buckets, and half of those in the same one.
+    pub fn people_ahead(&mut self, rank: Millis, now: Millis) -> u32 {
+        self.refresh_positions(now);
+        let steps = &self.positions.steps;
+        match steps.binary_search_by_key(&rank, |&(bucket, ..)| bucket) {
+            Ok(at) => {
+                let (_, before, count) = steps[at];
+                before + count / 2
+            }
+            Err(0) => 0,
+            Err(at) => {
+                let (_, before, count) = steps[at - 1];
+                before + count
+            }
+        }
+    }
+
+    /// How many wait, as far as positions know.
+    pub fn people_waiting(&mut self, now: Millis) -> u32 {
+        self.refresh_positions(now);
+        self.positions.total
+    }
+
+    fn expire(&mut self, now: Millis) {
+        self.eligible.expire(now);
+        self.present.expire(now);
+        if now >= self.inherited.until {
+            self.inherited.counts.clear();
+        }
+    }
+
+    fn sweep(&mut self, now: Millis) {
+        if self.entries.len() < self.sweep_at.min(self.capacity) {
+            return;
+        }
+        self.entries.retain(|_, entry| entry.present_until > now);
+        self.sweep_at = (self.entries.len() * 2).max(SWEEP_FIRST);
+    }
+
+    fn refresh_positions(&mut self, now: Millis) {
+        let is_fresh = self
+            .positions
+            .as_of
+            .is_some_and(|as_of| now.since(as_of) < POSITIONS_EVERY && as_of <= now);
+        if is_fresh {
+            return;
+        }
+        self.expire(now);
+        let mut merged = self.present.counts().clone();
+        for (&rank, &count) in &self.inherited.counts {
+            *merged.entry(rank).or_insert(0) += count;
+        }
+        let mut before = 0;
+        self.positions.steps.clear();
+        for (rank, count) in merged {
+            self.positions.steps.push((rank, before, count));
+            before += count;
+        }
+        self.positions.total = before;
+        self.positions.as_of = Some(now);
+    }
+}
+
+impl Inherited {
+    fn take_one(&mut self, rank: Millis) {
+        if let Some(count) = self.counts.get_mut(&rank) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&rank);
+            }
+        }
+    }
+
+    fn total(&self) -> u32 {
+        self.counts.values().sum()
+    }
+}
+
+/// First size at which entries of those who left are swept out.
+const SWEEP_FIRST: usize = 1_024;
+
+#[cfg(test)]
+mod tests;

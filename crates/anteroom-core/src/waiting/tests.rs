@@ -1,0 +1,87 @@
+use alloc::vec::Vec;
+
+use super::*;
+
+fn visitor(n: u8) -> VisitorId {
+    VisitorId([n; 16])
+}
+
+fn ask(n: u8, rank: u64) -> Ask {
+    Ask {
+        visitor: visitor(n),
+        rank: Millis(rank),
+        ask_after: Span(2_000),
+    }
+}
+
+fn counts(book: &mut WaitingBook, now: u64) -> Vec<(u64, u32)> {
+    let counts = book.counts(Millis(now));
+    counts
+        .iter()
+        .map(|(rank, count)| (rank.0, *count))
+        .collect()
+}
+
+#[test]
+fn several_tabs_of_one_visitor_count_once() {
+    let mut book = WaitingBook::new(10);
+    for now in [10_000, 10_100, 10_200] {
+        book.handle_ask(ask(1, 9_000), Millis(now));
+    }
+    assert_eq!(counts(&mut book, 10_300), [(9_000, 1)]);
+}
+
+#[test]
+fn one_whose_ask_is_a_second_overdue_no_longer_holds_the_watermark_but_keeps_its_position() {
+    let mut book = WaitingBook::new(10);
+    book.handle_ask(ask(1, 9_000), Millis(10_000));
+    assert_eq!(counts(&mut book, 12_999), [(9_000, 1)]);
+    assert_eq!(counts(&mut book, 13_000), []);
+    assert_eq!(book.people_ahead(Millis(9_500), Millis(13_000)), 1);
+    assert_eq!(book.people_ahead(Millis(9_500), Millis(15_500)), 0);
+}
+
+#[test]
+fn a_position_is_all_earlier_ones_and_half_of_the_own_second() {
+    let mut book = WaitingBook::new(100);
+    for n in 0..10 {
+        book.handle_ask(ask(n, 1_000), Millis(5_000));
+    }
+    for n in 10..14 {
+        book.handle_ask(ask(n, 2_000), Millis(5_000));
+    }
+    assert_eq!(book.people_ahead(Millis(1_000), Millis(5_000)), 5);
+    assert_eq!(book.people_ahead(Millis(2_000), Millis(5_000)), 12);
+    assert_eq!(book.people_ahead(Millis(3_000), Millis(5_000)), 14);
+    assert_eq!(book.people_waiting(Millis(5_000)), 14);
+}
+
+#[test]
+fn one_who_went_in_waits_no_more() {
+    let mut book = WaitingBook::new(10);
+    book.handle_ask(ask(1, 1_000), Millis(5_000));
+    book.handle_gone(visitor(1), Millis(1_000), Millis(5_001));
+    assert_eq!(counts(&mut book, 5_002), []);
+    assert_eq!(book.eligible_total(), 0);
+}
+
+#[test]
+fn inherited_counts_stand_until_their_visitors_have_asked_or_the_time_is_over() {
+    let mut book = WaitingBook::new(10);
+    book.inherit([(Millis(1_000), 2)].into(), Millis(60_000));
+    assert_eq!(counts(&mut book, 5_000), [(1_000, 2)]);
+    book.handle_ask(ask(1, 1_000), Millis(5_000));
+    assert_eq!(counts(&mut book, 5_001), [(1_000, 2)]);
+    book.handle_gone(visitor(2), Millis(1_000), Millis(5_002));
+    assert_eq!(counts(&mut book, 5_003), [(1_000, 1)]);
+    book.inherit([(Millis(1_000), 2)].into(), Millis(60_000));
+    assert_eq!(counts(&mut book, 60_000), []);
+}
+
+#[test]
+fn a_full_book_serves_but_does_not_count() {
+    let mut book = WaitingBook::new(1);
+    book.handle_ask(ask(1, 1_000), Millis(5_000));
+    book.handle_ask(ask(2, 1_000), Millis(5_000));
+    assert_eq!(counts(&mut book, 5_001), [(1_000, 1)]);
+}

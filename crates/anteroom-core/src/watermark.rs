@@ -1,0 +1,105 @@
+//! Up to which arrival may those who wait take a slot? The one rule of the queue.
+//!
+//! Pure arithmetic over counts; who waits is known to [`crate::waiting`], what is free to
+//! [`crate::ledger`].
+
+use alloc::collections::BTreeMap;
+
+use crate::time::{Millis, Span};
+
+/// Width of an arrival bucket. A second: order inside it is first to ask, first served; narrower
+/// buckets would promise an order that clocks of several nodes do not have.
+pub const BUCKET: Span = Span(1_000);
+
+/// How many wait, by bucket.
+pub type WaitingCounts = BTreeMap<Millis, u32>;
+
+/// Who may take a slot now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Watermark {
+    /// Nobody: there is nothing to take.
+    #[default]
+    Nobody,
+    /// Those who arrived in this bucket or an earlier one.
+    UpTo(Millis),
+    /// Everybody, those who come just now included: all who wait fit and slots are left over.
+    Open,
+}
+
+impl Watermark {
+    /// The newest bucket such that everyone waiting at or before it fits into `slots`, but never
+    /// older than the oldest bucket in which somebody waits: a crowd of one second that is larger
+    /// than `slots` is served in part. It may fall from one call to the next.
+    #[must_use]
+    pub fn of(waiting: &WaitingCounts, slots: u32) -> Self {
+        if slots == 0 {
+            return Self::Nobody;
+        }
+        let mut fitting = 0u32;
+        let mut newest = None;
+        for (&bucket, &count) in waiting.iter().filter(|(_, count)| **count > 0) {
+            fitting = fitting.saturating_add(count);
+            if fitting > slots {
+                return Self::UpTo(newest.unwrap_or(bucket));
+            }
+            newest = Some(bucket);
+        }
+        match newest {
+            Some(bucket) if fitting == slots => Self::UpTo(bucket),
+            _ => Self::Open,
+        }
+    }
+
+    /// Whether a visitor of this bucket may take a slot.
+    #[must_use]
+    pub fn covers(self, bucket: Millis) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::UpTo(watermark) => bucket <= watermark,
+            Self::Open => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(waiting: &[(u64, u32)], slots: u32, expected: Watermark) {
+        let counts = waiting.iter().map(|&(b, n)| (Millis(b), n)).collect();
+        assert_eq!(
+            Watermark::of(&counts, slots),
+            expected,
+            "{waiting:?} {slots}"
+        );
+    }
+
+    #[test]
+    fn everyone_at_or_before_the_watermark_fits() {
+        check(&[(1, 3), (2, 3), (3, 3)], 7, Watermark::UpTo(Millis(2)));
+        check(&[(1, 3), (2, 3), (3, 3)], 6, Watermark::UpTo(Millis(2)));
+    }
+
+    #[test]
+    fn a_crowd_of_one_second_larger_than_the_slots_is_served_in_part() {
+        check(&[(1, 100), (2, 1)], 7, Watermark::UpTo(Millis(1)));
+    }
+
+    #[test]
+    fn without_slots_nobody_is_eligible() {
+        check(&[(1, 1)], 0, Watermark::Nobody);
+        check(&[], 0, Watermark::Nobody);
+    }
+
+    #[test]
+    fn newcomers_are_eligible_only_if_slots_are_left_over() {
+        check(&[(1, 3), (2, 3)], 6, Watermark::UpTo(Millis(2)));
+        check(&[(1, 3), (2, 3)], 7, Watermark::Open);
+        check(&[], 1, Watermark::Open);
+    }
+
+    #[test]
+    fn empty_buckets_do_not_count_as_waiting() {
+        check(&[(1, 0), (2, 5)], 3, Watermark::UpTo(Millis(2)));
+    }
+}
