@@ -8,14 +8,20 @@
 
 extern crate alloc;
 
+pub mod allocation;
 pub mod decision;
 pub mod estimate;
 pub mod hash;
 pub mod id;
+pub mod lease;
+pub mod ledger;
 pub mod newest;
 pub mod order;
+pub mod origin;
 pub mod rules;
 pub mod seats;
+pub mod snapshot;
+pub mod sync;
 pub mod ticket;
 pub mod time;
 pub mod waiting;

@@ -1,0 +1,63 @@
+//! Every node counts alone against an equal part of the budget: the data center's slots over the
+//! nodes there, then the Anywhere slots over all nodes of the world. Adds no latency; queues 20 to
+//! 30 % early when traffic is uneven.
+
+use super::{MinuteBudget, Take, Till, TillContext};
+use crate::rules::Rules;
+use crate::snapshot::Utilization;
+
+/// How many of `slots` each of `nodes` gets. Rounds down: the parts must not sum to more.
+#[must_use]
+pub fn per_node(slots: u32, nodes: u32, _utilization: Utilization, _rules: &Rules) -> u32 {
+    slots / nodes.max(1)
+}
+
+/// A rule that says how much of a number of slots one node gets.
+pub type PerNode = fn(slots: u32, nodes: u32, Utilization, &Rules) -> u32;
+
+/// Counts locally against a part of the minute's budget.
+#[derive(Debug)]
+pub struct LocalTill {
+    per_node: PerNode,
+    budget: MinuteBudget,
+    used_here: u32,
+    used_anywhere: u32,
+}
+
+impl LocalTill {
+    /// A till that divides by the given rule.
+    #[must_use]
+    pub fn new(per_node: PerNode) -> Self {
+        Self {
+            per_node,
+            budget: MinuteBudget::default(),
+            used_here: 0,
+            used_anywhere: 0,
+        }
+    }
+}
+
+impl Till for LocalTill {
+    fn take(&mut self, context: &mut TillContext<'_>) -> Take {
+        let (budget, is_new) = self.budget.of(context);
+        if is_new {
+            self.used_here = 0;
+            self.used_anywhere = 0;
+        }
+        let part = |slots, nodes| (self.per_node)(slots, nodes, budget.utilization, context.rules);
+        let here = part(
+            budget.share_of(context.data_center),
+            context.snapshot.nodes_here,
+        );
+        let anywhere = part(budget.anywhere, context.snapshot.nodes_in_world);
+        if self.used_here < here {
+            self.used_here += 1;
+            Take::Slot
+        } else if self.used_anywhere < anywhere {
+            self.used_anywhere += 1;
+            Take::Slot
+        } else {
+            Take::Dry
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Slots are lent to this node ahead of demand: one is taken from the lease, without asking
+//! anybody. Never above a limit, and close to it; see [`crate::lease`] and [`crate::ledger`].
+
+use super::{Take, Till, TillContext};
+
+/// Takes from the lease.
+#[derive(Debug, Default)]
+pub struct LeaseTill;
+
+impl Till for LeaseTill {
+    fn take(&mut self, context: &mut TillContext<'_>) -> Take {
+        match context.lease.take_slot(context.now) {
+            Ok(()) => Take::Slot,
+            Err(_) => Take::AskParent,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! What a node holds of its parent's slots, and until when. The child's half of the escrow.
+//!
+//! Whatever this half does before it has told its parent is bounded by what it was lent. What the
+//! parent believes is [`crate::ledger`]'s half.
+
+use crate::sync::{Answer, Held};
+use crate::time::{Millis, Span};
+
+/// How much earlier than the parent the child lets its lease end, in parts of 1000 of its length:
+/// ten times what clocks drift apart, slewing included.
+const DRIFT_PER_MILLE: u64 = 5;
+
+/// Slots, seats and renewal credits that a child may use without asking, until `ends_at`.
+///
+/// # Invariants
+///
+/// - A lease that has ended grants nothing, whatever is left in it.
+/// - Admissions are of one minute and die with it.
+/// - Only the answer to the newest request changes it upwards.
+#[derive(Clone, Debug, Default)]
+pub struct Lease {
+    generation: u32,
+    held: Held,
+    ends_at: Millis,
+    longest_seat: Span,
+    newest: u64,
+    pending: Option<Pending>,
+}
+
+/// A request on its way.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    number: u64,
+    sent_at: Millis,
+}
+
+/// Why something could not be taken from a [`Lease`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TakeError {
+    /// What was lent is used. Ask the parent for more, or queue the visitor.
+    #[error("lease exhausted")]
+    Exhausted,
+    /// The lease has ended, or there never was one. The parent counts what was left as taken.
+    #[error("lease ended")]
+    Ended,
+}
+
+impl Lease {
+    /// Takes one seat together with one admission of the minute of `now`.
+    ///
+    /// # Errors
+    ///
+    /// [`TakeError::Ended`] at or after the end, even if slots are left; otherwise
+    /// [`TakeError::Exhausted`]. Both leave the lease unchanged.
+    pub fn take_slot(&mut self, now: Millis) -> Result<(), TakeError> {
+        self.check_live(now)?;
+        if self.held.minute != now.minute() || self.held.admissions == 0 || self.held.seats == 0 {
+            return Err(TakeError::Exhausted);
+        }
+        self.held.admissions -= 1;
+        self.held.seats -= 1;
+        Ok(())
+    }
+
+    /// Takes one seat for somebody who is inside already but holds none here.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lease::take_slot`].
+    pub fn take_seat(&mut self, now: Millis) -> Result<(), TakeError> {
+        self.check_live(now)?;
+        self.held.seats = self.held.seats.checked_sub(1).ok_or(TakeError::Exhausted)?;
+        Ok(())
+    }
+
+    /// Takes one credit for prolonging a seat.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lease::take_slot`].
+    pub fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {
+        self.check_live(now)?;
+        self.held.credits = self
+            .held
+            .credits
+            .checked_sub(1)
+            .ok_or(TakeError::Exhausted)?;
+        Ok(())
+    }
+
+    /// Whether it may be used at `now`.
+    #[must_use]
+    pub fn is_live(&self, now: Millis) -> bool {
+        self.generation != 0 && now < self.ends_at
+    }
+
+    /// When it ends; [`Millis::ZERO`] if there never was one.
+    #[must_use]
+    pub fn ends_at(&self) -> Millis {
+        self.ends_at
+    }
+
+    /// What is unused.
+    #[must_use]
+    pub fn held(&self) -> Held {
+        self.held
+    }
+
+    /// The longest seat that may be given out.
+    #[must_use]
+    pub fn longest_seat(&self) -> Span {
+        self.longest_seat
+    }
+
+    /// The lease's generation; 0 = none yet.
+    #[must_use]
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Lowers what is held to at most `keep`; the rest is given back with the next request. Lowered
+    /// first and told afterwards, so that nothing is ever held twice.
+    pub fn give_back(&mut self, keep: Held) {
+        self.held.seats = self.held.seats.min(keep.seats);
+        self.held.admissions = self.held.admissions.min(keep.admissions);
+        self.held.credits = self.held.credits.min(keep.credits);
+    }
+
+    /// Starts a new request and returns its number. Answers to earlier ones no longer count.
+    pub fn begin_request(&mut self, now: Millis) -> u64 {
+        self.newest += 1;
+        if self.held.minute != now.minute() {
+            self.held.admissions = 0;
+            self.held.minute = now.minute();
+        }
+        if !self.is_live(now) {
+            self.give_back(Held::default());
+        }
+        self.pending = Some(Pending {
+            number: self.newest,
+            sent_at: now,
+        });
+        self.newest
+    }
+
+    /// Applies an answer if it is to the newest request. Returns whether it was.
+    pub fn handle_answer(&mut self, answer: &Answer) -> bool {
+        let Some(pending) = self.pending.filter(|p| p.number == answer.number) else {
+            return false;
+        };
+        self.pending = None;
+        self.generation = answer.generation;
+        let margin = Span(answer.ttl.0 * DRIFT_PER_MILLE / 1_000);
+        self.ends_at = pending.sent_at + answer.ttl.less(margin);
+        self.longest_seat = answer.longest_seat;
+        self.held.seats += answer.granted.seats;
+        self.held.credits += answer.granted.credits;
+        if self.held.minute == answer.granted.minute {
+            self.held.admissions += answer.granted.admissions;
+        } else {
+            self.held.minute = answer.granted.minute;
+            self.held.admissions = answer.granted.admissions;
+        }
+        true
+    }
+
+    /// Applies the news that the parent has given this lease up. Returns whether it was new.
+    pub fn handle_void(&mut self, number: u64) -> bool {
+        if self.pending.is_none_or(|pending| pending.number != number) {
+            return false;
+        }
+        self.pending = None;
+        self.ends_at = Millis::ZERO;
+        self.give_back(Held::default());
+        true
+    }
+
+    fn check_live(&self, now: Millis) -> Result<(), TakeError> {
+        if self.is_live(now) {
+            Ok(())
+        } else {
+            Err(TakeError::Ended)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sync::Outlook;
+    use crate::time::Minute;
+
+    fn answer(number: u64, seats: u32) -> Answer {
+        Answer {
+            number,
+            generation: 1,
+            granted: Held {
+                seats,
+                admissions: seats,
+                minute: Minute(0),
+                credits: 1,
+            },
+            ttl: Span(10_000),
+            longest_seat: Span(1),
+            revoked: None,
+            inherited: alloc::collections::BTreeMap::new(),
+            outlook: Outlook::default(),
+        }
+    }
+
+    #[test]
+    fn an_expired_lease_grants_nothing_even_with_slots_left() {
+        let mut lease = Lease::default();
+        assert_eq!(lease.take_slot(Millis(0)), Err(TakeError::Ended));
+        let number = lease.begin_request(Millis(0));
+        assert!(lease.handle_answer(&answer(number, 2)));
+        assert_eq!(lease.take_slot(Millis(9_949)), Ok(()));
+        assert_eq!(lease.take_slot(Millis(9_950)), Err(TakeError::Ended));
+        assert_eq!(lease.held().seats, 1);
+    }
+
+    #[test]
+    fn admissions_die_with_their_minute() {
+        let mut lease = Lease::default();
+        let number = lease.begin_request(Millis(59_000));
+        lease.handle_answer(&answer(number, 2));
+        assert_eq!(lease.take_slot(Millis(59_999)), Ok(()));
+        assert_eq!(lease.take_slot(Millis(60_000)), Err(TakeError::Exhausted));
+        assert_eq!(lease.take_seat(Millis(60_000)), Ok(()));
+    }
+
+    #[test]
+    fn an_answer_to_an_older_request_changes_nothing() {
+        let mut lease = Lease::default();
+        let first = lease.begin_request(Millis(0));
+        let second = lease.begin_request(Millis(1));
+        assert!(!lease.handle_answer(&answer(first, 5)));
+        assert_eq!(lease.held(), Held::default());
+        assert!(lease.handle_answer(&answer(second, 5)));
+        assert!(!lease.handle_answer(&answer(second, 5)), "not twice");
+        assert_eq!(lease.held().seats, 5);
+    }
+
+    #[test]
+    fn what_is_used_while_a_request_travels_stays_used() {
+        let mut lease = Lease::default();
+        let number = lease.begin_request(Millis(0));
+        lease.handle_answer(&answer(number, 3));
+        let number = lease.begin_request(Millis(10));
+        lease.take_slot(Millis(11)).unwrap();
+        lease.handle_answer(&answer(number, 2));
+        assert_eq!(lease.held().seats, 4);
+    }
+}

@@ -1,0 +1,81 @@
+//! Which sessions did the origin end? A bounded list, shared by all nodes, until no ticket of
+//! theirs can run any more.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::Ledger;
+use crate::id::VisitorId;
+use crate::sync::{Revocation, SyncRequest};
+use crate::time::Millis;
+
+/// Most sessions on the list; 10 000 logouts within one session length. When it is full a seat
+/// runs out by itself, and the visitor's cookie is deleted all the same.
+pub const REVOKED_MAX: usize = 10_000;
+
+/// Sessions that were ended early.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RevokedList {
+    entries: BTreeMap<VisitorId, Revocation>,
+    version: u64,
+}
+
+impl RevokedList {
+    /// A list as it was written down.
+    #[must_use]
+    pub fn from_parts(version: u64, entries: impl IntoIterator<Item = Revocation>) -> Self {
+        Self {
+            entries: entries
+                .into_iter()
+                .map(|entry| (entry.visitor, entry))
+                .collect(),
+            version,
+        }
+    }
+
+    /// Rises with every change.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// All entries.
+    #[must_use]
+    pub fn to_vec(&self) -> Vec<Revocation> {
+        self.entries.values().copied().collect()
+    }
+
+    /// Whether tickets of this visitor are refused.
+    #[must_use]
+    pub fn contains(&self, visitor: VisitorId) -> bool {
+        self.entries.contains_key(&visitor)
+    }
+
+    /// Puts a session on the list. Returns whether it is new there; only then is a seat freed, or
+    /// a logout that is sent again would free the seats of others.
+    pub fn insert(&mut self, entry: Revocation) -> bool {
+        if self.entries.contains_key(&entry.visitor) || self.entries.len() >= REVOKED_MAX {
+            return false;
+        }
+        self.entries.insert(entry.visitor, entry);
+        self.version += 1;
+        true
+    }
+
+    /// Forgets those of whom no ticket can run any more.
+    pub fn drop_through(&mut self, now: Millis) {
+        // A shorter list is no news to those who have the longer one.
+        self.entries.retain(|_, entry| entry.until > now);
+    }
+}
+
+impl Ledger {
+    /// Takes over a child's revocations and frees the seat of each new one.
+    pub(super) fn handle_revocations(&mut self, request: &SyncRequest) {
+        for &entry in &request.revocations {
+            if entry.seat_ends_at > self.closed_through && self.revoked.insert(entry) {
+                self.settled.remove(entry.seat_ends_at);
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! What a child and its parent tell each other. All figures are absolute, so that a message that
+//! comes twice or late does no harm.
+//!
+//! How messages travel is not known here; a store runs the ledger on them.
+
+use alloc::vec::Vec;
+
+use crate::id::{Epoch, NodeId, VisitorId};
+use crate::rules::Limits;
+use crate::seats::SeatRow;
+use crate::time::{Millis, Minute, Span};
+use crate::watermark::{WaitingCounts, Watermark};
+
+/// What a child tells its parent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SyncRequest {
+    /// Who speaks.
+    pub child: NodeId,
+    /// Rises with every request; an answer counts only for the newest.
+    pub number: u64,
+    /// The lease to which `held` and the row belong; 0 = the child has none yet.
+    pub generation: u32,
+    /// That lease has ended by the child's clock: it has done nothing under it that is not
+    /// reported here, and never will.
+    pub is_final: bool,
+    /// What it holds unused, after lowering it by what it gives back.
+    pub held: Held,
+    /// How many it would like to hold.
+    pub wants: Wants,
+    /// Its admissions of recent minutes, oldest first; at most [`MINUTES_KEPT`].
+    pub admitted: Vec<(Minute, u32)>,
+    /// What it did to the seats.
+    pub row: SeatRow,
+    /// It treats every ticket that ends by then as over.
+    pub closed_through: Millis,
+    /// It gives out no seat longer than this before the next answer.
+    pub longest_seat: Span,
+    /// Who waits at it.
+    pub waiting: WaitingCounts,
+    /// Sessions ended early that the parent has not confirmed yet.
+    pub revocations: Vec<Revocation>,
+    /// The newest list of revocations it has.
+    pub revoked_version: u64,
+    /// What its configuration says.
+    pub terms: Terms,
+    /// It says goodbye: it holds nothing and will do nothing more.
+    pub is_leaving: bool,
+}
+
+/// How many minutes of admissions a child reports and a ledger keeps: enough for a history on the
+/// state page, few enough to repeat in every message.
+pub const MINUTES_KEPT: usize = 6;
+
+/// What a child holds unused.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Held {
+    /// Seats.
+    pub seats: u32,
+    /// Admissions of `minute`.
+    pub admissions: u32,
+    /// The minute for which the admissions were lent.
+    pub minute: Minute,
+    /// Renewal credits.
+    pub credits: u32,
+}
+
+/// How many a child would like to hold, what it holds included.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Wants {
+    /// Seats and admissions alike.
+    pub slots: u32,
+    /// Renewal credits.
+    pub credits: u32,
+}
+
+/// A session that the origin ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Revocation {
+    /// Whose.
+    pub visitor: VisitorId,
+    /// The newest seat end known; this seat is freed.
+    pub seat_ends_at: Millis,
+    /// Until when tickets of this visitor must be refused: none can end later.
+    pub until: Millis,
+}
+
+/// The facts of a room that its ledger must know.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Terms {
+    /// The two ceilings.
+    pub limits: Limits,
+    /// The longest seat that the rules ask for.
+    pub longest_seat: Span,
+    /// Spread a minute's admissions over the minute while people wait.
+    pub pacing: bool,
+}
+
+/// What a parent answers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Reply {
+    /// A lease, new or prolonged.
+    Lent(Answer),
+    /// The lease named in the request was given up: nothing of it may be used. The child reports
+    /// once more, finally, and starts anew.
+    Void {
+        /// The request that this answers.
+        number: u64,
+    },
+    /// A newer request has been answered already.
+    Stale,
+}
+
+/// A lease and the outlook.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Answer {
+    /// The request that this answers.
+    pub number: u64,
+    /// The lease.
+    pub generation: u32,
+    /// What is lent on top of what the request said was held.
+    pub granted: Held,
+    /// How long the lease runs, counted by the child from the moment it *sent* the request.
+    pub ttl: Span,
+    /// The longest seat that may be given out under it.
+    pub longest_seat: Span,
+    /// The list of revocations, if the child's is older.
+    pub revoked: Option<(u64, Vec<Revocation>)>,
+    /// Waiting visitors left by a former life, handed to this child.
+    pub inherited: WaitingCounts,
+    /// The room as the ledger sees it.
+    pub outlook: Outlook,
+}
+
+/// The room as its ledger sees it, the moment it answered.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Outlook {
+    /// When that was.
+    pub as_of: Millis,
+    /// Who may take a slot.
+    pub watermark: Watermark,
+    /// What the watermark was computed from: slots that come free before the next round.
+    pub slots: u32,
+    /// Visitors inside, as far as reported.
+    pub inside: u32,
+    /// Seats that a silent child may have given.
+    pub phantoms: u32,
+    /// Seats lent and unused.
+    pub lent: u32,
+    /// Seats that nobody has.
+    pub seats_free: u32,
+    /// Admissions that may still be lent now, pacing included.
+    pub admissions_free: u32,
+    /// Admissions by minute, oldest first, the running minute last.
+    pub admitted: Vec<(Minute, u32)>,
+    /// Who waits, in all.
+    pub waiting: u32,
+    /// Intervals up to here have given their seats back.
+    pub closed_through: Millis,
+    /// The epoch in which seats are counted.
+    pub epoch: Epoch,
+    /// Nothing is lent before this.
+    pub reopens_at: Option<Millis>,
+    /// Nodes with a live lease.
+    pub nodes: u32,
+    /// How far the slowest of them holds back the freeing of intervals.
+    pub closing_lag: Span,
+}
+
+impl Outlook {
+    /// Whether asking the parent again right away is of no use.
+    #[must_use]
+    pub fn is_dry(&self) -> bool {
+        self.seats_free == 0 || self.admissions_free == 0 || self.reopens_at.is_some()
+    }
+
+    /// Admissions in `minute`, as far as known.
+    #[must_use]
+    pub fn admitted_in(&self, minute: Minute) -> u32 {
+        self.admitted
+            .iter()
+            .find(|(known, _)| *known == minute)
+            .map_or(0, |&(_, count)| count)
+    }
+}
