@@ -1,1 +1,57 @@
-fn main() {}
+//! What people and the build server type: the project's own commands, run as `cargo xtask ...`.
+//!
+//! Nothing here ships. The checks (`tidy`, `layers`, `licences`) are commands and `#[test]`s at the
+//! same time, so that a plain `cargo test` cannot miss them.
+#![expect(
+    clippy::print_stdout,
+    reason = "a command line program for developers answers on standard output"
+)]
+
+mod cargo;
+mod layers;
+mod licences;
+mod requirements;
+mod steps;
+mod tally;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// Run all checks and tests, cheapest first; stop after the first group that fails.
+    Test(test::Options),
+    /// Check sizes, words and habits of the source text.
+    Tidy {
+        /// Lower the numbers of xtask/tidy-ratchet.txt to what is there now; never raises one.
+        #[arg(long)]
+        update: bool,
+    },
+    /// Check that crates depend on each other only as the layers allow.
+    Layers,
+    /// Check licences, sources and names of all packages against deny.toml.
+    Licences,
+}
+
+fn main() -> ExitCode {
+    let done = match Command::parse() {
+        Command::Test(options) => test::run(&options),
+        Command::Tidy { update: false } => tidy::check(),
+        Command::Tidy { update: true } => tidy::update_ratchet(),
+        Command::Layers => layers::check(),
+        Command::Licences => licences::check(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Which crate may depend on which? One table, and a test that no arrow leaves it.
+//!
+//! Judges path dependencies of every kind (normal, dev, build). What comes from outside is judged
+//! by [`crate::licences`].
+
+use anyhow::bail;
+
+use crate::workspace::{Depth, Metadata, metadata};
+
+/// A crate and the crates below it that it may use. Lowest first: a row may name earlier rows
+/// only. Rows of crates that do not exist yet are decisions already taken.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("anteroom-core", &[]),
+    ("anteroom-ticket", &["anteroom-core"]),
+    ("anteroom-wire", &["anteroom-core"]),
+    ("anteroom-store", &["anteroom-core", "anteroom-wire"]),
+    ("anteroom-valkey", &["anteroom-store", "anteroom-wire"]),
+    (
+        "anteroom-node",
+        &[
+            "anteroom-core",
+            "anteroom-ticket",
+            "anteroom-wire",
+            "anteroom-store",
+        ],
+    ),
+    (
+        "anteroom-gateway",
+        &[
+            "anteroom-core",
+            "anteroom-ticket",
+            "anteroom-wire",
+            "anteroom-node",
+        ],
+    ),
+    (
+        "anteroom-control",
+        &["anteroom-core", "anteroom-wire", "anteroom-node"],
+    ),
+    (
+        "anteroom-sim",
+        &["anteroom-core", "anteroom-ticket", "anteroom-wire"],
+    ),
+    (
+        "anteroom",
+        &[
+            "anteroom-core",
+            "anteroom-ticket",
+            "anteroom-wire",
+            "anteroom-store",
+            "anteroom-valkey",
+            "anteroom-node",
+            "anteroom-gateway",
+            "anteroom-control",
+            "anteroom-sim",
+        ],
+    ),
+    ("xtask", &[]),
+];
+
+/// Checks the crates of this workspace.
+///
+/// # Errors
+///
+/// Names every arrow that is not in the table, and every crate without a row.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let problems = problems(&metadata(Depth::Members)?);
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\n"));
+    }
+    Ok(())
+}
+
+fn problems(metadata: &Metadata) -> Vec<String> {
+    let mut problems = Vec::new();
+    for package in &metadata.packages {
+        let from = &package.name;
+        let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| name == from) else {
+            problems.push(format!(
+                "{from} has no row in LAYERS (xtask/src/layers.rs): say there what it may use"
+            ));
+            continue;
+        };
+        for dependency in &package.dependencies {
+            let to = &dependency.name;
+            // A crate that tests itself with other features draws no arrow.
+            if dependency.path.is_none() || to == from || allowed.contains(&to.as_str()) {
+                continue;
+            }
+            let kind = dependency.kind.as_deref().unwrap_or("normal");
+            problems.push(format!(
+                "{from} -> {to} ({kind} dependency) is not in LAYERS: move the code that needs it \
+                 up, or pass it in as an argument or a trait"
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A workspace with one crate that has one path dependency.
+    fn check_arrow(from: &str, to: &str, kind: &str) -> Vec<String> {
+        let json = format!(
+            r#"{{"packages": [{{
+                "name": "{from}", "version": "0.1.0", "license": null, "source": null,
+                "dependencies": [
+                    {{"name": "{to}", "kind": {kind}, "path": "crates/{to}"}},
+                    {{"name": "serde", "kind": null}}
+                ]
+            }}]}}"#
+        );
+        problems(&serde_json::from_str(&json).unwrap())
+    }
+
+    #[test]
+    fn the_arrows_of_this_workspace_go_down() {
+        check().unwrap();
+    }
+
+    #[test]
+    fn an_arrow_that_goes_up_is_named() {
+        let problems = check_arrow("anteroom-core", "anteroom-node", "null");
+        assert_eq!(problems.len(), 1);
+        assert!(
+            problems[0].starts_with("anteroom-core -> anteroom-node (normal dependency)"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn dependencies_of_tests_and_build_scripts_are_judged_alike() {
+        assert_eq!(
+            check_arrow("anteroom-control", "anteroom-gateway", r#""dev""#).len(),
+            1
+        );
+        assert_eq!(
+            check_arrow("anteroom-sim", "anteroom-node", r#""build""#).len(),
+            1
+        );
+        assert_eq!(check_arrow("xtask", "anteroom-core", "null").len(), 1);
+    }
+
+    #[test]
+    fn an_arrow_of_the_table_and_a_crate_that_tests_itself_are_fine() {
+        assert!(check_arrow("anteroom-node", "anteroom-store", "null").is_empty());
+        assert!(check_arrow("anteroom-store", "anteroom-store", r#""dev""#).is_empty());
+    }
+
+    #[test]
+    fn a_crate_without_a_row_is_named() {
+        let problems = check_arrow("anteroom-misc", "anteroom-core", "null");
+        assert!(
+            problems[0].starts_with("anteroom-misc has no row"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn every_row_names_earlier_rows_only() {
+        for (index, (name, allowed)) in LAYERS.iter().enumerate() {
+            for below in *allowed {
+                let earlier = &LAYERS[..index];
+                assert!(
+                    earlier.iter().any(|(name, _)| name == below),
+                    "{name} -> {below} does not go down"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! Which programs do the steps need that Cargo does not bring, and how do they get here?
+//!
+//! A step that lacks one installs it where it may, and else fails with the command to type. It
+//! is never skipped: a test that did not run must not look like a test that passed.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+
+/// A program that a step needs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Requirement {
+    /// Name of the program on the path.
+    pub(crate) binary: &'static str,
+    /// What brings it.
+    pub(crate) package: Package,
+}
+
+/// What brings a program.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Package {
+    /// A package of Debian, and its name in Ubuntu, where browsers are called differently.
+    Apt {
+        debian: &'static str,
+        ubuntu: &'static str,
+    },
+    /// A component of rustup.
+    Component(&'static str),
+}
+
+// The table. A step names what it needs from here.
+
+/// Formats source.
+pub(crate) const RUSTFMT: Requirement = Requirement {
+    binary: "cargo-fmt",
+    package: Package::Component("rustfmt"),
+};
+/// Lints source.
+pub(crate) const CLIPPY: Requirement = Requirement {
+    binary: "cargo-clippy",
+    package: Package::Component("clippy"),
+};
+/// The browser that visits the waiting page.
+pub(crate) const CHROMIUM: Requirement = Requirement {
+    binary: "chromium",
+    package: Package::Apt {
+        debian: "chromium",
+        ubuntu: "chromium-browser",
+    },
+};
+/// What steers the browser.
+pub(crate) const CHROMEDRIVER: Requirement = Requirement {
+    binary: "chromedriver",
+    package: Package::Apt {
+        debian: "chromium-driver",
+        ubuntu: "chromium-chromedriver",
+    },
+};
+
+/// What is known about the machine, as far as it decides how a program gets here.
+#[derive(Clone, Copy, Debug)]
+struct Machine {
+    has_apt: bool,
+    is_ubuntu: bool,
+    root: Root,
+}
+
+/// How a command becomes root's.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Root {
+    /// We are root.
+    Already,
+    /// `sudo` asks no password.
+    Sudo,
+    /// It does not.
+    No,
+}
+
+/// Makes sure that all of `needs` can be run.
+///
+/// # Errors
+///
+/// Names the exact command to type when something is missing and cannot be installed from here.
+pub(crate) fn ensure(needs: &[Requirement]) -> anyhow::Result<()> {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for command in install_commands(&missing, &Machine::this())? {
+        println!("$ {}", command.join(" "));
+        let (program, arguments) = command.split_first().expect("every command has a program");
+        let status = Command::new(program)
+            .args(arguments)
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .stdin(Stdio::null())
+            .status()
+            .with_context(|| format!("starting {program}"))?;
+        if !status.success() {
+            bail!("`{}` failed ({status})", command.join(" "));
+        }
+    }
+    let still_missing = binaries(&self::missing(needs));
+    if !still_missing.is_empty() {
+        bail!("installed, but still not on the path: {still_missing}");
+    }
+    Ok(())
+}
+
+fn missing(needs: &[Requirement]) -> Vec<Requirement> {
+    let is_missing = |need: &&Requirement| match need.package {
+        Package::Apt { .. } => !is_on_path(need.binary),
+        // rustup puts a stand-in on the path for components that are not there: run it.
+        Package::Component(_) => !runs(need.binary, &["--version"]),
+    };
+    needs.iter().filter(is_missing).copied().collect()
+}
+
+/// What to run, in order, so that everything `missing` is there.
+///
+/// # Errors
+///
+/// When we may not: the message carries the command for somebody who may.
+fn install_commands(
+    missing: &[Requirement],
+    machine: &Machine,
+) -> anyhow::Result<Vec<Vec<String>>> {
+    let mut commands = Vec::new();
+    let mut packages = Vec::new();
+    for requirement in missing {
+        match requirement.package {
+            Package::Component(name) => {
+                commands.push(words(&["rustup", "component", "add", name]));
+            }
+            Package::Apt { debian, ubuntu } => {
+                packages.push(if machine.is_ubuntu { ubuntu } else { debian });
+            }
+        }
+    }
+    if packages.is_empty() {
+        return Ok(commands);
+    }
+    let binaries = binaries(missing);
+    let packages = packages.join(" ");
+    if !machine.has_apt {
+        bail!(
+            "missing: {binaries}; put them on the path (in Debian they are the packages {packages})"
+        );
+    }
+    let prefix: &[&str] = match machine.root {
+        Root::Already => &[],
+        Root::Sudo => &["sudo", "-n"],
+        Root::No => bail!(
+            "missing: {binaries}; run: sudo apt-get update && sudo apt-get install -y {packages}"
+        ),
+    };
+    for command in ["apt-get update", &format!("apt-get install -y {packages}")] {
+        let mut all = words(prefix);
+        all.extend(command.split(' ').map(str::to_owned));
+        commands.push(all);
+    }
+    Ok(commands)
+}
+
+impl Machine {
+    fn this() -> Self {
+        let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+        let root = if is_root() {
+            Root::Already
+        } else if runs("sudo", &["-n", "true"]) {
+            Root::Sudo
+        } else {
+            Root::No
+        };
+        Self {
+            has_apt: is_on_path("apt-get"),
+            is_ubuntu: release.lines().any(|line| line.trim() == "ID=ubuntu"),
+            root,
+        }
+    }
+}
+
+fn binaries(requirements: &[Requirement]) -> String {
+    let names: Vec<&str> = requirements.iter().map(|need| need.binary).collect();
+    names.join(", ")
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn is_root() -> bool {
+    let output = Command::new("id").arg("-u").output();
+    output.is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+fn is_on_path(binary: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| Path::new(&folder).join(binary).is_file())
+}
+
+fn runs(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BROWSER: &[Requirement] = &[CHROMIUM, CHROMEDRIVER];
+
+    fn commands(missing: &[Requirement], is_ubuntu: bool, root: Root) -> Vec<String> {
+        let machine = Machine {
+            has_apt: true,
+            is_ubuntu,
+            root,
+        };
+        let commands = install_commands(missing, &machine).unwrap();
+        commands.iter().map(|command| command.join(" ")).collect()
+    }
+
+    #[test]
+    fn root_installs_the_browser_with_one_command() {
+        assert_eq!(
+            commands(BROWSER, false, Root::Already),
+            [
+                "apt-get update",
+                "apt-get install -y chromium chromium-driver"
+            ]
+        );
+    }
+
+    #[test]
+    fn sudo_without_a_password_is_used_and_ubuntu_has_other_names() {
+        assert_eq!(
+            commands(BROWSER, true, Root::Sudo),
+            [
+                "sudo -n apt-get update",
+                "sudo -n apt-get install -y chromium-browser chromium-chromedriver"
+            ]
+        );
+    }
+
+    #[test]
+    fn whoever_may_not_install_is_told_the_exact_command() {
+        let machine = Machine {
+            has_apt: true,
+            is_ubuntu: false,
+            root: Root::No,
+        };
+        let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
+        assert!(
+            message.ends_with(
+                "sudo apt-get update && sudo apt-get install -y chromium chromium-driver"
+            ),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_machine_without_apt_is_told_what_must_be_on_the_path() {
+        let machine = Machine {
+            has_apt: false,
+            is_ubuntu: false,
+            root: Root::Already,
+        };
+        let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
+        assert!(message.contains("chromium, chromedriver"), "{message}");
+    }
+
+    #[test]
+    fn components_of_rustup_need_no_root() {
+        assert_eq!(
+            commands(&[RUSTFMT, CLIPPY], false, Root::No),
+            [
+                "rustup component add rustfmt",
+                "rustup component add clippy"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_there_is_not_missing_and_what_is_not_there_is() {
+        let nonsense = Requirement {
+            binary: "no-program-has-this-name",
+            package: Package::Apt {
+                debian: "none",
+                ubuntu: "none",
+            },
+        };
+        let shell = Requirement {
+            binary: "sh",
+            ..nonsense
+        };
+        assert!(missing(&[shell]).is_empty());
+        assert_eq!(missing(&[shell, nonsense]).len(), 1);
+    }
+}

@@ -1,0 +1,87 @@
+//! Where is the workspace, and what does it consist of?
+//!
+//! Only the part of `cargo metadata` that the checks read; not a general model of Cargo.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail, ensure};
+use serde::Deserialize;
+
+use crate::cargo;
+
+/// What `cargo metadata` says.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Metadata {
+    /// The members, and with [`Depth::Everything`] all that they depend on.
+    pub(crate) packages: Vec<Package>,
+}
+
+/// One package.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// An SPDX expression.
+    pub(crate) license: Option<String>,
+    /// `None` for a folder, else where it is downloaded from.
+    pub(crate) source: Option<String>,
+    /// As written in its `Cargo.toml`, of all kinds: normal, dev and build.
+    pub(crate) dependencies: Vec<Dependency>,
+}
+
+/// One line of a `[dependencies]` table.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `dev`, `build`, or nothing for a normal one.
+    pub(crate) kind: Option<String>,
+    /// Set if it is a folder, not a download.
+    pub(crate) path: Option<String>,
+}
+
+/// How much to ask for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Depth {
+    /// The packages of this workspace; needs no network.
+    Members,
+    /// All packages of `Cargo.lock`, for all platforms; downloads what is missing.
+    Everything,
+}
+
+/// The folder that holds the root `Cargo.toml`.
+pub(crate) fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("xtask is a folder inside the workspace")
+}
+
+/// Asks Cargo what the workspace consists of.
+///
+/// # Errors
+///
+/// When Cargo cannot be run, refuses, or answers with something else than its format 1.
+pub(crate) fn metadata(depth: Depth) -> anyhow::Result<Metadata> {
+    let mut command = Command::new(cargo::program());
+    command
+        .current_dir(root())
+        .args(["metadata", "--format-version", "1", "--all-features"]);
+    if matches!(depth, Depth::Members) {
+        command.arg("--no-deps");
+    }
+    let output = command.output().context("running cargo metadata")?;
+    if !output.status.success() {
+        bail!(
+            "cargo metadata failed: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("reading what cargo metadata printed")?;
+    // A check that looks at nothing would pass.
+    ensure!(
+        !metadata.packages.is_empty(),
+        "cargo metadata lists no packages"
+    );
+    Ok(metadata)
+}
