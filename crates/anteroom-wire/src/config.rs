@@ -1,9 +1,149 @@
 //! What does the operator want? The config file, read in two steps: what was typed, then what it
 //! means. Every mistake is reported, not only the first.
+//!
+//! Nothing is opened, resolved or compiled here: paths stay as they were typed, hosts are names,
+//! and bypass rules are text.
 
+use std::collections::BTreeMap;
+
+use toml::de::DeTable;
+
+mod clashes;
+mod cookie;
+mod depth;
+pub mod duration;
+mod flags;
+mod host;
+mod kind;
 mod model;
+mod notes;
+pub mod path;
+mod problem;
+mod reader;
+mod room;
+mod server;
+mod source;
 
+pub use flags::Flags;
+pub use host::{HostError, OriginError};
 pub use model::{
     BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, RoomConfig, RoomName, Route,
     SameSite, Secure, ServerConfig, SizeLimits, TimeOuts,
 };
+pub use notes::KnownKey;
+pub use problem::{Finding, Problem, Problems};
+
+use notes::Notes;
+use problem::quoted;
+use reader::Table;
+use room::RoomRead;
+use source::Source;
+
+/// Most rooms of a file. A room costs memory on every node and a loop of its own.
+const ROOMS_MAX: usize = 1_000;
+
+/// A configuration and what is odd about it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// What holds from now on.
+    pub config: Config,
+    /// Allowed, but probably not meant; in the order of the file.
+    pub warnings: Vec<Problem>,
+}
+
+impl Config {
+    /// Reads a config file. `source_name` is what messages call it.
+    ///
+    /// # Errors
+    ///
+    /// [`Problems`] with every mistake that the text holds; only the first one if it is no TOML
+    /// at all, because nothing behind that can be trusted.
+    pub fn parse(source_name: &str, text: &str) -> Result<Parsed, Problems> {
+        let mut notes = Notes::new(Some(Source::new(source_name, text)));
+        if let Some(offset) = depth::find_too_deep(text) {
+            notes.refuse_syntax("a key of too many segments", offset);
+            return Err(Problems(notes.problems));
+        }
+        match DeTable::parse(text) {
+            Ok(document) => read(notes, document.get_ref()),
+            Err(error) => {
+                let span = error.span().unwrap_or(text.len()..text.len());
+                let message = match text.get(span.clone()) {
+                    Some(key) if error.message() == "duplicate key" => {
+                        format!("the key {} stands here twice", quoted(key))
+                    }
+                    _ => error.message().to_owned(),
+                };
+                notes.refuse_syntax(&message, span.start);
+                Err(Problems(notes.problems))
+            }
+        }
+    }
+
+    /// Makes the configuration of one room from flags, by the rules of the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Problems`] with every mistake; the keys are the names of the flags, such as
+    /// `--session-duration`.
+    pub fn single_room(flags: &Flags) -> Result<Parsed, Problems> {
+        read(Notes::new(None), &flags.table())
+    }
+
+    /// Every key of the file by its path, such as `room.cookie_attributes.secure`: for whatever
+    /// documents them.
+    ///
+    /// # Panics
+    ///
+    /// Never: the text that it reads is constant.
+    #[must_use]
+    pub fn known_keys() -> BTreeMap<String, KnownKey> {
+        // Routes only have keys where there is a route.
+        let document = DeTable::parse("room = [{ additional_routes = [{}] }]")
+            .expect("the constant is legal TOML");
+        let mut notes = Notes::new(None);
+        read_rooms(&mut notes, document.get_ref());
+        notes.known
+    }
+}
+
+fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Problems> {
+    let (server, rooms) = read_rooms(&mut notes, document);
+    clashes::check(&mut notes, &rooms);
+    let by_line = |problem: &Problem| (problem.line, problem.column);
+    notes.problems.sort_by_key(by_line);
+    notes.warnings.sort_by_key(by_line);
+    let rooms: Option<Vec<RoomConfig>> = rooms.into_iter().map(|room| room.config).collect();
+    match rooms {
+        Some(rooms) if notes.problems.is_empty() => Ok(Parsed {
+            config: Config { server, rooms },
+            warnings: notes.warnings,
+        }),
+        _ => Err(Problems(notes.problems)),
+    }
+}
+
+fn read_rooms(notes: &mut Notes, document: &DeTable<'_>) -> (ServerConfig, Vec<RoomRead>) {
+    let mut root = Table::root(notes, document);
+    let server = server::read(root.table("server"));
+    let allowed = "at least one [[room]]";
+    let mistakes = root.notes.problems.len();
+    let elements = root.elements("room", allowed);
+    if elements.is_empty() && root.notes.problems.len() == mistakes {
+        let spot = root.spot("room");
+        root.notes.refuse(&spot, Finding::Missing, allowed, None);
+    }
+    if elements.len() > ROOMS_MAX {
+        let spot = root.spot("room");
+        let found = Finding::Value(format!("{} rooms", elements.len()));
+        let allowed = format!("at most {ROOMS_MAX}");
+        root.notes.refuse(&spot, found, allowed, None);
+    }
+    let rooms = elements
+        .iter()
+        .take(ROOMS_MAX)
+        .map(|element| room::read(root.enter(element)))
+        .collect();
+    root.finish();
+    (server, rooms)
+}

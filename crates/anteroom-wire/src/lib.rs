@@ -4,3 +4,6 @@
 //! and converts.
 
 pub mod config;
+#[doc(hidden)]
+pub mod fuzz;
+pub mod words;

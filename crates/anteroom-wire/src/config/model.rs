@@ -1,5 +1,6 @@
 //! The meaning of a config file: checked values only.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -16,8 +17,9 @@ pub struct Config {
     pub rooms: Vec<RoomConfig>,
 }
 
-/// What concerns the process and not one room.
-#[derive(Clone, Debug, PartialEq)]
+/// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none
+/// of them.
+#[derive(Clone, PartialEq)]
 pub struct ServerConfig {
     /// Where visitors connect.
     pub listen: SocketAddr,
@@ -35,6 +37,32 @@ pub struct ServerConfig {
     pub time_outs: TimeOuts,
     /// How much to take from outside.
     pub size_limits: SizeLimits,
+}
+
+impl fmt::Debug for ServerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Taken apart, so that a new field cannot be forgotten here.
+        let Self {
+            listen,
+            admin,
+            data_dir,
+            ticket_keys,
+            data_center,
+            trusted_proxies,
+            time_outs,
+            size_limits,
+        } = self;
+        f.debug_struct("ServerConfig")
+            .field("listen", listen)
+            .field("admin", admin)
+            .field("data_dir", data_dir)
+            .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
+            .field("data_center", data_center)
+            .field("trusted_proxies", trusted_proxies)
+            .field("time_outs", time_outs)
+            .field("size_limits", size_limits)
+            .finish()
+    }
 }
 
 /// How long to wait for what.
@@ -70,6 +98,18 @@ pub struct SizeLimits {
 pub struct RoomName(pub(super) String);
 
 impl RoomName {
+    /// A name, if `text` is one.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        ((1..=64).contains(&text.len()) && Self::is_name(text)).then(|| Self(text.to_owned()))
+    }
+
+    /// Whether `text` holds only what names are made of.
+    pub(super) fn is_name(text: &str) -> bool {
+        text.bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    }
+
     /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -77,8 +117,8 @@ impl RoomName {
     }
 }
 
-impl std::fmt::Display for RoomName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for RoomName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }

@@ -1,0 +1,44 @@
+//! What is the ticket's cookie called?
+//!
+//! Attributes and contents of the cookie are the gateway's business.
+
+use super::model::{CookieSettings, RoomConfig, RoomName};
+
+/// What every cookie of ours begins with.
+const PREFIX: &str = "__anteroom_";
+
+impl RoomConfig {
+    /// Name of the cookie that carries this room's tickets; never the same for two rooms on one
+    /// host.
+    #[must_use]
+    pub fn cookie_name(&self) -> String {
+        name(&self.cookie, &self.name)
+    }
+}
+
+pub(super) fn name(settings: &CookieSettings, room: &RoomName) -> String {
+    settings.suffix.as_ref().map_or_else(
+        || format!("{PREFIX}{:08x}", fnv1a(room.as_str().as_bytes())),
+        |suffix| format!("{PREFIX}{suffix}"),
+    )
+}
+
+/// FNV-1a, 32 bits: only has to tell the rooms of one file apart, the same on every node and in
+/// every version. Two rooms that collide on one host are a problem of the config file.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_fnv_1a_with_its_published_values() {
+        assert_eq!(fnv1a(b""), 0x811c_9dc5);
+        assert_eq!(fnv1a(b"a"), 0xe40c_292c);
+        assert_eq!(fnv1a(b"foobar"), 0xbf9c_f968);
+    }
+}

@@ -1,0 +1,128 @@
+//! What was noticed while reading, and where it stands.
+//!
+//! Nothing is judged here; whether a problem ends the start is the caller's business.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::problem::{Finding, Problem, printable};
+use super::source::Source;
+
+/// What a key is for whoever documents it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KnownKey {
+    /// What is allowed, in words; for lists, what an element may be.
+    pub allowed: String,
+    /// The default as it would be written; `None` if there is none.
+    pub default: Option<&'static str>,
+}
+
+/// Where something stands.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Spot {
+    pub(super) line: usize,
+    column: usize,
+    room: Option<String>,
+    key: String,
+}
+
+/// A value and where it stands.
+#[derive(Clone, Debug)]
+pub(super) struct Placed<T> {
+    pub(super) value: T,
+    pub(super) spot: Spot,
+}
+
+/// What was noticed so far.
+pub(super) struct Notes {
+    /// `None`: the values came as flags.
+    source: Option<Source>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<Problem>,
+    /// Every key that was asked for, by its path without indices.
+    pub(super) known: BTreeMap<String, KnownKey>,
+}
+
+impl Notes {
+    pub(super) const fn new(source: Option<Source>) -> Self {
+        Self {
+            source,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            known: BTreeMap::new(),
+        }
+    }
+
+    pub(super) const fn is_flags(&self) -> bool {
+        self.source.is_none()
+    }
+
+    /// Notes a mistake.
+    pub(super) fn refuse(
+        &mut self,
+        spot: &Spot,
+        finding: Finding,
+        allowed: impl Into<String>,
+        hint: Option<String>,
+    ) {
+        let problem = self.problem(spot, finding, allowed.into(), hint);
+        self.problems.push(problem);
+    }
+
+    /// Notes something that is allowed and probably not meant.
+    pub(super) fn warn(&mut self, spot: &Spot, remark: impl Into<String>) {
+        let remark = Finding::Remark(remark.into());
+        let warning = self.problem(spot, remark, String::new(), None);
+        self.warnings.push(warning);
+    }
+
+    /// Notes that the file is no TOML.
+    pub(super) fn refuse_syntax(&mut self, message: &str, offset: usize) {
+        let spot = self.spot(offset, None, String::new());
+        self.refuse(&spot, Finding::Syntax(printable(message)), "", None);
+    }
+
+    fn problem(
+        &self,
+        spot: &Spot,
+        finding: Finding,
+        mut allowed: String,
+        hint: Option<String>,
+    ) -> Problem {
+        if self.is_flags() && allowed.ends_with(" in quotes") {
+            // A shell takes the quotes off.
+            allowed.truncate(allowed.len() - " in quotes".len());
+        }
+        Problem {
+            source: self
+                .source
+                .as_ref()
+                .map_or_else(|| Arc::from(""), Source::name),
+            line: self.source.as_ref().map(|_| spot.line),
+            column: self.source.as_ref().map(|_| spot.column),
+            room: spot.room.clone(),
+            key: spot.key.clone(),
+            finding,
+            allowed,
+            hint,
+        }
+    }
+
+    pub(super) fn spot(&self, offset: usize, room: Option<&String>, key: String) -> Spot {
+        let Some(source) = &self.source else {
+            // `room[1].session_duration` was typed as `--session-duration`.
+            let name = key.rsplit('.').next().unwrap_or_default().replace('_', "-");
+            return Spot {
+                key: format!("--{name}"),
+                ..Spot::default()
+            };
+        };
+        let position = source.position(offset);
+        Spot {
+            line: position.line,
+            column: position.column,
+            room: room.cloned(),
+            key,
+        }
+    }
+}

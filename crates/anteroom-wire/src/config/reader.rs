@@ -1,0 +1,298 @@
+//! Reads tables key by key, remembers what was asked for, and collects every problem.
+//!
+//! A key that nobody asked for is a mistake; so the readers of the tables are the only list of
+//! keys that there is. What the values mean together is not judged here.
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::kind::{Kind, nearest};
+use super::notes::{KnownKey, Notes, Placed, Spot};
+use super::problem::{Finding, hidden, key_name, quoted};
+
+/// One key of a table, declared once.
+pub(super) struct Key<K> {
+    pub(super) name: &'static str,
+    pub(super) kind: K,
+    /// What holds when the key is left out, as it would be written; `None` = nothing does.
+    pub(super) default: Option<&'static str>,
+}
+
+/// One table of an array of tables, before it is entered.
+pub(super) struct Element<'n> {
+    entries: &'n DeTable<'n>,
+    offset: usize,
+    index: usize,
+    name: &'static str,
+}
+
+/// One table while it is read.
+pub(super) struct Table<'n> {
+    pub(super) notes: &'n mut Notes,
+    /// `None`: the table was left out, so every key has its default.
+    entries: Option<&'n DeTable<'n>>,
+    /// Where the table begins.
+    offset: usize,
+    /// With indices, for messages: `room[2].`.
+    path: String,
+    /// Without, for the list of known keys: `room.`.
+    pattern: String,
+    room: Option<String>,
+    asked: Vec<&'static str>,
+}
+
+impl<'n> Table<'n> {
+    pub(super) fn root(notes: &'n mut Notes, entries: &'n DeTable<'n>) -> Self {
+        Self {
+            notes,
+            entries: Some(entries),
+            offset: 0,
+            path: String::new(),
+            pattern: String::new(),
+            room: None,
+            asked: Vec::new(),
+        }
+    }
+
+    /// From here on messages name the room instead of its number.
+    pub(super) fn name_room(&mut self, name: &str) {
+        self.room = Some(name.to_owned());
+        self.path.clear();
+    }
+
+    /// Whether the key was typed.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.entries
+            .is_some_and(|entries| entries.contains_key(name))
+    }
+
+    /// Where the key stands; where its table begins if it was left out.
+    pub(super) fn spot(&self, name: &str) -> Spot {
+        let offset = self
+            .entries
+            .and_then(|entries| entries.get_key_value(name))
+            .map_or(self.offset, |(key, _)| key.span().start);
+        self.spot_at(offset, name)
+    }
+
+    fn spot_at(&self, offset: usize, name: &str) -> Spot {
+        let key = format!("{}{name}", self.path);
+        self.notes.spot(offset, self.room.as_ref(), key)
+    }
+
+    /// The value of a key that may be left out.
+    pub(super) fn optional<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
+        let value = self.ask(key.name, &key.kind, key.default)?;
+        self.read(&key.kind, key.name, value)
+    }
+
+    /// The value of a key that must be there.
+    pub(super) fn required<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
+        if let Some(value) = self.ask(key.name, &key.kind, key.default) {
+            return self.read(&key.kind, key.name, value);
+        }
+        let spot = self.spot(key.name);
+        self.notes
+            .refuse(&spot, Finding::Missing, key.kind.allowed(), None);
+        None
+    }
+
+    /// The value of a key, or its default; also the default where the value is wrong, which is
+    /// then a problem that nobody will get past.
+    pub(super) fn defaulted<K: Kind>(&mut self, key: &Key<K>) -> K::Value {
+        self.optional(key).unwrap_or_else(|| default_of(key))
+    }
+
+    /// The elements of a list; `None` if it was left out or is no list.
+    pub(super) fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
+        let value = self.ask(key.name, &key.kind, key.default)?;
+        let Some(elements) = value.get_ref().as_array() else {
+            let spot = self.spot_at(value.span().start, key.name);
+            let found = shown(value.get_ref(), key.kind.is_secret());
+            let allowed = format!("a list, each {}", key.kind.allowed());
+            let hint = "put it into [ ]".to_owned();
+            self.notes
+                .refuse(&spot, Finding::Value(found), allowed, Some(hint));
+            return None;
+        };
+        let mut list = Vec::with_capacity(elements.len());
+        for (index, element) in elements.iter().enumerate() {
+            let name = format!("{}[{}]", key.name, index + 1);
+            if let Some(value) = self.read(&key.kind, &name, element) {
+                let spot = self.spot_at(element.span().start, &name);
+                list.push(Placed { value, spot });
+            }
+        }
+        Some(list)
+    }
+
+    /// A table inside this one, read even when it was left out.
+    pub(super) fn table(&mut self, name: &'static str) -> Table<'_> {
+        let mut offset = self.offset;
+        let mut entries = None;
+        self.asked.push(name);
+        if let Some(value) = self.entries.and_then(|entries| entries.get(name)) {
+            offset = value.span().start;
+            entries = value.get_ref().as_table();
+            if entries.is_none() {
+                let spot = self.spot_at(offset, name);
+                let found = shown(value.get_ref(), false);
+                let allowed = format!("a table, such as [{}{name}]", self.pattern);
+                self.notes
+                    .refuse(&spot, Finding::Value(found), allowed, None);
+            }
+        }
+        Table {
+            entries,
+            offset,
+            path: format!("{}{name}.", self.path),
+            pattern: format!("{}{name}.", self.pattern),
+            room: self.room.clone(),
+            asked: Vec::new(),
+            notes: self.notes,
+        }
+    }
+
+    /// The tables of an array of tables; none if it was left out.
+    pub(super) fn elements(&mut self, name: &'static str, allowed: &str) -> Vec<Element<'n>> {
+        self.asked.push(name);
+        let Some(value) = self.entries.and_then(|entries| entries.get(name)) else {
+            return Vec::new();
+        };
+        let list: Vec<&'n Spanned<DeValue<'n>>> = match value.get_ref() {
+            DeValue::Array(list) => list.iter().collect(),
+            _ => vec![value],
+        };
+        let is_list = value.get_ref().is_array();
+        let mut elements = Vec::with_capacity(list.len());
+        for (index, element) in list.into_iter().enumerate() {
+            match element.get_ref().as_table() {
+                Some(entries) if is_list => elements.push(Element {
+                    entries,
+                    offset: element.span().start,
+                    index,
+                    name,
+                }),
+                _ => {
+                    let spot = self.spot_at(element.span().start, name);
+                    let found = Finding::Value(shown(element.get_ref(), false));
+                    let hint = (!is_list && element.get_ref().is_table())
+                        .then(|| format!("did you mean [[{}{name}]]?", self.pattern));
+                    self.notes.refuse(&spot, found, allowed, hint);
+                }
+            }
+        }
+        elements
+    }
+
+    /// Goes into one of [`Self::elements`].
+    pub(super) fn enter(&mut self, element: &Element<'n>) -> Table<'_> {
+        Table {
+            entries: Some(element.entries),
+            offset: element.offset,
+            path: format!("{}{}[{}].", self.path, element.name, element.index + 1),
+            pattern: format!("{}{}.", self.pattern, element.name),
+            room: self.room.clone(),
+            asked: Vec::new(),
+            notes: self.notes,
+        }
+    }
+
+    /// Says what else was typed into this table.
+    pub(super) fn finish(self) {
+        let Some(entries) = self.entries else {
+            return;
+        };
+        for (key, _) in entries.iter() {
+            let name: &str = key.get_ref();
+            if self.asked.contains(&name) {
+                continue;
+            }
+            let spot = self.spot_at(key.span().start, &key_name(name));
+            let hint = nearest(name, self.asked.iter().copied())
+                .map(|known| format!("did you mean {known}?"));
+            self.notes.refuse(&spot, Finding::UnknownKey, "", hint);
+        }
+    }
+
+    fn ask<K: Kind>(
+        &mut self,
+        name: &'static str,
+        kind: &K,
+        default: Option<&'static str>,
+    ) -> Option<&'n Spanned<DeValue<'n>>> {
+        self.asked.push(name);
+        let path = format!("{}{name}", self.pattern);
+        self.notes.known.entry(path).or_insert_with(|| KnownKey {
+            allowed: kind.allowed(),
+            default,
+        });
+        self.entries.and_then(|entries| entries.get(name))
+    }
+
+    fn read<K: Kind>(
+        &mut self,
+        kind: &K,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Option<K::Value> {
+        match kind.read(value.get_ref()) {
+            Ok(meaning) => Some(meaning),
+            Err(refusal) => {
+                let spot = self.spot_at(value.span().start, name);
+                let found = refusal
+                    .found
+                    .unwrap_or_else(|| shown(value.get_ref(), kind.is_secret()));
+                self.notes
+                    .refuse(&spot, Finding::Value(found), kind.allowed(), refusal.hint);
+                None
+            }
+        }
+    }
+}
+
+/// The declared default of a key.
+fn default_of<K: Kind>(key: &Key<K>) -> K::Value {
+    let read = key.default.and_then(|text| {
+        let value = DeValue::parse(text).ok()?;
+        key.kind.read(value.get_ref()).ok()
+    });
+    // A test reads a file without any optional key, so every default is read there.
+    read.expect("a declared default is a legal value of its kind")
+}
+
+/// A value as a message shows it: what was typed if it is short, else what it is.
+fn shown(value: &DeValue<'_>, is_secret: bool) -> String {
+    match value {
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+        DeValue::String(text) if is_secret => hidden(text),
+        DeValue::String(text) => quoted(text),
+        _ if is_secret => format!("a value of type {}", type_name(value)),
+        DeValue::Integer(number) => short(number.to_string()),
+        DeValue::Float(number) => short(number.to_string()),
+        DeValue::Boolean(switch) => switch.to_string(),
+        DeValue::Datetime(moment) => moment.to_string(),
+    }
+}
+
+/// Digits may go on for ever.
+fn short(mut number: String) -> String {
+    if number.len() > 40 {
+        number.truncate(40);
+        number.push('…');
+    }
+    number
+}
+
+const fn type_name(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "text",
+        DeValue::Integer(_) => "integer",
+        DeValue::Float(_) => "float",
+        DeValue::Boolean(_) => "boolean",
+        DeValue::Datetime(_) => "date-time",
+        DeValue::Array(_) => "list",
+        DeValue::Table(_) => "table",
+    }
+}

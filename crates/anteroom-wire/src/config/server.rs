@@ -1,0 +1,230 @@
+//! `[server]`: what concerns the process and not one room.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anteroom_core::time::Span;
+use ipnet::IpNet;
+
+use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
+use super::model::{ServerConfig, SizeLimits, TimeOuts};
+use super::notes::Placed;
+use super::problem::Finding;
+use super::reader::{Key, Table};
+
+const LISTEN: Key<Address> = Key {
+    name: "listen",
+    kind: Address,
+    default: Some("\"127.0.0.1:8080\""),
+};
+const ADMIN: Key<Address> = Key {
+    name: "admin",
+    kind: Address,
+    default: Some("\"127.0.0.1:8081\""),
+};
+const DATA_DIR: Key<Text<PathBuf>> = Key {
+    name: "data_dir",
+    kind: Text {
+        allowed: "the path of a directory",
+        read: |text| {
+            if text.is_empty() || text.contains('\0') {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(PathBuf::from(text))
+        },
+    },
+    default: Some("\"anteroom-data\""),
+};
+const TICKET_KEYS: Key<TicketKey> = Key {
+    name: "ticket_keys",
+    kind: TicketKey,
+    default: Some("[]"),
+};
+const DATA_CENTER: Key<Text<String>> = Key {
+    name: "data_center",
+    kind: Text {
+        allowed: "a name of 1 to 64 characters, not \"Anywhere\"",
+        read: data_center,
+    },
+    default: Some("\"local\""),
+};
+const TRUSTED_PROXIES: Key<Network> = Key {
+    name: "trusted_proxies",
+    kind: Network,
+    default: Some("[]"),
+};
+
+const MINUTE: Span = Span::from_secs(60);
+const DAY: Span = Span::from_secs(86_400);
+
+/// A time-out from `min_ms` to `max`.
+const fn time_out(
+    name: &'static str,
+    min_ms: u64,
+    max: Span,
+    default: &'static str,
+) -> Key<Duration> {
+    Key {
+        name,
+        kind: Duration {
+            min: Span(min_ms),
+            max,
+            bare_unit: "s",
+        },
+        default: Some(default),
+    }
+}
+
+// The lower ends only keep a slip of the pen from switching everything off; the upper ends keep a
+// stuck peer from holding a connection for good.
+const REQUEST_HEAD: Key<Duration> = time_out("request_head", 100, MINUTE.times(10), "\"10s\"");
+const ORIGIN_CONNECT: Key<Duration> = time_out("origin_connect", 10, MINUTE.times(5), "\"2s\"");
+const ORIGIN_RESPONSE: Key<Duration> = time_out("origin_response", 100, DAY, "\"60s\"");
+const BODY_IDLE: Key<Duration> = time_out("body_idle", 100, DAY, "\"60s\"");
+const DRAIN: Key<Duration> = time_out("drain", 0, DAY, "\"30s\"");
+
+// hyper needs 8 KiB to read a request head at all; above 1 MiB a head is an attack.
+const REQUEST_HEAD_BYTES: Key<Whole<usize>> = Key {
+    name: "request_head_bytes",
+    kind: Whole {
+        min: 8_192,
+        max: 1_048_576,
+        note: "",
+    },
+    default: Some("65536"),
+};
+const REQUEST_HEADERS: Key<Whole<usize>> = Key {
+    name: "request_headers",
+    kind: Whole {
+        min: 10,
+        max: 1_000,
+        note: "",
+    },
+    default: Some("100"),
+};
+const REQUEST_BODY_BYTES: Key<Whole<u64>> = Key {
+    name: "request_body_bytes",
+    kind: Whole {
+        min: 0,
+        max: i64::MAX.unsigned_abs(),
+        note: " (0 = no limit)",
+    },
+    default: Some("0"),
+};
+// More than a million sockets need more than one process.
+const CONNECTIONS: Key<Whole<usize>> = Key {
+    name: "connections",
+    kind: Whole {
+        min: 1,
+        max: 1_000_000,
+        note: "",
+    },
+    default: Some("10000"),
+};
+
+/// Reads `[server]`, which may be left out.
+pub(super) fn read(mut table: Table<'_>) -> ServerConfig {
+    let listen = table.defaulted(&LISTEN);
+    let admin = table.defaulted(&ADMIN);
+    check_addresses(&mut table, listen, admin);
+    let config = ServerConfig {
+        listen,
+        admin,
+        data_dir: table.defaulted(&DATA_DIR),
+        ticket_keys: read_ticket_keys(&mut table),
+        data_center: table.defaulted(&DATA_CENTER),
+        trusted_proxies: read_trusted_proxies(&mut table),
+        time_outs: read_time_outs(table.table("time_outs")),
+        size_limits: read_size_limits(table.table("size_limits")),
+    };
+    table.finish();
+    config
+}
+
+fn read_time_outs(mut table: Table<'_>) -> TimeOuts {
+    let time_outs = TimeOuts {
+        request_head: table.defaulted(&REQUEST_HEAD),
+        origin_connect: table.defaulted(&ORIGIN_CONNECT),
+        origin_response: table.defaulted(&ORIGIN_RESPONSE),
+        body_idle: table.defaulted(&BODY_IDLE),
+        drain: table.defaulted(&DRAIN),
+    };
+    table.finish();
+    time_outs
+}
+
+fn read_size_limits(mut table: Table<'_>) -> SizeLimits {
+    let size_limits = SizeLimits {
+        request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
+        request_headers: table.defaulted(&REQUEST_HEADERS),
+        request_body_bytes: table.defaulted(&REQUEST_BODY_BYTES),
+        connections: table.defaulted(&CONNECTIONS),
+    };
+    table.finish();
+    size_limits
+}
+
+fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr) {
+    let is_same_ip =
+        listen.ip() == admin.ip() || listen.ip().is_unspecified() || admin.ip().is_unspecified();
+    if listen.port() != 0 && listen.port() == admin.port() && is_same_ip {
+        // Whichever of the two was typed; both have a default.
+        let name = if table.has(ADMIN.name) {
+            ADMIN.name
+        } else {
+            LISTEN.name
+        };
+        let spot = table.spot(name);
+        let finding = Finding::Remark(format!(
+            "visitors ({listen}) and operators ({admin}) cannot share a port"
+        ));
+        table.notes.refuse(&spot, finding, "", None);
+    }
+    if !admin.ip().is_loopback() {
+        let spot = table.spot(ADMIN.name);
+        table.notes.warn(
+            &spot,
+            format!("{admin} is no loopback address: whoever reaches it controls every room"),
+        );
+    }
+}
+
+fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
+    let mut keys: Vec<[u8; 32]> = Vec::new();
+    for Placed { value, spot } in table.list(&TICKET_KEYS).unwrap_or_default() {
+        if let Some(first) = keys.iter().position(|known| *known == value) {
+            let finding = Finding::Remark(format!("the same key as number {}", first + 1));
+            table.notes.refuse(&spot, finding, "", None);
+        }
+        keys.push(value);
+    }
+    keys
+}
+
+fn read_trusted_proxies(table: &mut Table<'_>) -> Vec<IpNet> {
+    let mut networks = Vec::new();
+    for Placed { value, spot } in table.list(&TRUSTED_PROXIES).unwrap_or_default() {
+        if value.prefix_len() == 0 {
+            table.notes.warn(
+                &spot,
+                format!("{value} is everybody: any client may claim any address"),
+            );
+        }
+        networks.push(value);
+    }
+    networks
+}
+
+fn data_center(text: &str) -> Result<String, Refusal> {
+    if text.eq_ignore_ascii_case("Anywhere") {
+        return Err(Refusal::hint(
+            "the state uses that word for what no data center has a share in",
+        ));
+    }
+    let length = text.chars().count();
+    let is_plain = text.trim() == text && !text.chars().any(char::is_control);
+    if !(1..=64).contains(&length) || !is_plain {
+        return Err(Refusal::PLAIN);
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,69 @@
+//! Which word stands for which choice? The same in the config file and in JSON.
+
+use anteroom_core::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
+
+/// `queueing_method`.
+pub(crate) const QUEUEING_METHODS: &[(&str, QueueingMethod)] = &[
+    ("fifo", QueueingMethod::Fifo),
+    ("random", QueueingMethod::Random),
+    ("passthrough", QueueingMethod::Passthrough),
+    ("reject", QueueingMethod::Reject),
+];
+
+/// `allocation`.
+pub(crate) const ALLOCATIONS: &[(&str, AllocationKind)] = &[
+    ("even", AllocationKind::Even),
+    ("curve", AllocationKind::Curve),
+    ("counters", AllocationKind::Counters),
+    ("leases", AllocationKind::Leases),
+];
+
+/// `seat_needs_cookie`.
+pub(crate) const SEAT_NEEDS_COOKIE: &[(&str, SeatNeedsCookie)] = &[
+    ("never", SeatNeedsCookie::Never),
+    ("near_limit", SeatNeedsCookie::NearLimit),
+    ("always", SeatNeedsCookie::Always),
+];
+
+/// `on_store_failure`.
+pub(crate) const ON_STORE_FAILURE: &[(&str, OnStoreFailure)] = &[
+    ("bounded", OnStoreFailure::Bounded),
+    ("admit", OnStoreFailure::Admit),
+];
+
+/// The word for a queueing method.
+#[must_use]
+pub const fn queueing_method(method: QueueingMethod) -> &'static str {
+    match method {
+        QueueingMethod::Fifo => "fifo",
+        QueueingMethod::Random => "random",
+        QueueingMethod::Passthrough => "passthrough",
+        QueueingMethod::Reject => "reject",
+    }
+}
+
+/// The word for an allocation.
+#[must_use]
+pub const fn allocation(kind: AllocationKind) -> &'static str {
+    match kind {
+        AllocationKind::Even => "even",
+        AllocationKind::Curve => "curve",
+        AllocationKind::Counters => "counters",
+        AllocationKind::Leases => "leases",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_written_with_the_word_that_is_read() {
+        for (word, method) in QUEUEING_METHODS {
+            assert_eq!(queueing_method(*method), *word);
+        }
+        for (word, kind) in ALLOCATIONS {
+            assert_eq!(allocation(*kind), *word);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! What a config file means when it is right, and what flags mean.
+
+use anteroom_core::rules::{
+    AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
+};
+use anteroom_core::time::{Millis, Span};
+use anteroom_wire::config::{Config, Flags, Host, Parsed, RoomConfig, Route, SameSite, Secure};
+
+const SMALLEST: &str = r#"
+[[room]]
+name = "shop"
+origin = "http://127.0.0.1:3000"
+total_active_users = 200
+new_users_per_minute = 200
+"#;
+
+fn parse(text: &str) -> Parsed {
+    Config::parse("anteroom.toml", text).unwrap_or_else(|problems| panic!("{problems}"))
+}
+
+fn room(lines: &str) -> RoomConfig {
+    parse(&format!("{SMALLEST}bypass = []\n{lines}\n"))
+        .config
+        .rooms
+        .remove(0)
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let Parsed { config, warnings } = parse(SMALLEST);
+    assert_eq!(
+        warnings.len(),
+        1,
+        "only the one about bypass rules: {warnings:?}"
+    );
+    let server = &config.server;
+    assert_eq!(server.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(server.admin.to_string(), "127.0.0.1:8081");
+    assert_eq!(server.data_dir.to_str(), Some("anteroom-data"));
+    assert_eq!(server.data_center, "local");
+    assert_eq!(server.time_outs.drain, Span::from_secs(30));
+    assert_eq!(server.size_limits.connections, 10_000);
+    let room = &config.rooms[0];
+    assert_eq!(room.rules, Rules::default());
+    assert_eq!(
+        room.routes,
+        [Route {
+            host: Host::Any,
+            path: "/".to_owned()
+        }]
+    );
+    assert_eq!(room.origin.authority(), "127.0.0.1:3000");
+    assert_eq!(room.queueing_status_code, 200);
+    assert_eq!(room.cookie.suffix, None);
+    assert!(room.origin_commands.revoke);
+    assert!(!room.suspended && !room.json_response_enabled);
+}
+
+#[test]
+fn every_rule_of_a_room_can_be_set() {
+    let room = room(
+        r#"
+host = "Shop.Example:443"
+path = "//sale/"
+session_duration = "1h30m"
+disable_session_renewal = true
+queueing_method = "FIFO"
+queue_all = true
+opens_at = 2030-01-31T10:00:00+01:00
+draw = true
+suspended = true
+allocation = "curve"
+curve_factor = 0.20412
+pacing = false
+seat_needs_cookie = "always"
+place_grace = "10s"
+on_store_failure = "admit"
+json_response_enabled = true
+queueing_status_code = "503"
+cookie_suffix = "x"
+cookie_attributes = { samesite = "none", secure = "always" }
+enabled_origin_commands = []
+additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
+"#,
+    );
+    assert_eq!(
+        room.rules,
+        Rules {
+            limits: Limits {
+                total_active_users: 200,
+                new_users_per_minute: 200
+            },
+            session_duration: Span::from_secs(5_400),
+            session_renewal: false,
+            queueing_method: QueueingMethod::Fifo,
+            queue_all: true,
+            opens_at: Some(Millis(1_896_080_400_000)),
+            draw: true,
+            allocation: AllocationKind::Curve,
+            curve_factor: CurveFactor {
+                millionths: 204_120
+            },
+            pacing: false,
+            seat_needs_cookie: SeatNeedsCookie::Always,
+            place_grace: Span::from_secs(10),
+            on_store_failure: OnStoreFailure::Admit,
+        }
+    );
+    let route = |host: Option<&str>, path: &str| Route {
+        host: host.map_or(Host::Any, |host| Host::Name(host.to_owned())),
+        path: path.to_owned(),
+    };
+    assert_eq!(
+        room.routes,
+        [
+            route(Some("shop.example"), "/sale"),
+            route(Some("www.shop.example"), "/"),
+            route(None, "/buy"),
+        ]
+    );
+    assert!(room.suspended && room.json_response_enabled && !room.origin_commands.revoke);
+    assert_eq!(room.queueing_status_code, 503);
+    assert_eq!(room.cookie_name(), "__anteroom_x");
+    assert_eq!(room.cookie.same_site, SameSite::None);
+    assert_eq!(room.cookie.secure, Secure::Always);
+}
+
+#[test]
+fn a_moment_is_the_same_in_quotes_and_without() {
+    let at = |text: &str| room(&format!("opens_at = {text}")).rules.opens_at;
+    let expected = Some(Millis(1_896_080_400_000));
+    assert_eq!(at("2030-01-31T10:00:00+01:00"), expected);
+    assert_eq!(at("\"2030-01-31T10:00:00+01:00\""), expected);
+    assert_eq!(at("\"2030-01-31 09:00Z\""), expected);
+}
+
+#[test]
+fn a_bypass_rule_knows_its_line() {
+    let text = SMALLEST.to_owned() + "bypass = [\n  'true',\n\n  \"false\",\n]\n";
+    let rules = &parse(&text).config.rooms[0].bypass;
+    assert_eq!((rules[0].expression.as_str(), rules[0].line), ("true", 8));
+    assert_eq!((rules[1].expression.as_str(), rules[1].line), ("false", 10));
+}
+
+#[test]
+fn a_key_is_read_in_every_usual_spelling_of_base64_and_never_printed() {
+    let keys = [
+        "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE=",
+        "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyI",
+        "_-TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE",
+        "/+TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyI=",
+    ];
+    let text = format!("server.ticket_keys = {keys:?}\n{SMALLEST}");
+    let config = parse(&text).config;
+    assert_eq!(config.server.ticket_keys.len(), 4);
+    assert_eq!(config.server.ticket_keys[0][..3], [0xab, 0xb4, 0xf3]);
+    let debug = format!("{:?}", config.server);
+    assert!(debug.contains("ticket_keys: [4 keys]"), "{debug}");
+}
+
+#[test]
+fn rooms_that_share_neither_host_nor_cookie_get_along() {
+    let rooms = r#"
+[[room]]
+name = "a"
+host = "a.example"
+cookie_suffix = "x"
+origin = "http://127.0.0.1:3000"
+total_active_users = 1
+new_users_per_minute = 2147483647
+bypass = []
+[[room]]
+name = "b"
+host = "b.example"
+cookie_suffix = "x"
+origin = "http://127.0.0.1:3000"
+total_active_users = 1
+new_users_per_minute = 1
+bypass = []
+[[room]]
+name = "c"
+host = "b.example"
+path = "/c"
+origin = "http://127.0.0.1:3000"
+total_active_users = 1
+new_users_per_minute = 1
+bypass = []
+"#;
+    let Parsed { config, warnings } = parse(rooms);
+    assert_eq!(config.rooms.len(), 3);
+    assert_eq!(warnings, []);
+    assert_ne!(config.rooms[1].cookie_name(), config.rooms[2].cookie_name());
+}
+
+fn smallest_flags() -> Flags {
+    Flags {
+        origin: Some("http://127.0.0.1:3000".to_owned()),
+        total_active_users: Some("200".to_owned()),
+        new_users_per_minute: Some("200".to_owned()),
+        ..Flags::default()
+    }
+}
+
+#[test]
+fn flags_mean_what_the_same_file_means() {
+    let flags = Flags {
+        name: Some("shop".to_owned()),
+        ..smallest_flags()
+    };
+    let from_flags = Config::single_room(&flags).unwrap();
+    assert_eq!(from_flags.config, parse(SMALLEST).config);
+    let warning = from_flags.warnings[0].to_string();
+    assert!(warning.starts_with("--bypass: no rule: "), "{warning}");
+
+    let flags = Flags {
+        bypass: vec!["path == \"/health\"".to_owned()],
+        queue_all: true,
+        ..smallest_flags()
+    };
+    let parsed = Config::single_room(&flags).unwrap();
+    assert_eq!(parsed.warnings, []);
+    assert_eq!(parsed.config.rooms[0].name.as_str(), "main");
+    assert!(parsed.config.rooms[0].rules.queue_all);
+    assert_eq!(parsed.config.rooms[0].bypass[0].line, 0);
+}
+
+#[test]
+fn mistakes_in_flags_are_told_all_at_once_by_the_names_of_the_flags() {
+    let flags = Flags {
+        listen: Some(":80".to_owned()),
+        trusted_proxies: vec!["ten".to_owned()],
+        total_active_users: Some("many".to_owned()),
+        new_users_per_minute: Some("0".to_owned()),
+        session_duration: Some("5".to_owned()),
+        draw: true,
+        ..Flags::default()
+    };
+    let problems = Config::single_room(&flags).unwrap_err();
+    let expected = [
+        r#"--listen: found ":80", allowed: an IP address and a port, such as "127.0.0.1:8080" or "[::1]:8080"; did you mean "0.0.0.0:80"?"#,
+        r#"--trusted-proxies[1]: found "ten", allowed: an IP address or a network, such as "10.0.0.0/8""#,
+        r#"--total-active-users: found "many", allowed: an integer from 1 to 2147483647"#,
+        "--new-users-per-minute: found 0, allowed: an integer from 1 to 2147483647",
+        r#"--session-duration: found "5", allowed: a duration from 1s to 24h; did you mean "5m"?"#,
+        r#"--draw: found true, allowed: only together with opens_at and queueing_method "fifo""#,
+        r#"--origin: missing, allowed: "http://host" or "http://host:port""#,
+    ];
+    assert_eq!(problems.to_string(), expected.join("\n"));
+}
+
+#[test]
+fn a_thousand_rooms_are_read_and_one_more_is_refused() {
+    let rooms = |count: u32| -> String {
+        (0..count)
+            .map(|number| {
+                format!(
+                    "[[room]]\nname = \"r{number}\"\npath = \"/{number}\"\nbypass = []\n\
+                     origin = \"http://127.0.0.1:1\"\ntotal_active_users = 1\n\
+                     new_users_per_minute = 1\n"
+                )
+            })
+            .collect()
+    };
+    assert_eq!(parse(&rooms(1_000)).config.rooms.len(), 1_000);
+    let problems = Config::parse("x", &rooms(1_001)).unwrap_err();
+    assert_eq!(
+        problems.to_string(),
+        "x:1: room: found 1001 rooms, allowed: at most 1000"
+    );
+}
+
+#[test]
+fn a_file_nested_as_deep_as_the_parser_lets_it_be_is_only_a_mistake() {
+    let dotted = "a.".repeat(14);
+    let open = format!("{{ {dotted}a = ").repeat(79);
+    let text = format!("[{dotted}a]\n{dotted}b = {open}1{}", " }".repeat(79));
+    assert!(Config::parse("x", &text).is_err());
+    assert!(Config::parse("x", &format!("{}a = 1", "a.".repeat(1_000_000))).is_err());
+    assert!(Config::parse("x", &"[".repeat(1_000_000)).is_err());
+    assert!(Config::parse("x", &format!("a = {}", "[".repeat(1_000_000))).is_err());
+    assert!(Config::parse("x", &format!("a = {}", "{a=".repeat(1_000_000))).is_err());
+}

@@ -1,0 +1,133 @@
+//! The example config says everything there is to say, and says it right.
+
+use std::collections::BTreeMap;
+
+use anteroom_wire::config::{Config, KnownKey, OriginCommands};
+
+const EXAMPLE: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../anteroom.example.toml"
+));
+
+/// `# key = value` or `key = value`, with the hash or not, and the comment in front of it.
+struct Entry {
+    is_commented: bool,
+    value: String,
+    comment: String,
+}
+
+/// Every entry of the example by its path: `room.cookie_attributes`.
+fn entries() -> BTreeMap<String, Entry> {
+    let mut entries = BTreeMap::new();
+    let mut table = String::new();
+    let mut comment = String::new();
+    for line in EXAMPLE.lines() {
+        let bare = line.strip_prefix("# ");
+        if line.is_empty() {
+            comment.clear();
+        } else if let Some((key, value)) = key_and_value(bare.unwrap_or(line)) {
+            entries.insert(
+                format!("{table}.{key}"),
+                Entry {
+                    is_commented: bare.is_some(),
+                    value: value.to_owned(),
+                    comment: std::mem::take(&mut comment),
+                },
+            );
+        } else if line.starts_with('[') {
+            table = line.trim_matches(['[', ']']).to_owned();
+        } else if let Some(text) = bare {
+            comment.push_str(text);
+            comment.push(' ');
+        }
+    }
+    entries
+}
+
+fn key_and_value(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(" = ")?;
+    let is_key = key
+        .bytes()
+        .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    is_key.then_some((key, value))
+}
+
+#[test]
+fn the_example_is_legal_and_draws_no_warning() {
+    let parsed = Config::parse("anteroom.example.toml", EXAMPLE).unwrap();
+    assert_eq!(parsed.warnings, []);
+}
+
+#[test]
+fn the_example_stays_legal_when_everything_in_it_is_switched_on() {
+    let text: String = EXAMPLE
+        .lines()
+        .map(|line| match line.strip_prefix("# ") {
+            Some(bare) if key_and_value(bare).is_some() => format!("{bare}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let parsed = Config::parse("anteroom.example.toml", &text).unwrap();
+    assert_eq!(parsed.warnings, []);
+    let room = &parsed.config.rooms[0];
+    assert_eq!(room.routes.len(), 2);
+    assert_eq!(room.origin_commands, OriginCommands { revoke: true });
+    assert_eq!(room.bypass.len(), 2);
+    assert!(room.rules.opens_at.is_some());
+}
+
+#[test]
+fn the_example_names_every_key_with_its_range_and_its_default() {
+    let entries = entries();
+    let known = Config::known_keys();
+    for (path, key) in &known {
+        if let Some(entry) = entries.get(path) {
+            check(path, entry, key);
+        } else {
+            // The keys of an inline table stand in its value.
+            let (table, name) = path.rsplit_once('.').expect("every key has a table");
+            let entry = entries
+                .get(table)
+                .unwrap_or_else(|| panic!("{path} is missing"));
+            check_inline(path, entry, name, key);
+        }
+    }
+    for path in entries.keys() {
+        let below = format!("{path}.");
+        let is_table = known.keys().any(|key| key.starts_with(&below));
+        assert!(is_table || known.contains_key(path), "{path} is no key");
+    }
+}
+
+fn check(path: &str, entry: &Entry, known: &KnownKey) {
+    let Entry { comment, value, .. } = entry;
+    let allowed = &known.allowed;
+    assert!(
+        comment.contains(allowed),
+        "{path}: {comment:?} lacks {allowed:?}"
+    );
+    if let Some(default) = known.default
+        && entry.is_commented
+    {
+        assert_eq!(value, default, "{path}");
+    }
+}
+
+fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
+    // A further route has the keys of the room's own, and is no default but an example.
+    if path.starts_with("room.additional_routes.") {
+        assert!(entry.value.contains(&format!("{name} = ")), "{path}");
+        return;
+    }
+    let Entry { comment, value, .. } = entry;
+    let allowed = &known.allowed;
+    assert!(
+        comment.contains(allowed),
+        "{path}: {comment:?} lacks {allowed:?}"
+    );
+    let default = known.default.expect("keys of inline tables have defaults");
+    assert!(
+        value.contains(&format!("{name} = {default}")),
+        "{path}: {value}"
+    );
+}
