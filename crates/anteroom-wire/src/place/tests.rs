@@ -1,0 +1,187 @@
+//! Bodies as clients of hosted waiting rooms know them.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const NOW: Millis = Millis(1_596_498_360_000);
+
+fn facts() -> PlaceFacts {
+    PlaceFacts {
+        place: Place {
+            reason: QueueReason::NotYourTurn,
+            people_ahead: Some(41),
+            people_waiting: 90,
+            wait: Some(WaitRange {
+                low: Span::from_secs(290),
+                middle: Span::from_secs(590),
+                high: Span::from_secs(890),
+            }),
+            ask_after: Some(Span(19_001)),
+            arrived_at: NOW,
+        },
+        queueing_method: QueueingMethod::Fifo,
+        queue_all: false,
+        draw: false,
+        now: NOW,
+    }
+}
+
+fn body(facts: PlaceFacts) -> Value {
+    serde_json::to_value(PlaceBody::from(facts)).unwrap()
+}
+
+/// The body for `facts` equals the first example's with these members instead.
+fn check(facts: PlaceFacts, differing: &Value) {
+    let mut expected = json!({
+        "inWaitingRoom": true,
+        "waitTimeKnown": true,
+        "waitTime": 10,
+        "waitTime25Percentile": 0,
+        "waitTime50Percentile": 0,
+        "waitTime75Percentile": 0,
+        "waitTimeFormatted": "10 minutes",
+        "queueIsFull": false,
+        "queueAll": false,
+        "lastUpdated": "2020-08-03T23:46:00.000Z",
+        "refreshIntervalSeconds": 20,
+        "queueingMethod": "fifo",
+        "isFIFOQueue": true,
+        "isRandomQueue": false,
+        "isPassthroughQueue": false,
+        "isRejectQueue": false,
+        "isEventActive": false,
+        "isEventPrequeueing": false,
+        "timeUntilEventStart": 0,
+        "timeUntilEventStartFormatted": "unavailable",
+        "timeUntilEventEnd": 0,
+        "timeUntilEventEndFormatted": "unavailable",
+        "shuffleAtEventStart": false,
+        "turnstile": "",
+        "infiniteQueue": false,
+        "position": 42,
+        "peopleAhead": 41,
+        "reason": "not_your_turn",
+    });
+    for (key, value) in differing.as_object().unwrap() {
+        let known = expected.get_mut(key).unwrap_or_else(|| panic!("{key}"));
+        *known = value.clone();
+    }
+    assert_eq!(body(facts), json!({ "cfWaitingRoom": expected }));
+}
+
+#[test]
+fn a_fifo_place_has_one_number_and_its_position() {
+    check(facts(), &json!({}));
+}
+
+#[test]
+fn a_random_place_has_quantiles_and_a_range() {
+    let mut facts = facts();
+    facts.queueing_method = QueueingMethod::Random;
+    facts.place.people_ahead = None;
+    let differing = json!({
+        "waitTime25Percentile": 5,
+        "waitTime50Percentile": 10,
+        "waitTime75Percentile": 15,
+        "waitTimeFormatted": "5 minutes to 15 minutes",
+        "queueingMethod": "random",
+        "isFIFOQueue": false,
+        "isRandomQueue": true,
+        "position": null,
+        "peopleAhead": null,
+    });
+    check(facts, &differing);
+
+    let minute = Span::from_secs(60);
+    facts.place.wait = Some(WaitRange {
+        low: Span(1),
+        middle: minute,
+        high: minute,
+    });
+    let body = body(facts);
+    assert_eq!(body["cfWaitingRoom"]["waitTimeFormatted"], "1 minute");
+}
+
+#[test]
+fn an_unknown_wait_is_unavailable_and_not_invented() {
+    let mut facts = facts();
+    facts.place.wait = None;
+    facts.place.people_ahead = Some(0);
+    facts.place.reason = QueueReason::StoreAway;
+    let differing = json!({
+        "waitTimeKnown": false,
+        "waitTime": 0,
+        "waitTimeFormatted": "unavailable",
+        "position": 1,
+        "peopleAhead": 0,
+        "reason": "store_away",
+    });
+    check(facts, &differing);
+}
+
+#[test]
+fn before_the_opening_the_countdown_runs_in_whole_minutes() {
+    let mut facts = facts();
+    facts.place.wait = None;
+    facts.place.people_ahead = None;
+    facts.draw = true;
+    let opens_in = |millis| QueueReason::NotOpenYet {
+        opens_at: NOW + Span(millis),
+    };
+    facts.place.reason = opens_in(7_440_001);
+    let differing = json!({
+        "waitTimeKnown": false,
+        "waitTime": 0,
+        "waitTimeFormatted": "unavailable",
+        "isEventActive": true,
+        "isEventPrequeueing": true,
+        "timeUntilEventStart": 125,
+        "timeUntilEventStartFormatted": "2 hours 5 minutes",
+        "shuffleAtEventStart": true,
+        "position": null,
+        "peopleAhead": null,
+        "reason": "not_open_yet",
+    });
+    check(facts, &differing);
+
+    facts.place.reason = opens_in(0);
+    let body = body(facts);
+    assert_eq!(
+        body["cfWaitingRoom"]["timeUntilEventStartFormatted"],
+        "1 minute"
+    );
+}
+
+#[test]
+fn a_rejected_visitor_is_told_not_to_ask_again() {
+    let mut facts = facts();
+    facts.queueing_method = QueueingMethod::Reject;
+    facts.queue_all = true;
+    facts.place.reason = QueueReason::Rejecting;
+    facts.place.ask_after = None;
+    let differing = json!({
+        "queueAll": true,
+        "refreshIntervalSeconds": 0,
+        "queueingMethod": "reject",
+        "isFIFOQueue": false,
+        "isRejectQueue": true,
+        "reason": "rejecting",
+    });
+    check(facts, &differing);
+}
+
+#[test]
+fn the_last_of_a_full_line_has_a_position_too() {
+    let mut facts = facts();
+    facts.place.people_ahead = Some(u32::MAX);
+    let body = body(facts);
+    assert_eq!(body["cfWaitingRoom"]["position"], 4_294_967_296_u64);
+}
+
+#[test]
+fn a_body_is_read_back() {
+    let body = PlaceBody::from(facts());
+    let text = serde_json::to_string(&body).unwrap();
+    assert_eq!(serde_json::from_str::<PlaceBody>(&text).unwrap(), body);
+}

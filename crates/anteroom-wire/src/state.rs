@@ -1,0 +1,282 @@
+//! What does a room look like right now? The body of `GET /rooms/{name}/state`: first what nodes
+//! of the counted design tell each other, in its shape, then ours.
+//!
+//! All of it is as old as `ageMs` says; nothing is decided from it.
+
+use std::collections::BTreeMap;
+
+use anteroom_core::decision::QueueReason;
+use anteroom_core::id::Epoch;
+use anteroom_core::rules::Rules;
+use anteroom_core::time::{Millis, Minute, Span};
+use serde::{Deserialize, Serialize};
+
+use crate::config::RoomName;
+use crate::time_text::{rfc3339_millis, rfc3339_secs};
+use crate::words;
+
+/// What stands for the part of the limit in which no data center has a share; no data center may
+/// have this name.
+pub const ANYWHERE: &str = "Anywhere";
+
+/// What is known about a room where it is asked for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StateFacts {
+    /// Which room.
+    pub room: RoomName,
+    /// Its rules, as they hold now.
+    pub rules: Rules,
+    /// Whether the room is off.
+    pub suspended: bool,
+    /// Visitors inside.
+    pub active_users: u32,
+    /// Visitors who wait.
+    pub queued_users: u32,
+    /// Visitors admitted in the present minute.
+    pub admissions_this_minute: u32,
+    /// Nodes alive in the world.
+    pub global_nodes: u32,
+    /// Nodes alive in the answering data center.
+    pub data_center_nodes: u32,
+    /// What each data center admitted, minute by minute.
+    pub history: Vec<MinuteTraffic>,
+    /// Who may take a slot.
+    pub watermark: Watermark,
+    /// How old the facts are.
+    pub age: Span,
+    /// The ledger's epoch.
+    pub epoch: Epoch,
+    /// Seats that count as used because of children that fell silent.
+    pub phantom_seats: u32,
+    /// When the ledger lends again; `None` while it does. Room clock.
+    pub reopens_at: Option<Millis>,
+    /// Why the room admits less than its limits would allow; `None` = it does not.
+    pub degraded: Option<QueueReason>,
+}
+
+/// What data centers admitted in one minute.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MinuteTraffic {
+    /// Which minute.
+    pub minute: Minute,
+    /// Admissions by name of the data center.
+    pub admitted: BTreeMap<String, u32>,
+}
+
+/// Arrivals up to which a slot may be taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Watermark {
+    /// Nobody may.
+    Closed,
+    /// Those who came by then; room clock.
+    ArrivedBy(Millis),
+    /// Everybody, also who comes now.
+    Open,
+}
+
+/// The body.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoomState {
+    /// Visitors inside.
+    pub active_users: u32,
+    /// Nodes alive in the world.
+    pub global_workers_active: u32,
+    /// Nodes alive in the answering data center.
+    pub data_center_workers_active: u32,
+    /// By minute (RFC 3339) and data center: admitted / limit of new users per minute;
+    /// [`ANYWHERE`] is the rest of the limit.
+    pub traffic_history: BTreeMap<String, BTreeMap<String, String>>,
+    /// Name of the room.
+    pub room: String,
+    /// The limit.
+    pub total_active_users: u32,
+    /// The limit.
+    pub new_users_per_minute: u32,
+    /// Visitors who wait.
+    pub queued_users: u32,
+    /// Visitors admitted in the present minute.
+    pub admissions_this_minute: u32,
+    /// RFC 3339: who came by then may take a slot; `null` if nobody may or everybody.
+    pub watermark: Option<String>,
+    /// Whether everybody may take a slot, also who comes now.
+    pub watermark_open: bool,
+    /// How old all this is, in milliseconds.
+    pub age_ms: u64,
+    /// How often the ledger lost its memory.
+    pub epoch: u32,
+    /// Seats that count as used because of nodes that fell silent.
+    pub phantom_seats: u32,
+    /// RFC 3339: when the ledger lends again; `null` while it does.
+    pub reopens_at: Option<String>,
+    /// Why the room admits less than its limits would allow; `null` = it does not.
+    pub degraded: Option<String>,
+    /// `fifo`, `random`, `passthrough` or `reject`.
+    pub queueing_method: String,
+    /// `even`, `curve`, `counters` or `leases`.
+    pub allocation: String,
+    /// Whether the operator holds everybody.
+    pub queue_all: bool,
+    /// Whether the room is off.
+    pub suspended: bool,
+}
+
+impl From<&StateFacts> for RoomState {
+    fn from(facts: &StateFacts) -> Self {
+        let limits = facts.rules.limits;
+        let minute = |traffic: &MinuteTraffic| {
+            let key = rfc3339_secs(traffic.minute.starts_at());
+            (key, shares(&traffic.admitted, limits.new_users_per_minute))
+        };
+        Self {
+            active_users: facts.active_users,
+            global_workers_active: facts.global_nodes,
+            data_center_workers_active: facts.data_center_nodes,
+            traffic_history: facts.history.iter().map(minute).collect(),
+            room: facts.room.to_string(),
+            total_active_users: limits.total_active_users,
+            new_users_per_minute: limits.new_users_per_minute,
+            queued_users: facts.queued_users,
+            admissions_this_minute: facts.admissions_this_minute,
+            watermark: match facts.watermark {
+                Watermark::ArrivedBy(at) => Some(rfc3339_millis(at)),
+                Watermark::Closed | Watermark::Open => None,
+            },
+            watermark_open: facts.watermark == Watermark::Open,
+            age_ms: facts.age.0,
+            epoch: facts.epoch.0,
+            phantom_seats: facts.phantom_seats,
+            reopens_at: facts.reopens_at.map(rfc3339_millis),
+            degraded: facts.degraded.map(|reason| reason.name().to_owned()),
+            queueing_method: words::queueing_method(facts.rules.queueing_method).to_owned(),
+            allocation: words::allocation(facts.rules.allocation).to_owned(),
+            queue_all: facts.rules.queue_all,
+            suspended: facts.suspended,
+        }
+    }
+}
+
+/// `20/200` for each data center, and what is left for any; nothing if more was admitted than the
+/// limit now allows.
+fn shares(admitted: &BTreeMap<String, u32>, limit: u32) -> BTreeMap<String, String> {
+    let rest = admitted
+        .values()
+        .fold(limit, |rest, admitted| rest.saturating_sub(*admitted));
+    admitted
+        .iter()
+        .map(|(name, admitted)| (name.as_str(), *admitted))
+        .chain([(ANYWHERE, rest)])
+        .map(|(name, part)| (name.to_owned(), format!("{part}/{limit}")))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn facts() -> StateFacts {
+        // The article's worked example, at 2023-09-11T11:45:54Z.
+        let now = Millis(1_694_432_754_000);
+        StateFacts {
+            room: RoomName::new("shop").unwrap(),
+            rules: Rules::default(),
+            suspended: false,
+            active_users: 50,
+            queued_users: 7,
+            admissions_this_minute: 3,
+            global_nodes: 10,
+            data_center_nodes: 3,
+            history: vec![MinuteTraffic {
+                minute: now.minute().previous(),
+                admitted: [("San Jose", 20), ("London", 30)]
+                    .map(|(name, admitted)| (name.to_owned(), admitted))
+                    .into(),
+            }],
+            watermark: Watermark::ArrivedBy(now - Span(1_500)),
+            age: Span(250),
+            epoch: Epoch(2),
+            phantom_seats: 4,
+            reopens_at: None,
+            degraded: None,
+        }
+    }
+
+    fn body(facts: &StateFacts) -> serde_json::Value {
+        serde_json::to_value(RoomState::from(facts)).unwrap()
+    }
+
+    #[test]
+    fn the_articles_state_at_san_jose_comes_out_as_printed_there() {
+        let expected = json!({
+            "activeUsers": 50,
+            "globalWorkersActive": 10,
+            "dataCenterWorkersActive": 3,
+            "trafficHistory": {
+                "2023-09-11T11:44:00Z": {
+                    "San Jose": "20/200",
+                    "London": "30/200",
+                    "Anywhere": "150/200",
+                },
+            },
+            "room": "shop",
+            "totalActiveUsers": 200,
+            "newUsersPerMinute": 200,
+            "queuedUsers": 7,
+            "admissionsThisMinute": 3,
+            "watermark": "2023-09-11T11:45:52.500Z",
+            "watermarkOpen": false,
+            "ageMs": 250,
+            "epoch": 2,
+            "phantomSeats": 4,
+            "reopensAt": null,
+            "degraded": null,
+            "queueingMethod": "fifo",
+            "allocation": "leases",
+            "queueAll": false,
+            "suspended": false,
+        });
+        assert_eq!(body(&facts()), expected);
+    }
+
+    #[test]
+    fn a_watermark_is_a_time_or_open_or_neither() {
+        let mut facts = facts();
+        let mut check = |watermark, open: bool| {
+            facts.watermark = watermark;
+            let body = body(&facts);
+            assert!(body["watermark"].is_null());
+            assert_eq!(body["watermarkOpen"], open);
+        };
+        check(Watermark::Open, true);
+        check(Watermark::Closed, false);
+    }
+
+    #[test]
+    fn a_degraded_room_says_why_and_until_when() {
+        let mut facts = facts();
+        let reopens_at = Millis(1_694_433_000_000);
+        facts.reopens_at = Some(reopens_at);
+        facts.degraded = Some(QueueReason::Recovering { reopens_at });
+        let body = body(&facts);
+        assert_eq!(body["degraded"], "recovering");
+        assert_eq!(body["reopensAt"], "2023-09-11T11:50:00.000Z");
+    }
+
+    #[test]
+    fn after_lowering_the_limit_nothing_is_left_for_any() {
+        let mut facts = facts();
+        facts.rules.limits.new_users_per_minute = 40;
+        let minute = body(&facts)["trafficHistory"]["2023-09-11T11:44:00Z"].clone();
+        assert_eq!(minute["Anywhere"], "0/40");
+        assert_eq!(minute["London"], "30/40");
+    }
+
+    #[test]
+    fn a_state_is_read_back() {
+        let state = RoomState::from(&facts());
+        let text = serde_json::to_string(&state).unwrap();
+        assert_eq!(serde_json::from_str::<RoomState>(&text).unwrap(), state);
+    }
+}

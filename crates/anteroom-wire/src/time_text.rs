@@ -1,0 +1,91 @@
+//! How are moments and waits written for people and programs? RFC 3339 in UTC, and plain English.
+//!
+//! Other languages are the waiting page's business: it has the numbers.
+
+use anteroom_core::time::{Millis, Span};
+use jiff::Timestamp;
+
+/// `2020-08-03T23:46:00.000Z`: RFC 3339 in UTC, always with milliseconds.
+///
+/// A moment beyond the year 9999 is written as the last one that RFC 3339 has.
+#[must_use]
+pub fn rfc3339_millis(moment: Millis) -> String {
+    format!("{:.3}", timestamp(moment))
+}
+
+/// `2023-09-11T11:44:00Z`: RFC 3339 in UTC, cut to the second.
+///
+/// A moment beyond the year 9999 is written as the last one that RFC 3339 has.
+#[must_use]
+pub fn rfc3339_secs(moment: Millis) -> String {
+    format!("{:.0}", timestamp(moment))
+}
+
+fn timestamp(moment: Millis) -> Timestamp {
+    i64::try_from(moment.0)
+        .ok()
+        .and_then(|millis| Timestamp::from_millisecond(millis).ok())
+        .unwrap_or(Timestamp::MAX)
+}
+
+/// Whole minutes, rounded up and at least 1: what is known to come is never "in 0 minutes".
+#[must_use]
+pub fn minutes(span: Span) -> u64 {
+    span.0.div_ceil(60_000).max(1)
+}
+
+/// `1 minute`, `10 minutes`, `1 hour`, `2 hours 5 minutes`.
+#[must_use]
+pub fn minutes_in_words(minutes: u64) -> String {
+    let (hours, minutes) = (minutes / 60, minutes % 60);
+    match (hours, minutes) {
+        (0, minutes) => counted(minutes, "minute"),
+        (hours, 0) => counted(hours, "hour"),
+        (hours, minutes) => format!("{} {}", counted(hours, "hour"), counted(minutes, "minute")),
+    }
+}
+
+fn counted(number: u64, unit: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {unit}{plural}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_utc_with_milliseconds_or_without() {
+        let moment = Millis(1_596_498_360_000);
+        assert_eq!(rfc3339_millis(moment), "2020-08-03T23:46:00.000Z");
+        assert_eq!(rfc3339_secs(moment + Span(999)), "2020-08-03T23:46:00Z");
+        assert_eq!(rfc3339_millis(Millis::ZERO), "1970-01-01T00:00:00.000Z");
+        assert_eq!(
+            rfc3339_secs(Millis::NEVER),
+            rfc3339_secs(Millis(i64::MAX.unsigned_abs()))
+        );
+        assert!(rfc3339_secs(Millis::NEVER).starts_with("9999-12-"));
+    }
+
+    #[test]
+    fn minutes_are_rounded_up_and_never_none() {
+        let check = |millis, expected| assert_eq!(minutes(Span(millis)), expected);
+        check(0, 1);
+        check(1, 1);
+        check(60_000, 1);
+        check(60_001, 2);
+        check(600_000, 10);
+    }
+
+    #[test]
+    fn minutes_read_as_english() {
+        let check = |minutes, expected| assert_eq!(minutes_in_words(minutes), expected);
+        check(0, "0 minutes");
+        check(1, "1 minute");
+        check(10, "10 minutes");
+        check(60, "1 hour");
+        check(61, "1 hour 1 minute");
+        check(125, "2 hours 5 minutes");
+        check(120, "2 hours");
+    }
+}
