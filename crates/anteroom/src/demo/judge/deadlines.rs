@@ -1,0 +1,63 @@
+//! Who is still counted? Visitors with an end each, the earliest end first; O(log n) throughout.
+//!
+//! Time is whatever the caller says; nothing here compares it with anything but the ends.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anteroom_core::id::VisitorId;
+use anteroom_core::time::Millis;
+
+/// Distinct visitors, each until an end of its own, and the most there ever were.
+///
+/// # Invariants
+///
+/// Both collections hold the same visitors with the same ends.
+#[derive(Debug, Default)]
+pub(super) struct Deadlines {
+    by_end: BTreeSet<(Millis, VisitorId)>,
+    end_of: BTreeMap<VisitorId, Millis>,
+    most: usize,
+}
+
+impl Deadlines {
+    /// Drops everybody whose end is at or before `now`.
+    pub(super) fn expire(&mut self, now: Millis) {
+        while let Some(&(end, visitor)) = self.by_end.first() {
+            if end > now {
+                break;
+            }
+            self.by_end.pop_first();
+            self.end_of.remove(&visitor);
+        }
+    }
+
+    /// Counts a visitor until `end`, unless it already stays longer.
+    pub(super) fn extend(&mut self, visitor: VisitorId, end: Millis) {
+        let known_end = self.end_of.get(&visitor).copied();
+        if known_end.is_some_and(|known| known >= end) {
+            return;
+        }
+        if let Some(known) = known_end {
+            self.by_end.remove(&(known, visitor));
+        }
+        self.by_end.insert((end, visitor));
+        self.end_of.insert(visitor, end);
+        self.most = self.most.max(self.end_of.len());
+    }
+
+    /// Drops one visitor; whether it was there.
+    pub(super) fn remove(&mut self, visitor: VisitorId) -> bool {
+        let end = self.end_of.remove(&visitor);
+        end.is_some_and(|end| self.by_end.remove(&(end, visitor)))
+    }
+
+    /// How many are counted.
+    pub(super) fn len(&self) -> usize {
+        self.end_of.len()
+    }
+
+    /// The most that were ever counted at once.
+    pub(super) const fn most(&self) -> usize {
+        self.most
+    }
+}

@@ -1,0 +1,258 @@
+//! The judge against a naive model, and the cases worth a name.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SESSION: Span = Span(5_000);
+const LIMITS: Limits = Limits {
+    total_active_users: 2,
+    new_users_per_minute: 3,
+};
+
+const fn visitor(number: u8) -> VisitorId {
+    VisitorId([number; 16])
+}
+
+const fn sighting(number: u8, accepted_at: u64, seat_ends_at: u64) -> Sighting {
+    Sighting {
+        visitor: visitor(number),
+        seat_ends_at: Millis(seat_ends_at),
+        accepted_at: Millis(accepted_at),
+    }
+}
+
+fn judge(sightings: &[(u64, Sighting)]) -> Judge {
+    let mut judge = Judge::new(SESSION);
+    for (now, sighting) in sightings {
+        judge.observe(sighting, Millis(*now));
+    }
+    judge
+}
+
+#[test]
+fn a_seat_that_ends_now_is_free_for_whoever_comes_now() {
+    let verdict = judge(&[
+        (0, sighting(1, 0, 1_000)),
+        (0, sighting(2, 0, 1_000)),
+        (1_000, sighting(3, 1_000, 2_000)),
+    ])
+    .verdict(LIMITS, Millis(1_000));
+    assert_eq!((verdict.most_inside, verdict.inside), (2, 1));
+    assert!(verdict.is_within_limits());
+}
+
+#[test]
+fn one_visitor_too_many_is_seen_although_it_was_short() {
+    let verdict = judge(&[
+        (0, sighting(1, 0, 1_000)),
+        (0, sighting(2, 0, 1_000)),
+        (999, sighting(3, 999, 2_000)),
+    ])
+    .verdict(LIMITS, Millis(1_000_000));
+    assert_eq!((verdict.most_inside, verdict.inside), (3, 0));
+    assert!(verdict.is_over_total_active_users());
+    assert!(!verdict.is_within_limits());
+}
+
+#[test]
+fn an_older_ticket_does_not_shorten_a_seat() {
+    let mut judge = judge(&[(0, sighting(1, 0, 9_000)), (1, sighting(1, 0, 2_000))]);
+    assert_eq!(judge.inside(Millis(8_999)), 1);
+    assert_eq!(judge.inside(Millis(9_000)), 0);
+}
+
+#[test]
+fn admissions_count_in_the_minute_they_name_and_once() {
+    let verdict = judge(&[
+        (60_100, sighting(1, 59_999, 70_000)),
+        (60_100, sighting(2, 60_000, 70_000)),
+        (60_200, sighting(2, 60_000, 70_000)),
+        (60_300, sighting(2, 60_250, 70_000)),
+    ])
+    .verdict(LIMITS, Millis(60_300));
+    assert_eq!(
+        (verdict.admissions, verdict.most_admissions_in_a_minute),
+        (3, 2)
+    );
+}
+
+#[test]
+fn too_many_admissions_in_a_minute_are_over_the_limit() {
+    let requests: Vec<_> = (0..4)
+        .map(|n| {
+            (
+                u64::from(n) * 1_000,
+                sighting(n, u64::from(n) * 1_000, u64::from(n) * 1_000 + 1),
+            )
+        })
+        .collect();
+    let verdict = judge(&requests).verdict(LIMITS, Millis(4_000));
+    assert_eq!(verdict.most_inside, 1);
+    assert!(verdict.is_over_new_users_per_minute());
+    assert!(!verdict.is_within_limits());
+}
+
+#[test]
+fn a_request_is_late_at_its_seats_end_and_blamed_beyond_the_way() {
+    let on_the_way = judge(&[(1_500, sighting(1, 0, 1_000))]).verdict(LIMITS, Millis(1_500));
+    assert_eq!(
+        (
+            on_the_way.late_requests,
+            on_the_way.late_on_the_way_requests
+        ),
+        (0, 1)
+    );
+    assert_eq!((on_the_way.late_ms_max, on_the_way.inside), (500, 0));
+    assert!(on_the_way.is_within_limits());
+    let blamed = judge(&[(1_501, sighting(1, 0, 1_000))]).verdict(LIMITS, Millis(1_501));
+    assert_eq!(
+        (blamed.late_requests, blamed.late_on_the_way_requests),
+        (1, 0)
+    );
+    assert!(!blamed.is_within_limits());
+}
+
+#[test]
+fn with_an_unjudged_request_nothing_is_proved() {
+    let mut judge = Judge::new(SESSION);
+    judge.observe_unjudged(Millis(1));
+    let verdict = judge.verdict(LIMITS, Millis(1));
+    assert_eq!((verdict.requests, verdict.unjudged_requests), (1, 1));
+    assert!(!verdict.is_within_limits());
+}
+
+#[test]
+fn whoever_logs_out_leaves_at_once_and_counts_again_if_let_through() {
+    let mut judge = judge(&[(0, sighting(1, 0, 9_000))]);
+    judge.revoke(visitor(1), Millis(10));
+    judge.revoke(visitor(1), Millis(10));
+    assert_eq!(judge.inside(Millis(10)), 0);
+    judge.observe(&sighting(1, 0, 9_000), Millis(20));
+    assert_eq!(judge.inside(Millis(20)), 1);
+    assert_eq!(judge.verdict(LIMITS, Millis(20)).revoked, 1);
+}
+
+#[test]
+fn limits_belong_to_the_verdict_and_not_to_the_count() {
+    let mut judge = judge(&[(0, sighting(1, 0, 9_000)), (0, sighting(2, 0, 9_000))]);
+    assert!(judge.verdict(LIMITS, Millis(1)).is_within_limits());
+    let lower = Limits {
+        total_active_users: 1,
+        ..LIMITS
+    };
+    assert!(judge.verdict(lower, Millis(1)).is_over_total_active_users());
+}
+
+/// One thing that happens to the judge.
+#[derive(Clone, Debug)]
+enum Event {
+    Request {
+        visitor: u8,
+        accepted_ago: u64,
+        seat_ms: u64,
+        late_ms: u64,
+    },
+    Unjudged,
+    Revoke {
+        visitor: u8,
+    },
+}
+
+fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
+    let event = prop_oneof![
+        8 => (0..6_u8, 0..90_000_u64, 0..12_000_u64, 0..700_u64).prop_map(
+            |(visitor, accepted_ago, seat_ms, late_ms)| Event::Request {
+                visitor,
+                accepted_ago: accepted_ago / 20_000 * 20_000,
+                seat_ms: seat_ms / 500 * 500,
+                late_ms,
+            }
+        ),
+        1 => Just(Event::Unjudged),
+        2 => (0..6_u8).prop_map(|visitor| Event::Revoke { visitor }),
+    ];
+    proptest::collection::vec((0..4_000_u64, event), 0..80)
+}
+
+/// Keeps every request for ever and counts from the beginning each time.
+#[derive(Default)]
+struct Model {
+    kept: Vec<(Millis, Sighting)>,
+    admitted: Vec<Sighting>,
+    most_inside: usize,
+    most_seen: usize,
+}
+
+impl Model {
+    fn inside(&self, now: Millis) -> usize {
+        self.distinct(|_, kept| kept.seat_ends_at > now)
+    }
+
+    fn seen(&self, now: Millis) -> usize {
+        self.distinct(|seen_at, _| seen_at + SESSION > now)
+    }
+
+    fn distinct(&self, is_counted: impl Fn(Millis, &Sighting) -> bool) -> usize {
+        let counted = self.kept.iter().filter(|(at, kept)| is_counted(*at, kept));
+        counted
+            .map(|(_, kept)| kept.visitor)
+            .collect::<BTreeSet<_>>()
+            .len()
+    }
+
+    fn request(&mut self, now: Millis, sighting: Sighting) {
+        self.kept.push((now, sighting));
+        self.admitted.push(sighting);
+        self.most_inside = self.most_inside.max(self.inside(now));
+        self.most_seen = self.most_seen.max(self.seen(now));
+    }
+
+    fn most_admissions(&self) -> usize {
+        let of_minute = |minute| {
+            let named = self
+                .admitted
+                .iter()
+                .filter(|s| s.accepted_at.minute() == minute);
+            named
+                .map(|s| (s.visitor, s.accepted_at))
+                .collect::<BTreeSet<_>>()
+                .len()
+        };
+        let minutes = self.admitted.iter().map(|s| s.accepted_at.minute());
+        minutes.map(of_minute).max().unwrap_or(0)
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_judge_agrees_with_a_model_that_forgets_nothing(events in events()) {
+        let mut judge = Judge::new(SESSION);
+        let mut model = Model::default();
+        let mut now = Millis(1_000_000);
+        for (later, event) in events {
+            now = now + Span(later);
+            match event {
+                Event::Request { visitor: number, accepted_ago, seat_ms, late_ms } => {
+                    let sighting = Sighting {
+                        visitor: visitor(number),
+                        accepted_at: now.floor_to(Span(20_000)) - Span(accepted_ago),
+                        seat_ends_at: now + Span(seat_ms) - Span(late_ms),
+                    };
+                    judge.observe(&sighting, now);
+                    model.request(now, sighting);
+                }
+                Event::Unjudged => judge.observe_unjudged(now),
+                Event::Revoke { visitor: number } => {
+                    judge.revoke(visitor(number), now);
+                    model.kept.retain(|(_, kept)| kept.visitor != visitor(number));
+                }
+            }
+            let verdict = judge.verdict(LIMITS, now);
+            prop_assert_eq!(verdict.inside, model.inside(now));
+            prop_assert_eq!(verdict.most_inside, model.most_inside);
+            prop_assert_eq!(verdict.most_seen_in_a_session, model.most_seen);
+            prop_assert_eq!(verdict.most_admissions_in_a_minute, model.most_admissions());
+        }
+    }
+}
