@@ -4,4 +4,8 @@
 //! Everything goes through sockets and cookies, and the count that matters is the origin's own.
 //! How a gateway is started is not known here: whoever calls [`run`] brings one.
 
+mod clock;
 pub mod judge;
+pub mod origin;
+pub mod quantiles;
+mod stop;
