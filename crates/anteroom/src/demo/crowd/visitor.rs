@@ -1,0 +1,221 @@
+//! What does one visitor do? Comes, waits, looks around, perhaps buys, and leaves.
+//!
+//! It never does two things at once, so that whatever happens to it has one cause.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_core::time::Millis;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use super::CrowdPlan;
+use super::browser::{Browser, Network, Page, Place};
+use super::tally::{RequestErrorKind, Stage};
+use crate::demo::dice::Dice;
+use crate::demo::origin::ITEMS;
+
+/// How often a visitor tries to get a page before it goes home.
+const TRIES_MAX: u32 = 5;
+
+/// One of the crowd.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    network: Arc<Network>,
+    plan: Arc<CrowdPlan>,
+    browser: Browser,
+    dice: Dice,
+    stage: Stage,
+    seat_ends_at: Option<Millis>,
+}
+
+/// How the line ended.
+enum Line {
+    Entered,
+    GaveUp,
+    Failed,
+}
+
+/// How a visit ended.
+enum Visit {
+    Left,
+    Queued,
+    Failed,
+}
+
+/// What a visitor wants of the shop.
+enum Wish {
+    Item(u32),
+    Order,
+    Goodbye,
+}
+
+impl Visitor {
+    /// A visitor at home.
+    pub(super) fn new(network: Arc<Network>, plan: Arc<CrowdPlan>, dice: Dice) -> Self {
+        Self {
+            browser: Browser::new(Arc::clone(&network)),
+            network,
+            plan,
+            dice,
+            stage: Stage::Away,
+            seat_ends_at: None,
+        }
+    }
+
+    /// The whole story, from leaving home to the last page. Safe to cancel at any time.
+    pub(super) async fn live(mut self, arrives_after: Duration) {
+        sleep(arrives_after).await;
+        self.stand_at(Stage::Arriving);
+        let arrived = Instant::now();
+        let gives_up_at = self
+            .dice
+            .happens(self.plan.impatient_percent)
+            .then(|| arrived + self.dice.duration(&self.plan.patience));
+        let mut was_inside = false;
+        loop {
+            match self.get_in(gives_up_at.filter(|_| !was_inside)).await {
+                Line::Entered => {}
+                Line::GaveUp => return self.stand_at(Stage::GaveUp),
+                Line::Failed => return self.stand_at(Stage::Failed),
+            }
+            self.stand_at(Stage::Inside);
+            if !was_inside {
+                self.network.tally.admitted(arrived.elapsed());
+                was_inside = true;
+            }
+            match self.look_around().await {
+                Visit::Left => return self.stand_at(Stage::Finished),
+                Visit::Failed => return self.stand_at(Stage::Failed),
+                Visit::Queued => self.stand_at(Stage::Waiting),
+            }
+        }
+    }
+
+    /// Asks for the first page until it is there.
+    async fn get_in(&mut self, gives_up_at: Option<Instant>) -> Line {
+        let mut was_called = false;
+        loop {
+            match self.open("/").await {
+                Some(Page::Shop { .. }) => return Line::Entered,
+                Some(Page::Queue { ask_after, .. }) => {
+                    if was_called {
+                        self.network.tally.called_in_vain();
+                    }
+                    self.stand_at(Stage::Waiting);
+                    was_called = self.wait(ask_after, gives_up_at).await;
+                    if !was_called {
+                        return Line::GaveUp;
+                    }
+                }
+                None => return Line::Failed,
+            }
+        }
+    }
+
+    /// Asks for its place until it is its turn; false if patience ends first.
+    ///
+    /// An error is no reason to leave: the place is kept, so the visitor asks again later.
+    async fn wait(&mut self, page_says: Duration, gives_up_at: Option<Instant>) -> bool {
+        let mut ask_after = page_says;
+        let mut pause = self.plan.first_ask_after.min(page_says);
+        loop {
+            let asks_at = Instant::now() + self.with_jitter(pause);
+            if let Some(gives_up_at) = gives_up_at.filter(|end| *end < asks_at) {
+                sleep_until(gives_up_at).await;
+                return false;
+            }
+            sleep_until(asks_at).await;
+            match self.browser.ask_place().await {
+                Ok(Place::In) => return true,
+                Ok(Place::Queue { ask_after: next }) => ask_after = next,
+                Err(kind) => self.network.tally.failed(kind),
+            }
+            pause = ask_after;
+        }
+    }
+
+    /// Up to a fifth longer, so that those who came together do not ask together for ever.
+    fn with_jitter(&mut self, pause: Duration) -> Duration {
+        self.dice.duration(&(pause..=pause + pause / 5))
+    }
+
+    /// Opens pages until the visitor has seen enough.
+    async fn look_around(&mut self) -> Visit {
+        for wish in self.wishes() {
+            let think = self.dice.duration(&self.plan.think);
+            sleep(think).await;
+            let page = match wish {
+                Wish::Item(number) => self.open(&format!("/item/{number}")).await,
+                Wish::Order => self.submit("/checkout", "item=1").await,
+                Wish::Goodbye => self.submit("/logout", "").await,
+            };
+            match page {
+                Some(Page::Shop { .. }) => {}
+                Some(Page::Queue { received_at, .. }) => {
+                    // By the time of the answer, so that a seat which ended on the way is never
+                    // taken for one that was taken away.
+                    let seat_ends_at = self.seat_ends_at.take();
+                    let had_seat = seat_ends_at.is_some_and(|end| received_at < end);
+                    self.network.tally.queued_again(had_seat);
+                    return Visit::Queued;
+                }
+                None => return Visit::Failed,
+            }
+        }
+        Visit::Left
+    }
+
+    fn wishes(&mut self) -> Vec<Wish> {
+        let pages = self.dice.number(&self.plan.pages);
+        let mut wishes: Vec<Wish> = (1..pages)
+            .map(|_| Wish::Item(self.dice.number(&(1..=ITEMS))))
+            .collect();
+        if self.dice.happens(self.plan.buy_percent) {
+            wishes.push(Wish::Order);
+        }
+        if self.dice.happens(self.plan.log_out_percent) {
+            wishes.push(Wish::Goodbye);
+        }
+        wishes
+    }
+
+    /// Opens a page, again after errors; `None` if it goes on failing.
+    async fn open(&mut self, path: &str) -> Option<Page> {
+        for try_number in 1..=TRIES_MAX {
+            let outcome = self.browser.open(path).await;
+            if let Some(page) = self.understand(outcome) {
+                return Some(page);
+            }
+            if try_number < TRIES_MAX {
+                sleep(self.plan.try_again_after * try_number).await;
+            }
+        }
+        None
+    }
+
+    /// Sends a form once: nobody orders twice because the first answer was lost.
+    async fn submit(&mut self, path: &str, form: &str) -> Option<Page> {
+        let outcome = self.browser.submit(path, form).await;
+        self.understand(outcome)
+    }
+
+    fn understand(&mut self, outcome: Result<Page, RequestErrorKind>) -> Option<Page> {
+        match outcome {
+            Ok(page) => {
+                if let Page::Shop { seat_ends_at } = page {
+                    self.seat_ends_at = seat_ends_at;
+                }
+                Some(page)
+            }
+            Err(kind) => {
+                self.network.tally.failed(kind);
+                None
+            }
+        }
+    }
+
+    fn stand_at(&mut self, stage: Stage) {
+        self.network.tally.moved(self.stage, stage);
+        self.stage = stage;
+    }
+}

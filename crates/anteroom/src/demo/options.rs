@@ -1,0 +1,158 @@
+//! What can be chosen about a demo? Its flags, and the plan of a crowd that follows from them.
+
+use std::time::Duration;
+
+use anteroom_core::rules::Limits;
+use anteroom_core::time::Span;
+
+use super::clock::whole_millis;
+use super::crowd::{CrowdPlan, REQUESTS_AT_ONCE};
+
+/// Flags of `anteroom demo`.
+///
+/// The defaults tell the story in a minute: the seats are full after some ten seconds, turn over
+/// several times, and the line grows until the end.
+#[derive(Clone, Debug, clap::Args)]
+pub struct DemoOptions {
+    /// How long the demo lasts, from 1s to 24h
+    #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    pub run_for: Duration,
+
+    /// How many visitors come
+    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub visitors: u32,
+
+    /// Limit: visitors inside at once
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    pub total_active_users: u32,
+
+    /// Limit: visitors who may come in within a calendar minute
+    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    pub new_users_per_minute: u32,
+
+    /// How long a visitor stays inside after its last request, from 1s to 24h
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
+    pub session_duration: Duration,
+
+    /// Print one JSON object at the end, and nothing else, on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Why a duration was refused.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParseDurationError {
+    /// No number with a unit.
+    #[error("not a duration; write it as 90s, 5m or 1h")]
+    Unreadable,
+    /// Shorter than a second or longer than a day.
+    #[error("outside of 1s to 24h")]
+    OutOfRange,
+}
+
+fn parse_duration(text: &str) -> Result<Duration, ParseDurationError> {
+    let duration = humantime::parse_duration(text).map_err(|_| ParseDurationError::Unreadable)?;
+    let range = Duration::from_secs(1)..=Duration::from_secs(86_400);
+    if range.contains(&duration) {
+        Ok(duration)
+    } else {
+        Err(ParseDurationError::OutOfRange)
+    }
+}
+
+impl DemoOptions {
+    /// The limits of the room.
+    #[must_use]
+    pub const fn limits(&self) -> Limits {
+        Limits {
+            total_active_users: self.total_active_users,
+            new_users_per_minute: self.new_users_per_minute,
+        }
+    }
+
+    /// The room's session duration.
+    #[must_use]
+    pub fn session(&self) -> Span {
+        Span(whole_millis(self.session_duration))
+    }
+
+    /// A crowd that comes over the first three quarters of the demo, so that the last ones still
+    /// have a chance to get in, and looks at pages for a fraction of a session each, so that its
+    /// seats do not run out under it.
+    #[must_use]
+    pub fn crowd_plan(&self) -> CrowdPlan {
+        let think_longest = (self.session_duration / 4).min(Duration::from_secs(3));
+        CrowdPlan {
+            visitors: self.visitors,
+            arrive_over: self.run_for.mul_f64(0.75),
+            pages: 2..=6,
+            think: think_longest / 4..=think_longest,
+            impatient_percent: 15,
+            patience: self.run_for / 6..=self.run_for,
+            buy_percent: 40,
+            log_out_percent: 50,
+            first_ask_after: Duration::from_secs(1),
+            answer_within: Duration::from_secs(15),
+            try_again_after: Duration::from_millis(500),
+            requests_at_once: REQUESTS_AT_ONCE,
+            seed: 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: DemoOptions,
+    }
+
+    #[test]
+    fn without_flags_the_demo_lasts_a_minute_and_outgrows_its_limits() {
+        let options = Command::parse_from(["demo"]).options;
+        assert_eq!(options.run_for, Duration::from_secs(60));
+        assert_eq!(options.session(), Span::from_secs(10));
+        assert!(options.visitors > options.total_active_users);
+        let plan = options.crowd_plan();
+        assert!(*plan.think.end() < options.session_duration);
+    }
+
+    #[test]
+    fn durations_have_a_unit_and_a_range() {
+        for (text, outcome) in [
+            ("1s", Ok(1)),
+            ("1m 30s", Ok(90)),
+            ("24h", Ok(86_400)),
+            ("60", Err(ParseDurationError::Unreadable)),
+            ("", Err(ParseDurationError::Unreadable)),
+            ("999ms", Err(ParseDurationError::OutOfRange)),
+            ("25h", Err(ParseDurationError::OutOfRange)),
+        ] {
+            assert_eq!(
+                parse_duration(text),
+                outcome.map(Duration::from_secs),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_limit_of_zero_is_refused() {
+        for flag in [
+            "--visitors",
+            "--total-active-users",
+            "--new-users-per-minute",
+        ] {
+            assert!(
+                Command::try_parse_from(["demo", flag, "0"]).is_err(),
+                "{flag}"
+            );
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! How is the demo going? A live line on a terminal, a line every few seconds elsewhere.
+//!
+//! It says what it is given; the summary at the end is somebody else's.
+
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Time between two looks at the figures. Quicker cannot be read, slower looks stuck.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Time between two lines where there is no terminal: a minute's demo makes a dozen.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// What there is to say of a running demo.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    /// Since the start.
+    pub(super) elapsed: Duration,
+    /// Visitors inside, counted by the origin.
+    pub(super) inside: usize,
+    /// Their limit.
+    pub(super) total_active_users: u32,
+    /// Visitors in the line, counted by the gateway.
+    pub(super) waiting: u32,
+    /// Admissions, counted by the gateway.
+    pub(super) admitted: u64,
+    /// How long the last of the crowd to get in had waited.
+    pub(super) last_wait: Option<Duration>,
+}
+
+/// How progress is shown.
+#[derive(Debug)]
+pub(super) enum Progress {
+    /// One line, drawn again and again, on standard error.
+    Live(ProgressBar),
+    /// Plain lines on the output, the next one at this time since the start.
+    Lines(Duration),
+    /// Not at all.
+    Silent,
+}
+
+impl Progress {
+    /// What suits the terminal, if there is one. With `is_json`, standard output stays empty.
+    pub(super) fn choose(is_json: bool) -> Self {
+        let can_draw = io::stderr().is_terminal();
+        match (is_json, can_draw && io::stdout().is_terminal()) {
+            (true, _) if can_draw => Self::Live(live_line()),
+            (true, _) => Self::Silent,
+            (false, true) => Self::Live(live_line()),
+            (false, false) => Self::lines(),
+        }
+    }
+
+    /// Plain lines.
+    pub(super) const fn lines() -> Self {
+        Self::Lines(LINE_EVERY)
+    }
+
+    /// Shows the figures, if it is time to.
+    ///
+    /// # Errors
+    ///
+    /// If the output cannot be written.
+    pub(super) fn show(&mut self, figures: &Figures, out: &mut impl Write) -> io::Result<()> {
+        match self {
+            Self::Live(line) => {
+                line.set_length(u64::from(figures.total_active_users));
+                line.set_position(figures.inside.try_into().unwrap_or(u64::MAX));
+                line.set_message(figures.to_string());
+                Ok(())
+            }
+            Self::Lines(next_at) => {
+                if figures.elapsed < *next_at {
+                    return Ok(());
+                }
+                *next_at += LINE_EVERY;
+                writeln!(out, "{:>4} s: {figures}", figures.elapsed.as_secs())?;
+                out.flush()
+            }
+            Self::Silent => Ok(()),
+        }
+    }
+
+    /// Takes the live line away.
+    pub(super) fn finish(self) {
+        if let Self::Live(line) = self {
+            line.finish_and_clear();
+        }
+    }
+}
+
+fn live_line() -> ProgressBar {
+    let style = ProgressStyle::with_template("{elapsed:>4} [{bar:20}] {wide_msg}")
+        .expect("the template is a constant, and a test reads it")
+        .progress_chars("=> ");
+    ProgressBar::new(0).with_style(style)
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            inside,
+            total_active_users,
+            waiting,
+            admitted,
+            ..
+        } = self;
+        write!(
+            f,
+            "{inside} of {total_active_users} inside, {waiting} waiting, {admitted} admitted"
+        )?;
+        match self.last_wait {
+            Some(wait) => write!(f, ", last wait {:.1} s", wait.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(secs: u64) -> Figures {
+        Figures {
+            elapsed: Duration::from_secs(secs),
+            inside: 47,
+            total_active_users: 50,
+            waiting: 120,
+            admitted: 99,
+            last_wait: Some(Duration::from_millis(12_340)),
+        }
+    }
+
+    #[test]
+    fn lines_come_every_five_seconds() {
+        let mut progress = Progress::lines();
+        let mut out = Vec::new();
+        for secs in [1, 4, 5, 6, 9, 10] {
+            progress.show(&figures(secs), &mut out).unwrap();
+        }
+        let expected = "\u{20}  5 s: 47 of 50 inside, 120 waiting, 99 admitted, last wait 12.3 s
+  10 s: 47 of 50 inside, 120 waiting, 99 admitted, last wait 12.3 s\n";
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_live_line_leaves_the_output_alone() {
+        let mut progress = Progress::Live(live_line());
+        let mut out = Vec::new();
+        progress.show(&figures(5), &mut out).unwrap();
+        progress.finish();
+        assert!(out.is_empty());
+    }
+}

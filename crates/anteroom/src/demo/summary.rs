@@ -1,0 +1,293 @@
+//! How did the demo end? What the origin and the crowd counted, as a table and as JSON.
+//!
+//! It adds nothing up: each number stands as whoever measured it left it.
+
+use std::fmt;
+use std::process::ExitCode;
+
+use anteroom_core::time::Span;
+use serde::Serialize;
+
+use super::GatewayFigures;
+use super::crowd::CrowdRecord;
+use super::judge::Verdict;
+use super::quantiles::Quantiles;
+
+/// Everything that is known at the end of a demo.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// The limits were kept, as far as the origin could see; see [`Verdict::is_within_limits`].
+    pub is_within_limits: bool,
+    /// More were inside at once than `total_active_users`.
+    pub is_over_total_active_users: bool,
+    /// More were admitted in a minute than `new_users_per_minute`.
+    pub is_over_new_users_per_minute: bool,
+    /// The demo was ended before its time.
+    pub is_interrupted: bool,
+    /// How long it lasted.
+    pub duration_ms: u64,
+    /// The room's session duration.
+    pub session_duration_ms: u64,
+    /// What the origin counted, beside the limits.
+    pub origin: Verdict,
+    /// How long the origin took to answer.
+    pub origin_response: Option<Quantiles>,
+    /// What became of the crowd.
+    pub crowd: CrowdRecord,
+    /// What the gateway said at the end, those who came by browser included.
+    pub gateway: GatewayFigures,
+}
+
+/// What does not follow from the counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Circumstances {
+    pub(super) is_interrupted: bool,
+    pub(super) duration_ms: u64,
+    pub(super) session_duration: Span,
+}
+
+impl Summary {
+    pub(super) const fn new(
+        circumstances: Circumstances,
+        origin: Verdict,
+        origin_response: Option<Quantiles>,
+        crowd: CrowdRecord,
+        gateway: GatewayFigures,
+    ) -> Self {
+        Self {
+            is_within_limits: origin.is_within_limits(),
+            is_over_total_active_users: origin.is_over_total_active_users(),
+            is_over_new_users_per_minute: origin.is_over_new_users_per_minute(),
+            is_interrupted: circumstances.is_interrupted,
+            duration_ms: circumstances.duration_ms,
+            session_duration_ms: circumstances.session_duration.0,
+            origin,
+            origin_response,
+            crowd,
+            gateway,
+        }
+    }
+
+    /// Both promises were kept: nobody too many, and nobody thrown out.
+    #[must_use]
+    pub const fn is_good(&self) -> bool {
+        self.is_within_limits && self.crowd.thrown_out == 0
+    }
+
+    /// 0 if the summary is good, 1 if not.
+    #[must_use]
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(u8::from(!self.is_good()))
+    }
+
+    /// One JSON object in one line.
+    ///
+    /// # Panics
+    ///
+    /// Never: a summary is numbers, flags and text keys, which JSON can hold.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a summary holds only numbers, flags and text keys")
+    }
+
+    fn verdict_line(&self) -> &'static str {
+        if self.is_over_total_active_users || self.is_over_new_users_per_minute {
+            "A limit was exceeded."
+        } else if self.origin.late_requests > 0 {
+            "Somebody was let through after the end of its seat."
+        } else if self.origin.unjudged_requests > 0 {
+            "Requests came that nobody can judge: nothing is proved."
+        } else if self.crowd.thrown_out > 0 {
+            "The limits were kept, but somebody with a seat was queued."
+        } else if self.origin.requests == 0 {
+            "Nobody reached the origin: nothing is proved."
+        } else {
+            "The limits were kept."
+        }
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let early = if self.is_interrupted {
+            ", ended early"
+        } else {
+            ""
+        };
+        writeln!(f, "After {}{early}:", seconds(self.duration_ms))?;
+        writeln!(f)?;
+        writeln!(f, "{:<34}{:>8}{:>8}", "The origin counted", "", "limit")?;
+        let origin = &self.origin;
+        limit_row(
+            f,
+            "most inside at once",
+            origin.most_inside,
+            origin.total_active_users,
+        )?;
+        limit_row(
+            f,
+            "most admissions in a minute",
+            origin.most_admissions_in_a_minute,
+            origin.new_users_per_minute,
+        )?;
+        row(f, "requests after the seat's end", origin.late_requests)?;
+        row(f, "requests nobody can judge", origin.unjudged_requests)?;
+        row(f, "requests", origin.requests)?;
+        quantiles_row(f, "time to answer", self.origin_response)?;
+        writeln!(f)?;
+        writeln!(f, "The crowd")?;
+        let crowd = &self.crowd;
+        row(f, "came", crowd.arrived)?;
+        row(f, "got in", crowd.admitted)?;
+        row(f, "waiting at the end", crowd.waiting)?;
+        row(f, "gave up waiting", crowd.gave_up)?;
+        row(f, "left because of errors", crowd.failed)?;
+        row(f, "thrown out", crowd.thrown_out)?;
+        quantiles_row(f, "wait until inside", crowd.wait)?;
+        for (kind, count) in &crowd.errors {
+            row(f, &format!("error {kind}"), count)?;
+        }
+        writeln!(f)?;
+        write!(f, "{}", self.verdict_line())
+    }
+}
+
+fn row(f: &mut fmt::Formatter<'_>, name: &str, value: impl fmt::Display) -> fmt::Result {
+    writeln!(f, "  {name:<32}{value:>8}")
+}
+
+fn limit_row(f: &mut fmt::Formatter<'_>, name: &str, value: usize, limit: u32) -> fmt::Result {
+    let flag = if value > limit as usize {
+        "  EXCEEDED"
+    } else {
+        ""
+    };
+    writeln!(f, "  {name:<32}{value:>8}{limit:>8}{flag}")
+}
+
+fn quantiles_row(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    quantiles: Option<Quantiles>,
+) -> fmt::Result {
+    let Some(quantiles) = quantiles else {
+        return row(f, name, "none");
+    };
+    writeln!(
+        f,
+        "  {name:<32}{:>8}  (half; 90 %: {}, 99 %: {}, longest: {})",
+        seconds(quantiles.p50_ms),
+        seconds(quantiles.p90_ms),
+        seconds(quantiles.p99_ms),
+        seconds(quantiles.max_ms),
+    )
+}
+
+/// Milliseconds up to a second, then seconds with one decimal, rounded down.
+fn seconds(ms: u64) -> String {
+    if ms < 1_000 {
+        format!("{ms} ms")
+    } else {
+        format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_core::rules::Limits;
+    use anteroom_core::time::Millis;
+
+    use super::*;
+    use crate::demo::judge::Judge;
+
+    fn summary(change: impl FnOnce(&mut Verdict, &mut CrowdRecord)) -> Summary {
+        let limits = Limits {
+            total_active_users: 50,
+            new_users_per_minute: 300,
+        };
+        let mut verdict = Judge::new(Span::from_secs(10)).verdict(limits, Millis(1));
+        verdict.requests = 900;
+        verdict.most_inside = 50;
+        verdict.most_admissions_in_a_minute = 211;
+        let mut crowd = CrowdRecord::default();
+        change(&mut verdict, &mut crowd);
+        let circumstances = Circumstances {
+            is_interrupted: false,
+            duration_ms: 60_012,
+            session_duration: Span::from_secs(10),
+        };
+        Summary::new(
+            circumstances,
+            verdict,
+            None,
+            crowd,
+            GatewayFigures::default(),
+        )
+    }
+
+    #[test]
+    fn at_the_limit_is_within_it() {
+        let summary = summary(|_, _| {});
+        assert!(summary.is_good());
+        assert!(!summary.is_over_total_active_users);
+        let table = summary.to_string();
+        assert!(
+            table.contains("most inside at once                   50      50\n"),
+            "{table}"
+        );
+        assert!(table.ends_with("The limits were kept."), "{table}");
+    }
+
+    #[test]
+    fn whatever_breaks_a_promise_is_not_good_and_is_said() {
+        type Change = fn(&mut Verdict, &mut CrowdRecord);
+        let cases: [(Change, &str); 5] = [
+            (
+                |verdict, _| verdict.most_inside = 51,
+                "A limit was exceeded.",
+            ),
+            (
+                |verdict, _| verdict.most_admissions_in_a_minute = 301,
+                "A limit was exceeded.",
+            ),
+            (
+                |verdict, _| verdict.late_requests = 1,
+                "after the end of its seat.",
+            ),
+            (
+                |verdict, _| verdict.unjudged_requests = 1,
+                "nothing is proved.",
+            ),
+            (
+                |_, crowd| crowd.thrown_out = 1,
+                "somebody with a seat was queued.",
+            ),
+        ];
+        for (change, text) in cases {
+            let summary = summary(change);
+            assert!(!summary.is_good(), "{text}");
+            assert!(summary.to_string().ends_with(text), "{summary}");
+        }
+    }
+
+    #[test]
+    fn an_origin_that_saw_nobody_proves_nothing() {
+        let summary = summary(|verdict, _| verdict.requests = 0);
+        assert!(
+            summary
+                .to_string()
+                .ends_with("Nobody reached the origin: nothing is proved.")
+        );
+    }
+
+    #[test]
+    fn the_json_is_one_line_with_limits_beside_counts() {
+        let json = summary(|_, _| {}).to_json();
+        assert!(!json.contains('\n'));
+        let value: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(value["origin"]["most_inside"], 50);
+        assert_eq!(value["origin"]["total_active_users"], 50);
+        assert_eq!(value["is_within_limits"], true);
+        assert_eq!(value["crowd"]["wait"], serde_json::Value::Null);
+    }
+}

@@ -1,0 +1,307 @@
+//! Origin, judge and crowd together, through sockets, before a gateway that is known to be honest
+//! and before ones that are known not to be.
+
+mod fake_gateway;
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use anteroom_core::rules::Limits;
+use anteroom_core::time::Span;
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tokio::net::TcpListener;
+use url::Url;
+
+use self::fake_gateway::{FakeGateway, Fault};
+use super::crowd::{Crowd, CrowdPlan, CrowdRecord, RequestErrorKind, Target};
+use super::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR, Verdict};
+use super::origin::{Origin, OriginOptions, ServiceTime};
+use super::progress::Progress;
+use super::{Demo, DemoOptions, Summary};
+
+const SEATS: u32 = 5;
+const SESSION: Span = Span(400);
+
+/// A crowd in a hurry, so that a test takes about a second.
+pub(super) fn quick_plan() -> CrowdPlan {
+    CrowdPlan {
+        visitors: 30,
+        arrive_over: Duration::from_millis(100),
+        pages: 2..=3,
+        think: Duration::from_millis(1)..=Duration::from_millis(10),
+        impatient_percent: 0,
+        patience: Duration::from_millis(50)..=Duration::from_millis(100),
+        buy_percent: 50,
+        log_out_percent: 80,
+        first_ask_after: Duration::from_millis(20),
+        answer_within: Duration::from_secs(10),
+        try_again_after: Duration::from_millis(1),
+        requests_at_once: 20,
+        seed: 42,
+    }
+}
+
+async fn start_origin() -> Origin {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let options = OriginOptions {
+        room: "demo".to_owned(),
+        limits: Limits {
+            total_active_users: SEATS,
+            new_users_per_minute: 1_000,
+        },
+        session_duration: SESSION,
+        service_time: ServiceTime {
+            base: Duration::from_millis(1),
+            capacity: SEATS,
+        },
+    };
+    Origin::start(listener, options).unwrap()
+}
+
+fn target(url: Url) -> Target {
+    Target {
+        url,
+        room: "demo".to_owned(),
+    }
+}
+
+/// Lets a whole crowd through a gateway and returns both counts.
+async fn outcome(fault: Fault, plan: CrowdPlan) -> (Verdict, CrowdRecord) {
+    let origin = start_origin().await;
+    let seats = usize::try_from(SEATS).unwrap();
+    let gateway = FakeGateway::start(origin.address(), seats, SESSION, fault).await;
+    let mut crowd = Crowd::start(target(gateway.url()), plan);
+    crowd.everybody_gone().await;
+    let record = crowd.stop().await;
+    let verdict = origin.verdict();
+    origin.stop().await;
+    (verdict, record)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_an_honest_gateway_everybody_gets_in_and_the_limit_holds() {
+    let (verdict, record) = outcome(Fault::None, quick_plan()).await;
+    assert!(verdict.is_within_limits(), "{verdict:?}");
+    assert_eq!(verdict.most_inside, 5, "{verdict:?}");
+    assert_eq!((record.arrived, record.admitted), (30, 30), "{record:?}");
+    assert_eq!((record.finished, record.thrown_out), (30, 0), "{record:?}");
+    assert_eq!(record.wait.unwrap().count, 30);
+    assert!(record.errors.is_empty(), "{record:?}");
+    assert!(verdict.revoked > 0, "{verdict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_judge_sees_a_gateway_that_admits_everybody() {
+    let plan = CrowdPlan {
+        log_out_percent: 0,
+        ..quick_plan()
+    };
+    let (verdict, record) = outcome(Fault::AdmitsEverybody, plan).await;
+    assert!(verdict.is_over_total_active_users(), "{verdict:?}");
+    assert!(verdict.most_inside > 5, "{verdict:?}");
+    assert_eq!(record.thrown_out, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_crowd_notices_when_somebody_with_a_seat_is_queued() {
+    let (_, record) = outcome(Fault::Forgets, quick_plan()).await;
+    assert!(record.thrown_out > 0, "{record:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_judge_proves_nothing_about_a_gateway_that_is_silent() {
+    let (verdict, _) = outcome(Fault::IsSilent, quick_plan()).await;
+    assert_eq!(verdict.unjudged_requests, verdict.requests);
+    assert!(!verdict.is_within_limits());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_judge_sees_a_gateway_that_lets_visitors_overstay() {
+    let (verdict, _) = outcome(Fault::LetsOverstay, quick_plan()).await;
+    assert_eq!(verdict.late_requests, verdict.requests, "{verdict:?}");
+    assert!(verdict.late_ms_max >= 2_000, "{verdict:?}");
+    assert!(!verdict.is_within_limits());
+}
+
+#[tokio::test]
+async fn the_impatient_leave_a_line_that_does_not_move() {
+    let origin = start_origin().await;
+    let gateway = FakeGateway::start(origin.address(), 0, SESSION, Fault::None).await;
+    let plan = CrowdPlan {
+        impatient_percent: 100,
+        ..quick_plan()
+    };
+    let mut crowd = Crowd::start(target(gateway.url()), plan);
+    crowd.everybody_gone().await;
+    let record = crowd.stop().await;
+    assert_eq!((record.gave_up, record.admitted), (30, 0), "{record:?}");
+    assert_eq!(origin.verdict().requests, 0);
+}
+
+#[tokio::test]
+async fn a_crowd_that_is_sent_home_tells_where_everybody_was() {
+    let origin = start_origin().await;
+    let gateway = FakeGateway::start(origin.address(), 0, SESSION, Fault::None).await;
+    let plan = CrowdPlan {
+        visitors: 4,
+        arrive_over: Duration::ZERO,
+        ..quick_plan()
+    };
+    let crowd = Crowd::start(target(gateway.url()), plan);
+    gateway.asked_by(4).await;
+    let record = crowd.stop().await;
+    assert_eq!((record.arrived, record.waiting), (4, 4), "{record:?}");
+}
+
+#[tokio::test]
+async fn a_crowd_without_a_gateway_counts_its_errors_and_goes_home() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = Url::parse(&format!("http://{address}/")).unwrap();
+    let plan = CrowdPlan {
+        visitors: 3,
+        ..quick_plan()
+    };
+    let mut crowd = Crowd::start(target(url), plan);
+    crowd.everybody_gone().await;
+    let record = crowd.stop().await;
+    assert_eq!((record.failed, record.requests), (3, 15), "{record:?}");
+    assert_eq!(record.errors[&RequestErrorKind::Connect], 15);
+}
+
+/// Asks the origin directly, as visitor 1 if `is_visitor`.
+async fn ask(origin: &Origin, method: &str, path: &str, is_visitor: bool) -> Response<Incoming> {
+    let mut request = Request::builder()
+        .method(method)
+        .uri(format!("http://{}{path}", origin.address()));
+    if is_visitor {
+        let far_ahead = "99999999999999";
+        request = request
+            .header(VISITOR, format!("{:032x}", 1))
+            .header(SEAT_ENDS, far_ahead)
+            .header(ACCEPTED_AT, "1700000000000")
+            .header(ROOM, "demo");
+    }
+    let request = request.body(Full::<Bytes>::default()).unwrap();
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    client.request(request).await.unwrap()
+}
+
+#[tokio::test]
+async fn the_origin_lets_a_visitor_in_and_out_and_shows_its_count_to_anybody() {
+    let origin = start_origin().await;
+    let page = ask(&origin, "GET", "/item/3", true).await;
+    assert_eq!(page.headers()["shop-seat-ends"], "99999999999999");
+    assert_eq!(origin.verdict().inside, 1);
+    assert_eq!(origin.response_times().unwrap().count, 1);
+
+    let goodbye = ask(&origin, "POST", "/logout", true).await;
+    assert_eq!(goodbye.headers()["anteroom-command"], "revoke");
+    assert_eq!(origin.verdict().inside, 0);
+
+    let judgement = ask(&origin, "GET", "/judge", false).await;
+    let json = judgement.into_body().collect().await.unwrap().to_bytes();
+    let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
+    assert_eq!(value["requests"], 2);
+    assert_eq!(value["unjudged_requests"], 0);
+
+    let unknown = ask(&origin, "GET", "/nothing", false).await;
+    assert_eq!(unknown.status(), StatusCode::NOT_FOUND);
+    assert_eq!(origin.verdict().unjudged_requests, 1);
+    origin.stop().await;
+}
+
+#[tokio::test]
+async fn the_origin_streams_events_and_closes_although_a_stream_is_open() {
+    let origin = start_origin().await;
+    let mut events = ask(&origin, "GET", "/events", true).await.into_body();
+    let first = events.frame().await.unwrap().unwrap();
+    assert_eq!(
+        &first.into_data().unwrap()[..],
+        b"data: {\"inside\":1,\"pageMs\":1}\n\n"
+    );
+    origin.stop().await;
+    let rest = tokio::time::timeout(Duration::from_secs(10), events.collect()).await;
+    assert!(rest.expect("the stream ends with the origin").is_err());
+}
+
+fn options(run_for: Duration, is_json: bool) -> DemoOptions {
+    DemoOptions {
+        run_for,
+        visitors: 20,
+        total_active_users: SEATS,
+        new_users_per_minute: 1_000,
+        session_duration: Duration::from_secs(1),
+        json: is_json,
+    }
+}
+
+async fn run_demo(
+    options: &DemoOptions,
+    fault: Fault,
+    interrupted: impl Future<Output = ()>,
+) -> (Summary, String) {
+    let start_gateway = async |plan: super::GatewayPlan| {
+        let seats = usize::try_from(plan.limits.total_active_users).unwrap();
+        let gateway = FakeGateway::start(plan.origin, seats, plan.session_duration, fault).await;
+        Ok::<_, Infallible>(gateway.into_running())
+    };
+    let mut out = Vec::new();
+    let mut demo = Demo::start(options, start_gateway).await.unwrap();
+    let progress = if options.json {
+        Progress::Silent
+    } else {
+        Progress::lines()
+    };
+    demo.show(progress, interrupted, &mut out).await.unwrap();
+    let summary = demo.end().await;
+    summary.print(options.json, &mut out).unwrap();
+    (summary, String::from_utf8(out).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demo_of_a_second_prints_one_json_object_and_nothing_else() {
+    let options = options(Duration::from_secs(1), true);
+    let (summary, out) = run_demo(&options, Fault::None, pending()).await;
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(value["is_interrupted"], false);
+    assert_eq!(value["origin"]["most_inside"], 5, "{out}");
+    assert!(summary.is_good(), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demo_that_exceeds_a_limit_says_so_and_is_not_good() {
+    let options = options(Duration::from_secs(1), false);
+    let (summary, out) = run_demo(&options, Fault::AdmitsEverybody, pending()).await;
+    assert!(!summary.is_good());
+    assert!(out.contains("in a browser"), "{out}");
+    assert!(out.contains("EXCEEDED"), "{out}");
+    assert!(out.ends_with("A limit was exceeded.\n"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demo_that_is_interrupted_ends_at_once_with_its_summary() {
+    let options = options(Duration::from_secs(3_600), false);
+    let (summary, out) = run_demo(&options, Fault::None, std::future::ready(())).await;
+    assert!(summary.is_interrupted);
+    assert!(out.contains("ended early"), "{out}");
+}
+
+#[tokio::test]
+async fn a_gateway_that_does_not_start_ends_the_demo_with_its_reason() {
+    let options = options(Duration::from_secs(1), true);
+    let start_gateway = async |_| Err::<super::RunningGateway, _>("the port is taken");
+    let outcome = Demo::start(&options, start_gateway).await;
+    let error = outcome.err().expect("there is no gateway");
+    assert_eq!(error.to_string(), "cannot start the gateway");
+    let source = std::error::Error::source(&error).expect("the reason is kept");
+    assert_eq!(source.to_string(), "the port is taken");
+}
