@@ -42,13 +42,7 @@ impl Throughput {
     /// Somebody went in.
     pub fn handle_admission(&mut self, now: Millis) {
         self.advance(now);
-        let at = self.newest % SLOTS as u64;
-        if let Some(slot) = usize::try_from(at)
-            .ok()
-            .and_then(|at| self.slots.get_mut(at))
-        {
-            *slot += 1;
-        }
+        self.slots[index(self.newest)] += 1;
     }
 
     /// The wait of somebody with `ahead` people before it.
@@ -87,7 +81,7 @@ impl Throughput {
     fn time_for(&self, ahead: u32, slots: u64, now: Millis) -> Option<Span> {
         let admitted: u64 = (0..slots)
             .filter_map(|back| self.newest.checked_sub(back))
-            .map(|slot| u64::from(self.slots[(slot % SLOTS as u64) as usize]))
+            .map(|slot| u64::from(self.slots[index(slot)]))
             .sum();
         if admitted == 0 {
             return None;
@@ -105,10 +99,19 @@ impl Throughput {
         self.since.get_or_insert(now);
         let skipped = slot.saturating_sub(self.newest).min(SLOTS as u64);
         for back in 0..skipped {
-            self.slots[((slot - back) % SLOTS as u64) as usize] = 0;
+            self.slots[index(slot - back)] = 0;
         }
         self.newest = self.newest.max(slot);
     }
+}
+
+/// Where a slot stands in the ring.
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "less than SLOTS, which is a usize"
+)]
+const fn index(slot: u64) -> usize {
+    (slot % SLOTS as u64) as usize
 }
 
 /// When to ask again: often near the front, seldom far back, spread by `jitter` (any number) so

@@ -179,7 +179,7 @@ impl Ledger {
             let reply = self.farewell(request, now);
             return (self, reply);
         }
-        self.handle_report(request);
+        self.handle_report(request, now);
         self.close_intervals();
         let reply = self.lend(request, lending, now);
         (self, reply)

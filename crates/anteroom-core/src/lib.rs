@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod newest;
 pub mod order;
 pub mod origin;
+pub mod room;
 pub mod rules;
 pub mod seats;
 pub mod snapshot;

@@ -59,7 +59,12 @@ impl Budget {
         let free = limits
             .total_active_users
             .saturating_sub(snapshot.active_users);
-        let slots = free.min(limits.new_users_per_minute);
+        // Nothing was admitted yet in a minute that just began; a budget that is fixed later (new
+        // limits, a restart) must not count those who came before.
+        let admissions = limits
+            .new_users_per_minute
+            .saturating_sub(snapshot.admitted_this_minute);
+        let slots = free.min(admissions);
         let weights = snapshot.last_minute.iter().map(|(_, count)| *count);
         let admitted: u64 = weights.clone().map(u64::from).sum();
         let whole = admitted.max(u64::from(limits.new_users_per_minute));
@@ -85,16 +90,20 @@ impl Budget {
 }
 
 impl Utilization {
-    /// The larger one of seats over their limit and admissions of this minute over theirs.
+    /// The larger one of seats over their limit and admissions over theirs: of the last full minute,
+    /// or of this one if it already saw more.
     fn of(snapshot: &Snapshot, limits: Limits) -> Self {
+        let last_minute = snapshot
+            .last_minute
+            .iter()
+            .fold(0u32, |sum, (_, count)| sum.saturating_add(*count));
+        let admitted = last_minute.max(snapshot.admitted_this_minute);
         let seats = Self {
             used: snapshot.active_users.min(limits.total_active_users),
             limit: limits.total_active_users,
         };
         let admissions = Self {
-            used: snapshot
-                .admitted_this_minute
-                .min(limits.new_users_per_minute),
+            used: admitted.min(limits.new_users_per_minute),
             limit: limits.new_users_per_minute,
         };
         let crosswise = |a: Self, b: Self| u64::from(a.used) * u64::from(b.limit);

@@ -97,6 +97,10 @@ pub struct Terms {
 
 /// What a parent answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every reply is the large one, and each is moved once"
+)]
 pub enum Reply {
     /// A lease, new or prolonged.
     Lent(Answer),

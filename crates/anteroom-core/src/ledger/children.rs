@@ -12,7 +12,7 @@ use crate::waiting::OVERDUE;
 
 impl Ledger {
     /// Takes over what a child says of itself, in absolute figures.
-    pub(super) fn handle_report(&mut self, request: &SyncRequest) {
+    pub(super) fn handle_report(&mut self, request: &SyncRequest, now: Millis) {
         // A child that came back after its lease had been given up, and says that its row is
         // complete: what it really did replaces what it might have done.
         self.departed.retain(|gone| gone.node != request.child);
@@ -42,12 +42,12 @@ impl Ledger {
             waiting: request.waiting.clone(),
         };
         self.children.insert(request.child, child);
-        self.handle_revocations(request);
+        self.handle_revocations(request, now);
     }
 
     /// A child says that it will do nothing more.
     pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Millis) {
-        self.handle_report(request);
+        self.handle_report(request, now);
         if let Some(child) = self.children.get_mut(&request.child) {
             child.held = Held::default();
         }

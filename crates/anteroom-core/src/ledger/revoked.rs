@@ -33,6 +33,18 @@ impl RevokedList {
         }
     }
 
+    /// How many are on it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether nobody is on it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// Rises with every change.
     #[must_use]
     pub fn version(&self) -> u64 {
@@ -71,9 +83,14 @@ impl RevokedList {
 
 impl Ledger {
     /// Takes over a child's revocations and frees the seat of each new one.
-    pub(super) fn handle_revocations(&mut self, request: &SyncRequest) {
+    ///
+    /// An entry stays for the longest seat ever given: the ticket that was presented need not be
+    /// the visitor's newest, and a node that started anew cannot tell.
+    pub(super) fn handle_revocations(&mut self, request: &SyncRequest, now: Millis) {
         for &entry in &request.revocations {
-            if entry.seat_ends_at > self.closed_through && self.revoked.insert(entry) {
+            let until = entry.until.max(now + self.longest_seat);
+            let is_new = self.revoked.insert(Revocation { until, ..entry });
+            if is_new && entry.seat_ends_at > self.closed_through {
                 self.settled.remove(entry.seat_ends_at);
             }
         }

@@ -1,1 +1,253 @@
+//! The parent's half: what it lends, and what it counts of children that are silent.
 
+use alloc::vec;
+
+use super::*;
+use crate::id::VisitorId;
+use crate::rules::Limits;
+use crate::sync::{Answer, Revocation, Wants};
+
+const START: Millis = Millis(1_694_432_700_000);
+const LONGEST: Span = Span(310_000);
+
+fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
+    SyncRequest {
+        child: NodeId(child),
+        number,
+        generation,
+        is_final: generation == 0,
+        held: Held::default(),
+        wants: Wants::default(),
+        admitted: vec![],
+        row: SeatRow::default(),
+        closed_through: START,
+        longest_seat: LONGEST,
+        waiting: BTreeMap::new(),
+        revocations: vec![],
+        revoked_version: 0,
+        terms: Terms {
+            limits: Limits {
+                total_active_users: 10,
+                new_users_per_minute: 60,
+            },
+            longest_seat: LONGEST,
+            pacing: true,
+        },
+        is_leaving: false,
+    }
+}
+
+fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledger, Answer) {
+    match ledger.sync(request, LendingTerms::default(), now) {
+        (ledger, Reply::Lent(answer)) => (ledger, answer),
+        (_, other) => panic!("expected a lease, got {other:?}"),
+    }
+}
+
+/// A ledger of which child 1 holds all ten slots and `credits`, having used none.
+fn ten_lent(credits: u32) -> Ledger {
+    let mut first = request(1, 1, 0);
+    first.wants = Wants { slots: 10, credits };
+    let (ledger, answer) = lent(Ledger::new(), &first, START);
+    assert_eq!(answer.granted.seats, 10);
+    assert_eq!(answer.granted.admissions, 10);
+    ledger
+}
+
+#[test]
+fn what_is_lent_is_not_lent_again() {
+    let mut other = request(2, 1, 0);
+    other.wants.slots = 5;
+    let (ledger, answer) = lent(ten_lent(0), &other, START);
+    assert_eq!(answer.granted.seats, 0);
+    assert!(answer.outlook.is_dry());
+    assert_eq!(ledger.seats_lent(), 10);
+}
+
+#[test]
+fn a_child_that_falls_silent_counts_as_having_used_everything_until_its_longest_seat_ends() {
+    let lease_end = START + LEASE_TTL;
+    let mut other = request(2, 1, 0);
+    other.wants.slots = 20;
+    let (ledger, _) = lent(ten_lent(3), &other, lease_end - Span(1));
+    assert_eq!(ledger.phantoms(), 0, "the lease still runs");
+    other = SyncRequest {
+        number: 2,
+        generation: 2,
+        ..other
+    };
+    let (ledger, answer) = lent(ledger, &other, lease_end);
+    assert_eq!(ledger.phantoms(), 13);
+    assert_eq!(answer.granted.seats, 0);
+    let phantoms_end = lease_end + LONGEST;
+    other.number = 3;
+    other.is_final = true;
+    let (ledger, _) = lent(ledger, &other, phantoms_end - Span(1));
+    assert_eq!(ledger.phantoms(), 13);
+    other.number = 4;
+    other.generation = 3;
+    let (ledger, answer) = lent(ledger, &other, phantoms_end);
+    assert_eq!(ledger.phantoms(), 0);
+    assert_eq!(
+        answer.granted.seats + ledger.children[&NodeId(2)].held.seats,
+        20
+    );
+}
+
+#[test]
+fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
+    let mut ledger = ten_lent(0);
+    ledger.presume_children_dead(START + Span(1_000));
+    assert_eq!(ledger.admitted_in(START.minute()), 10);
+    assert_eq!(ledger.admitted_in(START.minute().next()), 0);
+}
+
+#[test]
+fn a_lease_that_was_given_up_is_void_and_its_claims_count_as_nothing() {
+    let ledger = ten_lent(0);
+    let late = START + LEASE_TTL;
+    let mut claim = request(1, 2, 1);
+    claim.held.seats = 10;
+    let (ledger, reply) = ledger.sync(&claim, LendingTerms::default(), late);
+    assert_eq!(reply, Reply::Void { number: 2 });
+    assert_eq!(ledger.phantoms(), 10, "nothing was turned back");
+    claim.number = 3;
+    claim.is_final = true;
+    claim.row.add(late + Span(5_000));
+    let (ledger, _) = lent(ledger, &claim, late);
+    assert_eq!(
+        ledger.phantoms(),
+        0,
+        "its final report replaces what it might have done"
+    );
+    assert_eq!((ledger.inside(), ledger.seats_lent()), (1, 0));
+}
+
+#[test]
+fn a_request_that_comes_twice_or_out_of_order_changes_nothing() {
+    let ledger = ten_lent(0);
+    let before = ledger.clone();
+    let again = request(1, 1, 0);
+    let (ledger, reply) = ledger.sync(&again, LendingTerms::default(), START);
+    assert_eq!(reply, Reply::Stale);
+    assert_eq!(ledger, before);
+}
+
+#[test]
+fn an_interval_gives_its_seats_back_when_the_slowest_child_has_closed_it() {
+    let end = START + Span(5_000);
+    let mut fast = request(1, 1, 0);
+    fast.row.add(end);
+    let (ledger, _) = lent(Ledger::new(), &fast, START);
+    let (ledger, _) = lent(ledger, &request(2, 1, 0), START);
+    fast = SyncRequest {
+        number: 2,
+        generation: 1,
+        closed_through: end,
+        ..fast
+    };
+    let (ledger, _) = lent(ledger, &fast, end);
+    assert_eq!(
+        ledger.inside(),
+        1,
+        "the other child may still pass its ticket"
+    );
+    let mut slow = request(2, 2, 2);
+    slow.closed_through = end;
+    let (ledger, _) = lent(ledger, &slow, end + Span(300));
+    assert_eq!(ledger.inside(), 0);
+}
+
+#[test]
+fn a_goodbye_leaves_seats_but_no_phantoms() {
+    let mut goodbye = request(1, 2, 1);
+    goodbye.is_leaving = true;
+    goodbye.row.add(START + Span(100_000));
+    goodbye.waiting.insert(START, 7);
+    let (ledger, _) = lent(ten_lent(5), &goodbye, START + Span(1));
+    assert_eq!(
+        (ledger.inside(), ledger.phantoms(), ledger.seats_lent()),
+        (1, 0, 0)
+    );
+    let (_, answer) = lent(ledger, &request(2, 1, 0), START + Span(2));
+    assert_eq!(
+        answer.inherited,
+        [(START, 7)].into(),
+        "those who wait keep their order"
+    );
+}
+
+#[test]
+fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
+    let mut ledger = Ledger::new();
+    ledger.begin_epoch(LONGEST, LendingTerms::default(), START);
+    let reopens_at = START + LEASE_TTL + LONGEST;
+    let mut first = request(1, 1, 0);
+    first.wants.slots = 5;
+    let (ledger, answer) = lent(ledger, &first, reopens_at - Span(1));
+    assert_eq!(answer.granted.seats, 0);
+    assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
+    first.number = 2;
+    first.generation = 1;
+    let (_, answer) = lent(ledger, &first, reopens_at);
+    assert_eq!(answer.granted.seats, 5);
+    assert_eq!(answer.outlook.epoch, Epoch(1));
+}
+
+#[test]
+fn while_people_wait_a_minute_is_lent_at_an_even_pace() {
+    let mut first = request(1, 1, 0);
+    first.wants.slots = 60;
+    first.terms.limits.total_active_users = 1_000;
+    first.waiting.insert(START, 500);
+    let (ledger, answer) = lent(Ledger::new(), &first, START + Span(10_000));
+    assert_eq!(
+        answer.granted.admissions, 11,
+        "10 s of 60, and half a second ahead"
+    );
+    first.number = 2;
+    first.generation = 1;
+    first.is_final = false;
+    first.held = answer.granted;
+    first.terms.pacing = false;
+    let (_, answer) = lent(ledger, &first, START + Span(10_000));
+    assert_eq!(answer.granted.admissions, 49);
+}
+
+#[test]
+fn a_revocation_frees_one_seat_once_whoever_reports_it() {
+    let end = START + Span(100_000);
+    let revocation = Revocation {
+        visitor: VisitorId([5; 16]),
+        seat_ends_at: end,
+        until: START + LONGEST,
+    };
+    let mut first = request(1, 1, 0);
+    first.row.add(end);
+    first.row.add(end);
+    first.revocations = vec![revocation];
+    let (ledger, answer) = lent(Ledger::new(), &first, START);
+    assert_eq!(ledger.inside(), 1);
+    assert_eq!(answer.revoked, Some((1, vec![revocation])));
+    let mut other = request(2, 1, 0);
+    other.revocations = vec![revocation];
+    let (ledger, _) = lent(ledger, &other, START);
+    assert_eq!(ledger.inside(), 1);
+}
+
+#[test]
+fn a_lower_limit_lends_nothing_before_enough_have_left() {
+    let mut ledger = ten_lent(0);
+    for number in 2..4 {
+        let mut next = request(1, number, 1);
+        next.wants.slots = 5;
+        next.terms.limits.total_active_users = 3;
+        for _ in 0..4 {
+            next.row.add(START + Span(100_000));
+        }
+        let (after, answer) = lent(ledger, &next, START);
+        assert_eq!(answer.granted.seats, 0);
+        ledger = after;
+    }
+    assert_eq!(ledger.inside(), 4);
+}

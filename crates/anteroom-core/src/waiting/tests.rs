@@ -1,3 +1,5 @@
+//! Who counts when, and who stands where.
+
 use alloc::vec::Vec;
 
 use super::*;

@@ -1,0 +1,315 @@
+//! One room at one node: the state machine that meets visitors.
+//!
+//! Facts come in through `handle_*`, requests to the parent go out through [`Room::poll_sync`].
+//! The caller performs what a [`Verdict`] asks for, and asks again. A visitor who is inside and
+//! whose check-in is not due never comes here at all: its ticket says everything
+//! ([`crate::ticket::Ticket::standing`]).
+//!
+//! The file holds the state and its small questions; what happens is in `visit`,
+//! `check_in`, `revoke` and `syncing`.
+
+pub mod check_in;
+mod demand;
+mod place;
+mod revoke;
+pub mod syncing;
+mod visit;
+
+use alloc::vec::Vec;
+
+use crate::allocation::{AnyTill, CounterKey};
+use crate::decision::{Place, QueueReason};
+use crate::hash::LotteryKey;
+use crate::id::{DataCenterId, NodeId, VisitorId};
+use crate::lease::Lease;
+use crate::newest::NewestEnds;
+use crate::order::Lottery;
+use crate::origin::{OriginHealth, OriginOutcome};
+use crate::rules::{AllocationKind, QueueingMethod, Rules};
+use crate::seats::{SeatRow, SeatTerms};
+use crate::snapshot::Snapshot;
+use crate::sync::Outlook;
+use crate::ticket::Ticket;
+use crate::time::{Millis, Minute};
+use crate::waiting::WaitingBook;
+use demand::Demand;
+use revoke::Revoked;
+
+/// Who this node is, and the deployment's secret for lotteries.
+#[derive(Clone, Copy, Debug)]
+pub struct RoomIdentity {
+    /// This life of the node.
+    pub node: NodeId,
+    /// Its data center.
+    pub data_center: DataCenterId,
+    /// The same on all nodes of the deployment.
+    pub lottery_key: LotteryKey,
+}
+
+/// Bounds of a room's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    /// Most waiting visitors that are counted; more are served.
+    pub waiting: usize,
+    /// Most visitors whose newest end is remembered.
+    pub newest_ends: usize,
+}
+
+impl Default for Capacity {
+    /// Four million who wait and a million who are inside: more than one node serves.
+    fn default() -> Self {
+        Self {
+            waiting: 1 << 22,
+            newest_ends: 1 << 20,
+        }
+    }
+}
+
+/// Somebody who is not inside asks to come in.
+#[derive(Clone, Copy, Debug)]
+pub struct Visit {
+    /// The id of its ticket, or a fresh one for somebody new.
+    pub visitor: VisitorId,
+    /// Its waiting ticket; `None` for somebody new.
+    pub ticket: Option<Ticket>,
+    /// Whether it may wait for one round trip to the parent.
+    pub may_ask_parent: bool,
+}
+
+/// What becomes of a [`Visit`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// Come in, with this ticket.
+    Admit(Ticket),
+    /// Wait, with this ticket (none where there is no queue).
+    Queue(Option<Ticket>, Place),
+    /// Sync with the parent now, then ask again without the right to wait once more.
+    AskParent,
+    /// Take the next number of this counter and bring it to [`Room::handle_number`].
+    TakeNumber(CounterKey),
+}
+
+/// What becomes of a check-in.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum CheckIn {
+    /// Pass; the ticket stays as it is.
+    Pass,
+    /// Pass, and carry this ticket from now on.
+    Renewed(Ticket),
+    /// Sync with the parent now, then check in again without the right to wait once more.
+    AskParent,
+    /// Not inside any more: treated as somebody new.
+    Over,
+}
+
+/// What happened so far, for metrics; every figure only rises.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Tally {
+    /// Visitors let in under the limits.
+    pub admitted: u64,
+    /// Visitors let in outside the limits (passthrough, or the store was away and the room's rule
+    /// says admit).
+    pub admitted_outside_limits: u64,
+    /// Answers that said wait.
+    pub queued: u64,
+    /// Seats prolonged.
+    pub renewed: u64,
+    /// Check-ins that were due and found no credit.
+    pub passed_unrenewed: u64,
+    /// Older tickets of one visitor that were handed the newer end.
+    pub older_tickets: u64,
+    /// Tickets from the future.
+    pub future_tickets: u64,
+    /// Sessions that the origin ended.
+    pub revoked: u64,
+}
+
+/// One room at one node.
+#[derive(Debug)]
+pub struct Room {
+    identity: RoomIdentity,
+    rules: Rules,
+    seat_terms: SeatTerms,
+    lease: Lease,
+    till: AnyTill,
+    row: SeatRow,
+    admitted: Vec<(Minute, u32)>,
+    newest: NewestEnds,
+    revoked: Revoked,
+    waiting: WaitingBook,
+    lottery: Lottery,
+    throughput: crate::estimate::Throughput,
+    origin: OriginHealth,
+    outlook: Outlook,
+    demand: Demand,
+    tally: Tally,
+}
+
+impl Room {
+    /// A room as it starts: without a lease, it admits nobody before its first sync.
+    #[must_use]
+    pub fn new(identity: RoomIdentity, rules: Rules, capacity: Capacity) -> Self {
+        Self {
+            identity,
+            rules,
+            seat_terms: SeatTerms::of(&rules),
+            lease: Lease::default(),
+            till: AnyTill::new(rules.allocation),
+            row: SeatRow::default(),
+            admitted: Vec::new(),
+            newest: NewestEnds::new(capacity.newest_ends),
+            revoked: Revoked::default(),
+            waiting: WaitingBook::new(capacity.waiting),
+            lottery: Lottery::default(),
+            throughput: crate::estimate::Throughput::default(),
+            origin: OriginHealth::default(),
+            outlook: Outlook::default(),
+            demand: Demand::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// The rules in force.
+    #[must_use]
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// The room as its ledger saw it last.
+    #[must_use]
+    pub fn outlook(&self) -> &Outlook {
+        &self.outlook
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Whether the lease may be used; without one nobody is admitted or prolonged.
+    #[must_use]
+    pub fn has_live_lease(&self, now: Millis) -> bool {
+        self.lease.is_live(now)
+    }
+
+    /// Whether the parent has answered in this life. Before that this node does not know which
+    /// sessions were ended.
+    #[must_use]
+    pub fn has_heard_from_parent(&self) -> bool {
+        self.lease.generation() != 0
+    }
+
+    /// When the lease ends; [`Millis::ZERO`] if there never was one.
+    #[must_use]
+    pub fn lease_ends_at(&self) -> Millis {
+        self.lease.ends_at()
+    }
+
+    /// How many wait here, as far as it is known.
+    pub fn people_waiting(&mut self, now: Millis) -> u32 {
+        self.waiting.people_waiting(now)
+    }
+
+    /// Why nobody new is let in at all, if that is so: what a status page shows.
+    pub fn degraded(&mut self, now: Millis) -> Option<QueueReason> {
+        if !self.lease.is_live(now) {
+            return Some(QueueReason::StoreAway);
+        }
+        self.hold(now).filter(|reason| {
+            matches!(
+                reason,
+                QueueReason::OriginDown | QueueReason::Recovering { .. }
+            )
+        })
+    }
+
+    /// Takes note of how a request to the origin went.
+    pub fn handle_origin_outcome(&mut self, outcome: OriginOutcome, now: Millis) {
+        self.origin.handle_outcome(outcome, now);
+    }
+
+    /// Applies changed rules: at once where they tighten, with the parent's consent where they
+    /// widen. Nobody loses a place.
+    pub fn handle_rules(&mut self, rules: Rules) {
+        let old = core::mem::replace(&mut self.rules, rules);
+        if old.opens_at != rules.opens_at || old.draw != rules.draw {
+            // Ranks change; tickets bring their holders back with the next ask.
+            self.waiting.clear();
+        }
+        if old.allocation != rules.allocation || old.limits != rules.limits {
+            self.till = AnyTill::new(rules.allocation);
+        }
+        // What was lent under the old limits goes back first.
+        self.lease.give_back(crate::sync::Held::default());
+        // What the parent said of the old limits is worth no refusal.
+        self.outlook.as_of = Millis::ZERO;
+        self.adopt_seat_terms();
+        self.demand.note_change();
+    }
+
+    /// Shortens seats at once, lengthens them only as far as the lease allows.
+    fn adopt_seat_terms(&mut self) {
+        let wanted = SeatTerms::of(&self.rules);
+        let longest = self
+            .lease
+            .longest_seat()
+            .max(self.seat_terms.longest_seat());
+        let is_first = self.lease.generation() == 0;
+        if is_first || wanted.longest_seat() <= longest {
+            self.seat_terms = wanted;
+        }
+    }
+
+    fn uses_leases(&self) -> bool {
+        self.rules.allocation == AllocationKind::Leases
+    }
+
+    /// What holds everybody who is not inside, whatever is free.
+    fn hold(&mut self, now: Millis) -> Option<QueueReason> {
+        if self.rules.queue_all {
+            return Some(QueueReason::QueueAll);
+        }
+        if let Some(opens_at) = self.rules.opens_at.filter(|at| now < *at) {
+            return Some(QueueReason::NotOpenYet { opens_at });
+        }
+        match self.rules.queueing_method {
+            QueueingMethod::Reject => return Some(QueueReason::Rejecting),
+            QueueingMethod::Passthrough => return None,
+            QueueingMethod::Fifo | QueueingMethod::Random => {}
+        }
+        if !self.origin.is_up(now) {
+            return Some(QueueReason::OriginDown);
+        }
+        self.outlook
+            .reopens_at
+            .filter(|at| now < *at)
+            .map(|reopens_at| QueueReason::Recovering { reopens_at })
+    }
+
+    /// The statistics from which budgets are computed.
+    fn snapshot(&self, now: Millis) -> Snapshot {
+        let unreported = self.demand.unreported_admissions();
+        Snapshot {
+            as_of: now,
+            active_users: self.outlook.inside.saturating_add(unreported),
+            nodes_in_world: self.outlook.nodes.max(1),
+            nodes_here: self.outlook.nodes.max(1),
+            admitted_this_minute: self.admitted_in(now.minute()),
+            last_minute: alloc::vec![(
+                self.identity.data_center,
+                self.outlook.admitted_in(now.minute().previous()),
+            )],
+        }
+    }
+
+    fn admitted_in(&self, minute: Minute) -> u32 {
+        self.admitted
+            .iter()
+            .find(|(known, _)| *known == minute)
+            .map_or(0, |&(_, count)| count)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,153 @@
+//! Somebody who is inside, and whose seat may have to be prolonged.
+
+use super::{CheckIn, Room};
+use crate::lease::TakeError;
+use crate::ticket::{Seat, Standing, Ticket};
+use crate::time::Millis;
+
+/// A request of somebody with an accepted ticket.
+#[derive(Clone, Copy, Debug)]
+pub struct Return {
+    /// The ticket, authentic.
+    pub ticket: Ticket,
+    /// Whether a page is asked for, and not something that a page loads.
+    pub is_navigation: bool,
+    /// Whether it may wait for one round trip to the parent.
+    pub may_ask_parent: bool,
+}
+
+impl Room {
+    /// Decides about somebody with an accepted ticket.
+    pub fn handle_check_in(&mut self, visit: Return, now: Millis) -> CheckIn {
+        let ticket = visit.ticket;
+        if visit.may_ask_parent && !self.has_heard_from_parent() {
+            // Which sessions were ended, only the parent knows. If it does not answer, whoever has
+            // a valid ticket passes all the same.
+            return CheckIn::AskParent;
+        }
+        if self.revoked.contains(ticket.visitor) {
+            return CheckIn::Over;
+        }
+        let closed_through = self.outlook.closed_through;
+        let Standing::Inside { ends_at } = ticket.standing(now, closed_through, &self.rules) else {
+            return CheckIn::Over;
+        };
+        if ticket.is_from_the_future(now) {
+            self.tally.future_tickets += 1;
+        }
+        match self.own_seat(&ticket, now) {
+            Some(seat) => self.check_in_own_seat(visit, seat, now),
+            None if self.is_due(&ticket, visit.is_navigation, now) => {
+                self.take_seat_here(visit, now)
+            }
+            None => {
+                debug_assert!(ends_at > now, "a seat elsewhere still runs");
+                CheckIn::Pass
+            }
+        }
+    }
+
+    /// The seat that this data center may prolong: its own, of its present epoch, not ended.
+    fn own_seat(&self, ticket: &Ticket, now: Millis) -> Option<Seat> {
+        let seat = ticket.seats.of(self.identity.data_center)?;
+        let newest = self.newest.of(ticket.visitor).unwrap_or(Millis::ZERO);
+        let ends_at = seat.ends_at.max(newest);
+        let over = now.max(self.outlook.closed_through);
+        (seat.epoch == self.outlook.epoch && ends_at > over).then_some(Seat { ends_at, ..seat })
+    }
+
+    fn check_in_own_seat(&mut self, visit: Return, seat: Seat, now: Millis) -> CheckIn {
+        let ticket = visit.ticket;
+        let written = ticket.seats.of(seat.data_center).map(|s| s.ends_at);
+        let is_older = written.is_some_and(|end| end < seat.ends_at);
+        let mut current = ticket;
+        if is_older {
+            // The seat was prolonged at some time that the newer ticket knows; assume the earliest,
+            // so that the next check-in is not late.
+            current.last_check_in_at = seat.ends_at - self.seat_terms.longest_seat();
+            current.is_provisional = false;
+            current.seats.put(seat);
+        }
+        let target = self.target_end(&current, visit.is_navigation, now);
+        let Some(new_end) = target.filter(|end| *end > seat.ends_at) else {
+            if !is_older {
+                return CheckIn::Pass;
+            }
+            self.tally.older_tickets += 1;
+            return CheckIn::Renewed(current);
+        };
+        if self.take_credit(now).is_err() {
+            return self.pass_unrenewed(visit);
+        }
+        self.row.shift(seat.ends_at, new_end);
+        self.newest.put(ticket.visitor, new_end, now);
+        self.tally.renewed += 1;
+        current.last_check_in_at = now;
+        current.is_provisional = false;
+        current.seats.put(Seat {
+            ends_at: new_end,
+            ..seat
+        });
+        CheckIn::Renewed(current)
+    }
+
+    /// To which end the seat should be prolonged now, if it should.
+    fn target_end(&self, ticket: &Ticket, is_navigation: bool, now: Millis) -> Option<Millis> {
+        if self.rules.session_renewal {
+            self.is_due(ticket, is_navigation, now)
+                .then(|| self.seat_terms.renewable_end(now))
+        } else {
+            let accepted_at = ticket.accepted_at.filter(|_| ticket.is_provisional)?;
+            Some(self.seat_terms.fixed_end(accepted_at))
+        }
+    }
+
+    fn is_due(&self, ticket: &Ticket, is_navigation: bool, now: Millis) -> bool {
+        ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation)
+    }
+
+    /// A visitor with a seat elsewhere, or of another epoch: one here is taken only against a free
+    /// one.
+    fn take_seat_here(&mut self, visit: Return, now: Millis) -> CheckIn {
+        if !self.rules.session_renewal {
+            return CheckIn::Pass;
+        }
+        if self.lease.take_seat(now).is_err() {
+            self.demand.note_missing_slot();
+            return self.pass_unrenewed(visit);
+        }
+        let ends_at = self.seat_terms.renewable_end(now);
+        self.row.add(ends_at);
+        self.demand.note_renewal();
+        self.newest.put(visit.ticket.visitor, ends_at, now);
+        self.tally.renewed += 1;
+        let mut ticket = visit.ticket;
+        ticket.last_check_in_at = now;
+        ticket.is_provisional = false;
+        ticket.seats.put(Seat {
+            data_center: self.identity.data_center,
+            ends_at,
+            epoch: self.outlook.epoch,
+        });
+        CheckIn::Renewed(ticket)
+    }
+
+    fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {
+        if self.uses_leases() {
+            self.lease.take_credit(now)?;
+        } else if !self.lease.is_live(now) {
+            return Err(TakeError::Ended);
+        }
+        self.demand.note_renewal();
+        Ok(())
+    }
+
+    fn pass_unrenewed(&mut self, visit: Return) -> CheckIn {
+        self.demand.note_missing_credit();
+        if visit.may_ask_parent {
+            return CheckIn::AskParent;
+        }
+        self.tally.passed_unrenewed += 1;
+        CheckIn::Pass
+    }
+}

@@ -1,0 +1,128 @@
+//! What is told to somebody who waits: place, estimate, when to ask again.
+
+use super::{Room, Verdict, Visit};
+use crate::decision::{Place, QueueReason, WaitRange};
+use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, ask_after};
+use crate::order::ROUND;
+use crate::rules::QueueingMethod;
+use crate::ticket::{Seats, Ticket};
+use crate::time::{Millis, Span};
+use crate::waiting::Ask;
+use crate::watermark::BUCKET;
+
+/// When a room opens, those who wait ask spread over a second for every so many of them.
+const OPENING_ASKS_PER_SECOND: u64 = 5_000;
+
+impl Room {
+    /// Writes a waiting ticket and tells the place.
+    pub(super) fn queue(&mut self, visit: Visit, reason: QueueReason, now: Millis) -> Verdict {
+        self.tally.queued += 1;
+        let arrived_at = visit
+            .ticket
+            .map_or_else(|| now.floor_to(BUCKET), |ticket| ticket.bucket);
+        if reason == QueueReason::Rejecting {
+            let place = Place {
+                reason,
+                people_ahead: None,
+                people_waiting: 0,
+                wait: None,
+                ask_after: None,
+                arrived_at,
+            };
+            return Verdict::Queue(None, place);
+        }
+        let place = self.place(visit, reason, arrived_at, now);
+        let ticket = Ticket {
+            visitor: visit.visitor,
+            bucket: arrived_at,
+            last_check_in_at: now,
+            accepted_at: None,
+            is_provisional: false,
+            seats: Seats::default(),
+        };
+        Verdict::Queue(Some(ticket), place)
+    }
+
+    fn place(
+        &mut self,
+        visit: Visit,
+        reason: QueueReason,
+        arrived_at: Millis,
+        now: Millis,
+    ) -> Place {
+        let rank = self.rank(visit, arrived_at);
+        let ahead = self.waiting.people_ahead(rank, now);
+        let people_waiting = self.waiting.people_waiting(now);
+        let wait = self.wait(reason, ahead, people_waiting, now);
+        let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
+        let ask_after = self.ask_after(reason, ahead, people_waiting, wait, jitter, now);
+        if visit.ticket.is_some() {
+            let ask = Ask {
+                visitor: visit.visitor,
+                rank,
+                ask_after,
+            };
+            self.waiting.handle_ask(ask, now);
+        }
+        Place {
+            reason,
+            people_ahead: self.is_order_known(reason).then_some(ahead),
+            people_waiting,
+            wait,
+            ask_after: Some(ask_after),
+            arrived_at,
+        }
+    }
+
+    /// A lottery has no order, and a draw has none before it was held.
+    fn is_order_known(&self, reason: QueueReason) -> bool {
+        let is_before_draw = self.rules.draw && matches!(reason, QueueReason::NotOpenYet { .. });
+        self.rules.queueing_method != QueueingMethod::Random && !is_before_draw
+    }
+
+    fn wait(
+        &mut self,
+        reason: QueueReason,
+        ahead: u32,
+        waiting: u32,
+        now: Millis,
+    ) -> Option<WaitRange> {
+        match (reason, self.rules.queueing_method) {
+            (QueueReason::Full | QueueReason::NotYourTurn, QueueingMethod::Random) => {
+                self.throughput.wait_by_lot(waiting.max(1), now)
+            }
+            (QueueReason::Full | QueueReason::NotYourTurn, _) => self.throughput.wait(ahead, now),
+            // Nobody goes in at present: any figure would be invented.
+            _ => None,
+        }
+    }
+
+    fn ask_after(
+        &self,
+        reason: QueueReason,
+        ahead: u32,
+        waiting: u32,
+        wait: Option<WaitRange>,
+        jitter: u64,
+        now: Millis,
+    ) -> Span {
+        if let QueueReason::NotOpenYet { opens_at } = reason {
+            return ask_at_opening(opens_at.since(now), waiting, jitter);
+        }
+        if self.rules.queueing_method == QueueingMethod::Random {
+            // Everybody asks at least once in a round.
+            return Span(ROUND.0 - jitter % (ROUND.0 / 8));
+        }
+        ask_after(Some(ahead), wait, jitter)
+    }
+}
+
+fn ask_at_opening(until: Span, waiting: u32, jitter: u64) -> Span {
+    let spread = (u64::from(waiting) * 1_000 / OPENING_ASKS_PER_SECOND).clamp(1_000, 30_000);
+    let at_opening = Span(until.0 + jitter % spread);
+    if at_opening > ASK_AFTER_LAST {
+        ask_after(Some(u32::MAX), None, jitter)
+    } else {
+        at_opening.max(ASK_AFTER_FIRST)
+    }
+}

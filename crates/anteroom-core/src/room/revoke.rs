@@ -1,0 +1,105 @@
+//! The origin ends a session: the seat is freed once, the ticket refused from then on.
+
+use alloc::vec::Vec;
+
+use super::Room;
+use crate::id::VisitorId;
+use crate::ledger::{REVOKED_MAX, RevokedList};
+use crate::sync::Revocation;
+use crate::ticket::{Standing, Ticket};
+use crate::time::Millis;
+
+/// What this node knows of sessions that were ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Revoked {
+    /// The parent's list, as last received.
+    shared: RevokedList,
+    /// Ended here, and not yet confirmed by the parent.
+    unconfirmed: Vec<Revocation>,
+}
+
+impl Revoked {
+    pub(super) fn contains(&self, visitor: VisitorId) -> bool {
+        self.shared.contains(visitor) || self.unconfirmed.iter().any(|r| r.visitor == visitor)
+    }
+
+    pub(super) fn unconfirmed(&self) -> &[Revocation] {
+        &self.unconfirmed
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.shared.version()
+    }
+
+    /// Takes over the parent's list. It contains everything that was sent with the request; what
+    /// was added since then stays unconfirmed.
+    pub(super) fn handle_list(&mut self, version: u64, entries: Vec<Revocation>) {
+        self.shared = RevokedList::from_parts(version, entries);
+        let shared = &self.shared;
+        self.unconfirmed
+            .retain(|entry| !shared.contains(entry.visitor));
+    }
+
+    /// Forgets those of whom no ticket can run any more.
+    pub(super) fn drop_through(&mut self, now: Millis) {
+        self.shared.drop_through(now);
+        self.unconfirmed.retain(|entry| entry.until > now);
+    }
+
+    fn insert(&mut self, entry: Revocation) -> bool {
+        let is_full = self.shared.len() + self.unconfirmed.len() >= REVOKED_MAX;
+        if is_full || self.contains(entry.visitor) {
+            return false;
+        }
+        self.unconfirmed.push(entry);
+        true
+    }
+}
+
+impl Room {
+    /// Ends the session of a ticket. Returns whether that was news; if not, it was ended before,
+    /// was over anyway, or the list is full and the seat runs out by itself.
+    pub fn handle_revoke(&mut self, ticket: Ticket, now: Millis) -> bool {
+        let closed_through = self.outlook.closed_through;
+        let standing = ticket.standing(now, closed_through, &self.rules);
+        let (Standing::Inside { ends_at }, Some(seat)) =
+            (standing, ticket.seats.of(self.identity.data_center))
+        else {
+            return false;
+        };
+        let newest = self.newest.of(ticket.visitor).unwrap_or(Millis::ZERO);
+        let longest = self
+            .seat_terms
+            .longest_seat()
+            .max(self.lease.longest_seat());
+        let is_new = self.revoked.insert(Revocation {
+            visitor: ticket.visitor,
+            seat_ends_at: seat.ends_at.max(newest),
+            until: ends_at.max(newest).max(now + longest),
+        });
+        if is_new {
+            self.newest.forget(ticket.visitor);
+            self.tally.revoked += 1;
+            self.demand.note_change();
+        }
+        is_new
+    }
+
+    /// Whether the session of this visitor was ended.
+    #[must_use]
+    pub fn is_revoked(&self, visitor: VisitorId) -> bool {
+        self.revoked.contains(visitor)
+    }
+
+    /// All visitors whose sessions were ended: for a copy that is read without asking the room.
+    #[must_use]
+    pub fn revoked(&self) -> Vec<VisitorId> {
+        let shared = self.revoked.shared.to_vec();
+        let unconfirmed = self.revoked.unconfirmed.iter();
+        shared
+            .iter()
+            .chain(unconfirmed)
+            .map(|r| r.visitor)
+            .collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! The conversation with the parent: when to speak, what to say, what to make of the answer.
+
+use super::Room;
+use crate::ledger::LEASE_TTL;
+use crate::sync::{Held, Reply, SyncRequest, Terms, Wants};
+use crate::time::{Millis, Span};
+
+/// Time between requests while something happens: what a position or a freed seat is late by.
+pub const SYNC_PERIOD: Span = Span(250);
+/// Time between requests while visitors are inside and nothing happens.
+const SYNC_PERIOD_CALM: Span = Span(1_000);
+/// Time between requests of an idle room: often enough that the lease never ends.
+const SYNC_PERIOD_IDLE: Span = Span(LEASE_TTL.0 / 3);
+
+impl Room {
+    /// How long after the last request the next one is due. Somebody who was told
+    /// [`super::Verdict::AskParent`] is a reason to send it at once.
+    #[must_use]
+    pub fn sync_period(&self) -> Span {
+        let holds = self.lease.held();
+        let is_busy = self.demand.has_news()
+            || self.waiting.eligible_total() > 0
+            || holds.seats > 0
+            || !self.revoked.unconfirmed().is_empty();
+        if is_busy {
+            SYNC_PERIOD
+        } else if self.outlook.inside > 0 {
+            SYNC_PERIOD_CALM
+        } else {
+            SYNC_PERIOD_IDLE
+        }
+    }
+
+    /// Makes the next request. Answers to earlier ones no longer count.
+    pub fn poll_sync(&mut self, now: Millis) -> SyncRequest {
+        let inside = self
+            .outlook
+            .inside
+            .saturating_add(self.demand.unreported_admissions());
+        let wants = self.demand.begin_request(inside);
+        let wants = if self.uses_leases() {
+            wants
+        } else {
+            Wants::default()
+        };
+        self.lease.give_back(Held {
+            seats: wants.slots,
+            admissions: wants.slots,
+            credits: wants.credits,
+            minute: now.minute(),
+        });
+        self.request(wants, false, now)
+    }
+
+    /// Makes the last request of this life: everything is given back.
+    pub fn poll_goodbye(&mut self, now: Millis) -> SyncRequest {
+        self.lease.give_back(Held::default());
+        self.request(Wants::default(), true, now)
+    }
+
+    fn request(&mut self, wants: Wants, is_leaving: bool, now: Millis) -> SyncRequest {
+        let number = self.lease.begin_request(now);
+        self.revoked.drop_through(now);
+        self.row.drop_through(self.outlook.closed_through);
+        SyncRequest {
+            child: self.identity.node,
+            number,
+            generation: self.lease.generation(),
+            is_final: !self.lease.is_live(now),
+            held: self.lease.held(),
+            wants,
+            admitted: self.admitted.clone(),
+            row: self.row.clone(),
+            closed_through: now,
+            longest_seat: self.seat_terms.longest_seat(),
+            waiting: self.waiting.counts(now),
+            revocations: self.revoked.unconfirmed().to_vec(),
+            revoked_version: self.revoked.version(),
+            terms: Terms {
+                limits: self.rules.limits,
+                longest_seat: self.rules.longest_seat(),
+                pacing: self.rules.pacing,
+            },
+            is_leaving,
+        }
+    }
+
+    /// Applies a reply. Returns whether it was to the newest request.
+    pub fn handle_reply(&mut self, reply: Reply, now: Millis) -> bool {
+        match reply {
+            Reply::Stale => false,
+            Reply::Void { number } => self.lease.handle_void(number),
+            Reply::Lent(answer) => {
+                if !self.lease.handle_answer(&answer) {
+                    return false;
+                }
+                self.demand.handle_answer();
+                if let Some((version, entries)) = answer.revoked {
+                    self.revoked.handle_list(version, entries);
+                }
+                if !answer.inherited.is_empty() {
+                    let until = now + INHERITED_FOR;
+                    self.waiting.inherit(answer.inherited, until);
+                }
+                let outlook = answer.outlook;
+                self.lottery.advance(outlook.slots, outlook.waiting, now);
+                self.outlook = outlook;
+                self.adopt_seat_terms();
+                true
+            }
+        }
+    }
+}
+
+/// How long visitors of a former life are waited for: the longest ask-again interval with its
+/// jitter, and a little for those who come late.
+const INHERITED_FOR: Span = Span::from_secs(66);

@@ -1,0 +1,197 @@
+//! Somebody who is not inside: admit, queue, or find out.
+
+use super::syncing::SYNC_PERIOD;
+use super::{Room, Verdict, Visit};
+use crate::allocation::{AnyTill, CounterKey, Take, Till, TillContext};
+use crate::decision::QueueReason;
+use crate::order;
+use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
+use crate::sync::MINUTES_KEPT;
+use crate::ticket::{Seat, Seats, Ticket};
+use crate::time::{Millis, Span};
+use crate::watermark::{BUCKET, Watermark};
+
+/// A first seat lasts at most this long until its ticket has been brought back. A page has loaded
+/// its second resource by then.
+const PROVISIONAL_SESSION: Span = Span::from_secs(60);
+
+impl Room {
+    /// Decides about somebody who is not inside.
+    pub fn handle_visit(&mut self, visit: Visit, now: Millis) -> Verdict {
+        if let Some(reason) = self.hold(now) {
+            return self.queue(visit, reason, now);
+        }
+        if self.rules.queueing_method == QueueingMethod::Passthrough {
+            return self.admit_outside_limits(visit, now);
+        }
+        if !self.lease.is_live(now) {
+            return self.handle_visit_without_lease(visit, now);
+        }
+        if !self.is_eligible(visit) {
+            if visit.may_ask_parent && !self.is_outlook_fresh(now) {
+                self.demand.note_missing_slot();
+                return Verdict::AskParent;
+            }
+            return self.queue(visit, QueueReason::NotYourTurn, now);
+        }
+        let snapshot = self.snapshot(now);
+        let mut context = TillContext {
+            rules: &self.rules,
+            snapshot: &snapshot,
+            data_center: self.identity.data_center,
+            lease: &mut self.lease,
+            now,
+        };
+        match self.till.take(&mut context) {
+            Take::Slot => self.admit(visit, now),
+            Take::TakeNumber(key) => Verdict::TakeNumber(key),
+            Take::AskParent => {
+                self.demand.note_missing_slot();
+                if visit.may_ask_parent && !self.is_parent_dry(now) {
+                    Verdict::AskParent
+                } else {
+                    self.queue(visit, QueueReason::Full, now)
+                }
+            }
+            Take::Dry => self.queue(visit, QueueReason::Full, now),
+        }
+    }
+
+    /// Goes on with a visit after the number that it asked for has been taken.
+    pub fn handle_number(
+        &mut self,
+        visit: Visit,
+        (key, number): (CounterKey, u64),
+        now: Millis,
+    ) -> Verdict {
+        let is_slot = match &mut self.till {
+            AnyTill::Counters(till) => till.handle_number(key, number),
+            AnyTill::Local(_) | AnyTill::Leases(_) => false,
+        };
+        // A number of a minute that is over admits nobody in this one.
+        if is_slot && key.minute == now.minute() {
+            self.admit(visit, now)
+        } else {
+            self.handle_visit(visit, now)
+        }
+    }
+
+    fn handle_visit_without_lease(&mut self, visit: Visit, now: Millis) -> Verdict {
+        if visit.may_ask_parent {
+            self.demand.note_missing_slot();
+            return Verdict::AskParent;
+        }
+        match self.rules.on_store_failure {
+            OnStoreFailure::Bounded => self.queue(visit, QueueReason::StoreAway, now),
+            OnStoreFailure::Admit => self.admit_outside_limits(visit, now),
+        }
+    }
+
+    fn is_eligible(&self, visit: Visit) -> bool {
+        let watermark = self.outlook.watermark;
+        match (visit.ticket, self.rules.queueing_method) {
+            (None, _) => watermark == Watermark::Open,
+            (Some(_), QueueingMethod::Random) => {
+                let key = &self.identity.lottery_key;
+                watermark == Watermark::Open || self.lottery.is_drawn(visit.visitor, key)
+            }
+            (Some(ticket), _) => watermark.covers(self.rank(visit, ticket.bucket)),
+        }
+    }
+
+    fn is_parent_dry(&self, now: Millis) -> bool {
+        // A new minute brings new admissions, of which the outlook does not know yet.
+        let is_same_minute = self.outlook.as_of.minute() == now.minute();
+        self.outlook.is_dry() && is_same_minute && self.is_outlook_fresh(now)
+    }
+
+    /// An outlook is worth a refusal only while a busy room would not have a newer one.
+    fn is_outlook_fresh(&self, now: Millis) -> bool {
+        now.since(self.outlook.as_of) < SYNC_PERIOD.times(2)
+    }
+
+    pub(super) fn rank(&self, visit: Visit, bucket: Millis) -> Millis {
+        order::rank(
+            bucket,
+            visit.visitor,
+            &self.rules,
+            &self.identity.lottery_key,
+        )
+    }
+
+    fn admit(&mut self, visit: Visit, now: Millis) -> Verdict {
+        self.tally.admitted += 1;
+        Verdict::Admit(self.seat(visit, now))
+    }
+
+    fn admit_outside_limits(&mut self, visit: Visit, now: Millis) -> Verdict {
+        self.tally.admitted_outside_limits += 1;
+        Verdict::Admit(self.seat(visit, now))
+    }
+
+    /// Records an admission and writes its ticket.
+    fn seat(&mut self, visit: Visit, now: Millis) -> Ticket {
+        let is_provisional = self.is_first_seat_short(visit);
+        let terms = if is_provisional {
+            self.seat_terms.at_most(PROVISIONAL_SESSION)
+        } else {
+            self.seat_terms
+        };
+        let ends_at = if self.rules.session_renewal {
+            terms.renewable_end(now)
+        } else {
+            terms.fixed_end(now)
+        };
+        self.row.add(ends_at);
+        self.newest.put(visit.visitor, ends_at, now);
+        self.count_admission(now);
+        let bucket = visit
+            .ticket
+            .map_or_else(|| now.floor_to(BUCKET), |ticket| ticket.bucket);
+        if visit.ticket.is_some() {
+            let rank = self.rank(visit, bucket);
+            self.waiting.handle_gone(visit.visitor, rank, now);
+        }
+        let mut seats = Seats::default();
+        seats.put(Seat {
+            data_center: self.identity.data_center,
+            ends_at,
+            epoch: self.outlook.epoch,
+        });
+        Ticket {
+            visitor: visit.visitor,
+            bucket,
+            last_check_in_at: now,
+            accepted_at: Some(now),
+            is_provisional,
+            seats,
+        }
+    }
+
+    /// Whoever has brought a waiting ticket back keeps cookies; about others we do not know yet.
+    fn is_first_seat_short(&self, visit: Visit) -> bool {
+        let limit = u64::from(self.rules.limits.total_active_users);
+        let taken = u64::from(self.outlook.inside)
+            + u64::from(self.outlook.phantoms)
+            + u64::from(self.demand.unreported_admissions());
+        let is_needed = match self.rules.seat_needs_cookie {
+            SeatNeedsCookie::Never => false,
+            SeatNeedsCookie::NearLimit => taken * 10 > limit * 9,
+            SeatNeedsCookie::Always => true,
+        };
+        is_needed && visit.ticket.is_none() && self.seat_terms.session > PROVISIONAL_SESSION
+    }
+
+    fn count_admission(&mut self, now: Millis) {
+        let minute = now.minute();
+        match self.admitted.last_mut() {
+            Some((newest, count)) if *newest == minute => *count += 1,
+            _ => self.admitted.push((minute, 1)),
+        }
+        if self.admitted.len() > MINUTES_KEPT {
+            self.admitted.remove(0);
+        }
+        self.throughput.handle_admission(now);
+        self.demand.note_admission();
+    }
+}
