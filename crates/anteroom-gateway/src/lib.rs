@@ -1,1 +1,19 @@
-//! Under construction.
+//! The front door: what stands between a visitor's connection and the origin.
+//!
+//! One HTTP stack (hyper, tower) from the socket to the origin. This crate moves bytes and says
+//! what was decided; it does not decide who goes in, and it holds no counts.
+//!
+//! Life of a request: [`serve`] accepts the connection and refuses what is malformed,
+//! [`path`] and [`route`] say which room it belongs to, [`bypass`] whether it may walk past, and
+//! [`proxy`] takes it to the origin and its answer back. Whatever fails is told by
+//! [`error_page`], with a status from [`status`].
+
+pub mod body;
+pub mod bypass;
+pub mod error_page;
+pub mod forwarded;
+pub mod path;
+pub mod proxy;
+pub mod route;
+pub mod serve;
+pub mod status;

@@ -1,0 +1,64 @@
+//! How does a request's body come along? Asked by the one who waits for the origin's answer.
+//!
+//! While the client is slow to send, the origin is not to blame; when the body fails, neither.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use super::BodyError;
+use crate::status::Refusal;
+
+/// Shared between a body and who sent it off. Relaxed is enough: nothing is ordered by it, and who
+/// reads it looks again later.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    pieces: AtomicU64,
+    is_waiting: AtomicBool,
+    failure: AtomicU8,
+}
+
+const TOO_LARGE: u8 = 1;
+const IDLE: u8 = 2;
+const BROKEN: u8 = 3;
+
+impl Progress {
+    /// Another piece went on to the origin.
+    pub(super) fn advance(&self) {
+        self.pieces.fetch_add(1, Relaxed);
+        self.is_waiting.store(false, Relaxed);
+    }
+
+    /// The origin takes what comes, but nothing comes.
+    pub(super) fn set_waiting(&self, is_waiting: bool) {
+        self.is_waiting.store(is_waiting, Relaxed);
+    }
+
+    /// The body ended early.
+    pub(super) fn fail(&self, error: &BodyError) {
+        let failure = match error {
+            BodyError::TooLarge { .. } => TOO_LARGE,
+            BodyError::Idle { .. } => IDLE,
+            BodyError::Broken(_) => BROKEN,
+        };
+        self.failure.store(failure, Relaxed);
+    }
+
+    /// How many pieces went on so far.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces.load(Relaxed)
+    }
+
+    /// Whether it is the client that everybody waits for.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.is_waiting.load(Relaxed)
+    }
+
+    /// What to tell the client if its own body failed.
+    pub(crate) fn failure(&self) -> Option<Refusal> {
+        match self.failure.load(Relaxed) {
+            TOO_LARGE => Some(Refusal::TooLarge),
+            IDLE => Some(Refusal::RequestTimeOut),
+            BROKEN => Some(Refusal::BadRequest),
+            _ => None,
+        }
+    }
+}

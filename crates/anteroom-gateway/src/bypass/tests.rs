@@ -1,0 +1,180 @@
+use http::HeaderValue;
+
+use super::*;
+
+fn rule(expression: &str) -> BypassRule {
+    BypassRule {
+        expression: expression.to_owned(),
+        line: 7,
+    }
+}
+
+fn compile_one(expression: &str) -> BypassRules {
+    BypassRules::compile(&[rule(expression)]).unwrap_or_else(|errors| panic!("{errors:?}"))
+}
+
+fn allows(rules: &BypassRules, target: &str, headers: &[(&'static str, &'static str)]) -> bool {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        map.append(*name, HeaderValue::from_static(value));
+    }
+    let request = BypassRequest {
+        method: &Method::POST,
+        host: "Shop.Example:8080",
+        address: "192.0.2.77".parse().unwrap(),
+        query,
+        headers: &map,
+    };
+    rules.allow(&Readings::of(path).unwrap(), &request)
+}
+
+#[track_caller]
+fn check(expression: &str, target: &str, expected: bool) {
+    let headers = [
+        ("user-agent", "probe/1"),
+        ("x-a", "1"),
+        ("x-a", "2"),
+        ("x-empty", ""),
+    ];
+    let rules = compile_one(expression);
+    assert_eq!(
+        allows(&rules, target, &headers),
+        expected,
+        "{expression} for {target}"
+    );
+    assert_eq!(rules.failures(), 0, "{expression}");
+}
+
+#[test]
+fn every_variable_can_be_asked_for() {
+    check("path == '/a b'", "/a%20b", true);
+    check("path.startsWith('/static/')", "/static/x", true);
+    check("extension == 'css'", "/x/site.min.CSS", true);
+    check("extension == ''", "/x.d/.css", true);
+    check("extension in ['css', 'js']", "/x.js", true);
+    check("query.contains('y=1')", "/?x=0&y=1", true);
+    check("method == 'POST'", "/", true);
+    check("host == 'shop.example'", "/", true);
+    check("address == '192.0.2.77'", "/", true);
+    check("headers['user-agent'].startsWith('probe/')", "/", true);
+    check("headers['User-Agent'] == 'probe/1'", "/", true);
+    check("headers['x-a'] == '1, 2'", "/", true);
+    check("'x-empty' in headers && !('x-none' in headers)", "/", true);
+    check("has(headers.cookie)", "/", false);
+    check("size(path) < 5", "/", true);
+    check("path == '/a' ? true : method == 'GET'", "/b", false);
+}
+
+#[test]
+fn networks_can_be_asked_for() {
+    check("in_network(address, '192.0.2.0/24')", "/", true);
+    check("in_network(address, '192.0.2.77')", "/", true);
+    check(
+        "in_network(address, '10.0.0.0/8') || in_network(address, '2001:db8::/32')",
+        "/",
+        false,
+    );
+}
+
+#[test]
+fn a_loop_over_a_list_in_the_rule_is_fine() {
+    let rule = "['/a/', '/b/'].exists(prefix, path.startsWith(prefix))";
+    check(rule, "/b/x", true);
+    check(rule, "/c/x", false);
+}
+
+#[test]
+fn a_header_that_is_not_there_is_no_failure() {
+    check("headers['x-none'] == '1'", "/", false);
+    check("headers['x-none'] == '1' || path == '/'", "/", true);
+}
+
+#[test]
+fn any_rule_that_holds_is_enough() {
+    let rules = [rule("headers['x-none'] == '1'"), rule("path == '/a'")];
+    let rules = BypassRules::compile(&rules).unwrap();
+    assert!(allows(&rules, "/a", &[]));
+    assert!(!allows(&rules, "/b", &[]));
+    assert!(!allows(&BypassRules::compile(&[]).unwrap(), "/a", &[]));
+}
+
+#[test]
+fn a_disguised_path_passes_only_if_it_does_in_every_reading() {
+    let rule = "path.startsWith('/static/')";
+    check(rule, "/%73tatic/x", true);
+    check(rule, "/static/x;v=1", true);
+    for target in [
+        "/static/../shop",
+        "/static/..%2fshop",
+        "/static/..\\shop",
+        "/static/..;/shop",
+        "/shop/../static/x",
+        "/shop/..%2fstatic/x",
+        "/shop\\..\\static/x",
+        "//static/x",
+    ] {
+        check(rule, target, false);
+    }
+    check("extension == 'css'", "/shop/x%2f..%2fy.css;a", false);
+}
+
+#[test]
+fn a_rule_that_cannot_be_worked_out_does_not_hold_and_is_counted() {
+    let rules = compile_one("int(query) > 3");
+    assert!(!allows(&rules, "/?many", &[]));
+    assert!(!allows(&rules, "/?more", &[]));
+    assert!(allows(&rules, "/?4", &[]));
+    assert_eq!(rules.failures(), 2);
+}
+
+#[track_caller]
+fn check_refused(expression: &str, part_of_message: &str) {
+    let errors = BypassRules::compile(&[rule(expression)]).expect_err(expression);
+    let said = errors
+        .iter()
+        .any(|error| error.message.contains(part_of_message));
+    assert!(said, "{expression}: {errors:?}");
+    assert_eq!(
+        (errors[0].line, errors[0].expression.as_str()),
+        (7, expression)
+    );
+}
+
+#[test]
+fn mistakes_are_found_when_the_rule_is_read() {
+    check_refused("", "");
+    check_refused("path ==", "column");
+    check_refused("path", "must be true or false");
+    check_refused("size(path)", "a number");
+    check_refused("'yes'", "must be true or false");
+    check_refused("path == '/a' && pth == '/b'", "unknown variable `pth`");
+    check_refused(
+        "false && request.path == '/a'",
+        "unknown variable `request`",
+    );
+    check_refused("path == 1", "compared");
+    check_refused("path && true", "each side");
+    check_refused("path.beginsWith('/a')", "no function `beginsWith`");
+    check_refused("path.matches('^/a')", "no function `matches`");
+    check_refused("path.startsWith(1)", "the argument of `startsWith`");
+    check_refused("path.x == 'a'", "no field `x`");
+    check_refused("path[0] == 'a'", "cannot be indexed");
+    check_refused("'a' in path", "after `in`");
+    check_refused("in_network(address, '10.0.0.0/33')", "is no network");
+    check_refused("in_network(address)", "no function `in_network`");
+    check_refused("dyn(1)", "must give true or false");
+    check_refused("Rule{a: 1} == 1", "unknown type");
+}
+
+#[test]
+fn loops_that_a_client_could_make_long_are_refused() {
+    check_refused("headers.exists(name, name == 'x')", "loops run over a list");
+    check_refused("[1, 2].all(a, [1, 2].all(b, a == b))", "inside another");
+}
+
+#[test]
+fn every_mistake_of_every_rule_is_reported() {
+    let errors = BypassRules::compile(&[rule("a == b"), rule("true"), rule("path")]).unwrap_err();
+    assert_eq!(errors.len(), 3, "{errors:?}");
+}

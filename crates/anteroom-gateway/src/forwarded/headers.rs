@@ -1,0 +1,110 @@
+//! What stands in the headers that the origin gets?
+//!
+//! `X-Forwarded-For`, `-Proto`, `-Host` and `Forwarded` (RFC 7239). From a trusted proxy they are
+//! continued, from anybody else they are hearsay and replaced. This module writes and removes; who
+//! the client is was worked out before.
+
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use http::header::{Entry, FORWARDED, HeaderName};
+use http::{HeaderMap, HeaderValue};
+
+use super::{Client, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+
+/// What headers begin with that only this gateway and the origin may send.
+const OWN_PREFIX: &str = "anteroom-";
+
+/// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
+/// for this gateway.
+pub fn strip_own(headers: &mut HeaderMap) {
+    remove_where(headers, |name| name.starts_with(OWN_PREFIX));
+}
+
+/// Removes what somebody who is not trusted says about who they are: `Forwarded`,
+/// `X-Forwarded-*`, `X-Real-IP`.
+pub fn strip_hearsay(headers: &mut HeaderMap) {
+    remove_where(headers, |name| {
+        name.starts_with("x-forwarded-") || name == "forwarded" || name == "x-real-ip"
+    });
+}
+
+fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
+    // Nearly always there is none, and then nothing is allocated.
+    while let Some(name) = headers.keys().find(|name| is_unwanted(name.as_str())) {
+        let name = name.clone();
+        headers.remove(name);
+    }
+}
+
+/// Tells the origin who the client is.
+pub fn write(headers: &mut HeaderMap, client: &Client) {
+    if client.has_trusted_peer {
+        continue_chain(headers, client);
+    } else {
+        strip_hearsay(headers);
+        begin_chain(headers, client);
+    }
+}
+
+/// The common path: one buffer holds `Forwarded`, and `X-Forwarded-For` is a part of it.
+fn begin_chain(headers: &mut HeaderMap, client: &Client) {
+    let (element, address) = forwarded_element(client);
+    let address = element.slice(address);
+    insert(headers, X_FORWARDED_FOR, address);
+    insert(headers, FORWARDED, element);
+    let proto = HeaderValue::from_static(client.scheme.as_str());
+    headers.insert(X_FORWARDED_PROTO, proto);
+    headers.insert(X_FORWARDED_HOST, client.host.clone());
+}
+
+fn continue_chain(headers: &mut HeaderMap, client: &Client) {
+    let (element, address) = forwarded_element(client);
+    append_to_list(headers, X_FORWARDED_FOR, &element[address]);
+    append_to_list(headers, FORWARDED, &element);
+    if let Entry::Vacant(entry) = headers.entry(X_FORWARDED_PROTO) {
+        entry.insert(HeaderValue::from_static(client.scheme.as_str()));
+    }
+    if let Entry::Vacant(entry) = headers.entry(X_FORWARDED_HOST) {
+        entry.insert(client.host.clone());
+    }
+}
+
+/// This hop as an element of `Forwarded`, and where in it the bare address stands.
+fn forwarded_element(client: &Client) -> (Bytes, std::ops::Range<usize>) {
+    let mut element = String::with_capacity(96);
+    // RFC 7239, section 6: an IPv6 address stands in brackets, and so in quotes.
+    let (before, after) = if client.peer.is_ipv6() {
+        ("for=\"[", "]\"")
+    } else {
+        ("for=", "")
+    };
+    element.push_str(before);
+    write!(element, "{}", client.peer).expect("writing to a String cannot fail");
+    let address = before.len()..element.len();
+    element.push_str(after);
+    element.push_str(";host=\"");
+    // The intake lets no quote or backslash through; a value made elsewhere may hold them.
+    let is_plain = |host: &&str| !host.contains(['"', '\\']);
+    element.push_str(Some(client.host()).filter(is_plain).unwrap_or_default());
+    element.push_str("\";proto=");
+    element.push_str(client.scheme.as_str());
+    (Bytes::from(element), address)
+}
+
+fn insert(headers: &mut HeaderMap, name: HeaderName, value: Bytes) {
+    if let Ok(value) = HeaderValue::from_maybe_shared(value) {
+        headers.insert(name, value);
+    }
+}
+
+/// Makes one line of all lines of `name`, and appends an element.
+fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &[u8]) {
+    let mut list = Vec::new();
+    for line in headers.get_all(&name) {
+        list.extend_from_slice(line.as_bytes());
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(element);
+    insert(headers, name, Bytes::from(list));
+}

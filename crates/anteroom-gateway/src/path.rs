@@ -1,0 +1,286 @@
+//! Which paths could an origin take this request for?
+//!
+//! A room guards a path, but origins do not agree on what a path is: some decode `%2F`, some take
+//! `\` for `/`, some drop `;params`, merge `//` or resolve `..`, and some do none of it. Rewriting
+//! the path would break origins that sign or count its bytes, so the path that is forwarded is the
+//! one that was sent, byte for byte, and a room covers a request if **any** plausible reading of
+//! its path lies under the room's path.
+//!
+//! The readings of a path are all results of these steps, each of which an origin may or may not
+//! take:
+//!
+//! 1. on the raw text: drop `;params` from each segment; resolve `.` and `..`, with or without
+//!    merging `//` first;
+//! 2. percent-decode once: everything, or everything except an encoded `/` and `\`. `%uXXXX` is
+//!    decoded too (HTTP.sys does). What was encoded twice (`%252e`) stays literal;
+//! 3. on the decoded text: drop `;params` that were encoded; take `\` for `/`;
+//! 4. merge `//`; resolve `.` and `..`.
+//!
+//! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
+//! outright, because no honest client sends them and origins disagree the most: control bytes
+//! (raw or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that
+//! listing their readings would cost more than [`READING_BYTES_MAX`].
+//!
+//! Deliberately absent: double decoding, Unicode normalisation, 8.3 file names.
+
+mod decode;
+
+use decode::{Separators, decode};
+
+/// Bytes of readings that are made for one path, each counted with 256 bytes on top.
+///
+/// An ordinary path has one reading (none is made), one with `%XX` two or three. An attacker who
+/// uses every disguise at once gets about a hundred, so this bounds what one request costs to
+/// tens of microseconds. Too small, and long paths with honest oddities are refused.
+pub const READING_BYTES_MAX: usize = 64 * 1024;
+
+/// Why a path is refused. The answer is 400.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BadPathError {
+    /// Not a path: `*`, or nothing.
+    #[error("the path does not begin with a slash")]
+    NotAbsolute,
+    /// A byte below space, or DEL, raw or encoded.
+    #[error("the path holds a control byte")]
+    Control,
+    /// A character spelled with more UTF-8 bytes than it needs.
+    #[error("the path holds overlong UTF-8")]
+    Overlong,
+    /// More readings than [`READING_BYTES_MAX`] pays for.
+    #[error("the path has too many readings")]
+    TooManyReadings,
+}
+
+/// Every plausible reading of one path; the path as sent is always among them.
+#[derive(Clone, Debug)]
+pub struct Readings<'a> {
+    sent: &'a str,
+    others: Vec<Reading>,
+    has_dot_dot: bool,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Reading {
+    text: String,
+    is_decoded: bool,
+}
+
+impl<'a> Readings<'a> {
+    /// Reads a path as it stands in the request line, without the query.
+    ///
+    /// A path without `%`, `\`, `;`, `//` and `/.` costs one scan and allocates nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`BadPathError`] says what; nobody should be asked to interpret such a path.
+    pub fn of(sent: &'a str) -> Result<Self, BadPathError> {
+        if !sent.starts_with('/') {
+            return Err(BadPathError::NotAbsolute);
+        }
+        if !is_odd(sent.as_bytes())? {
+            return Ok(Self {
+                sent,
+                others: Vec::new(),
+                has_dot_dot: false,
+            });
+        }
+        let mut reader = Reader::default();
+        reader.read(sent)?;
+        Ok(Self {
+            sent,
+            others: reader.found,
+            has_dot_dot: reader.has_dot_dot,
+        })
+    }
+
+    /// The path as the client sent it.
+    #[must_use]
+    pub const fn sent(&self) -> &'a str {
+        self.sent
+    }
+
+    /// All readings, the one that was sent first.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.sent).chain(self.others.iter().map(|reading| reading.text.as_str()))
+    }
+
+    /// The readings that are percent-decoded; for a path without `%` these are all of them.
+    pub fn decoded(&self) -> impl Iterator<Item = &str> {
+        let sent = Some(self.sent).filter(|sent| !sent.contains('%'));
+        let others = self.others.iter().filter(|reading| reading.is_decoded);
+        sent.into_iter()
+            .chain(others.map(|reading| reading.text.as_str()))
+    }
+
+    /// The reading in which every step was taken: decoded, merged, resolved. For logs and keys;
+    /// decisions ask every reading.
+    #[must_use]
+    pub fn normal(&self) -> &str {
+        // Every step is tried in order "not taken, taken", so the last one made is the normal form.
+        self.others
+            .last()
+            .map_or(self.sent, |reading| reading.text.as_str())
+    }
+
+    /// Whether some reading climbs with `..`: then readings can end up anywhere, and two that lead
+    /// to different rooms must not be resolved in the client's favour.
+    #[must_use]
+    pub const fn has_dot_dot(&self) -> bool {
+        self.has_dot_dot
+    }
+}
+
+/// Whether a path may have more than one reading.
+fn is_odd(bytes: &[u8]) -> Result<bool, BadPathError> {
+    let mut is_odd = false;
+    let mut previous = 0;
+    for &byte in bytes {
+        match byte {
+            0..0x20 | 0x7f => return Err(BadPathError::Control),
+            b'%' | b'\\' | b';' => is_odd = true,
+            b'/' | b'.' if previous == b'/' => is_odd = true,
+            _ => {}
+        }
+        previous = byte;
+    }
+    Ok(is_odd)
+}
+
+/// Lists readings and counts what they cost.
+#[derive(Default)]
+struct Reader {
+    found: Vec<Reading>,
+    spent: usize,
+    has_dot_dot: bool,
+}
+
+impl Reader {
+    fn read(&mut self, sent: &str) -> Result<(), BadPathError> {
+        let raw = vec![sent.to_owned()];
+        let raw = self.either(raw, |path| path.contains(';').then(|| drop_params(path)))?;
+        let raw = self.resolved(raw)?;
+        self.finish(raw.clone(), !sent.contains('%'))?;
+        if !sent.contains('%') {
+            return Ok(());
+        }
+        for separators in [Separators::Literal, Separators::Decoded] {
+            let mut decoded = Vec::with_capacity(raw.len());
+            for path in &raw {
+                let path = decode(path, separators)?;
+                self.spend(path.len())?;
+                push_new(&mut decoded, path);
+            }
+            self.finish(decoded, true)?;
+        }
+        Ok(())
+    }
+
+    /// Steps 3 and 4; what comes out are readings.
+    fn finish(&mut self, paths: Vec<String>, is_decoded: bool) -> Result<(), BadPathError> {
+        let paths = self.either(paths, |path| path.contains(';').then(|| drop_params(path)))?;
+        let paths = self.either(paths, |path| {
+            path.contains('\\').then(|| path.replace('\\', "/"))
+        })?;
+        for text in self.resolved(paths)? {
+            let reading = Reading { text, is_decoded };
+            // The normal form is the last one, so what comes again moves to the end.
+            self.found.retain(|known| *known != reading);
+            self.found.push(reading);
+        }
+        Ok(())
+    }
+
+    /// Adds what each path becomes when `//` is merged and when dot segments are resolved.
+    fn resolved(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
+        let paths = self.either(paths, |path| path.contains("//").then(|| merge(path)))?;
+        let mut climbs = false;
+        let paths = self.either(paths, |path| {
+            let (path, has_dot_dot) = path.contains("/.").then(|| resolve(path))?;
+            climbs |= has_dot_dot;
+            Some(path)
+        })?;
+        self.has_dot_dot |= climbs;
+        Ok(paths)
+    }
+
+    /// Adds to each path what `step` makes of it.
+    fn either(
+        &mut self,
+        paths: Vec<String>,
+        mut step: impl FnMut(&str) -> Option<String>,
+    ) -> Result<Vec<String>, BadPathError> {
+        let mut both = Vec::with_capacity(paths.len());
+        for path in paths {
+            let stepped = step(&path);
+            push_new(&mut both, path);
+            if let Some(stepped) = stepped {
+                self.spend(stepped.len())?;
+                push_new(&mut both, stepped);
+            }
+        }
+        Ok(both)
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), BadPathError> {
+        // Each reading also costs an allocation and a few look-ups, however short it is.
+        self.spent += bytes + 256;
+        if self.spent > READING_BYTES_MAX {
+            return Err(BadPathError::TooManyReadings);
+        }
+        Ok(())
+    }
+}
+
+fn push_new(paths: &mut Vec<String>, path: String) {
+    paths.retain(|known| *known != path);
+    paths.push(path);
+}
+
+/// `/a;x=1/b` becomes `/a/b`.
+fn drop_params(path: &str) -> String {
+    let segments = path.split('/');
+    let bare = segments.map(|segment| segment.split(';').next().unwrap_or_default());
+    bare.collect::<Vec<_>>().join("/")
+}
+
+/// `//a///b` becomes `/a/b`.
+fn merge(path: &str) -> String {
+    let mut merged = String::with_capacity(path.len());
+    for character in path.chars() {
+        if character != '/' || !merged.ends_with('/') {
+            merged.push(character);
+        }
+    }
+    merged
+}
+
+/// Resolves `.` and `..`, and says whether there was a `..`.
+fn resolve(path: &str) -> (String, bool) {
+    let mut kept: Vec<&str> = Vec::new();
+    let mut climbs = false;
+    let mut ends_open = false;
+    for segment in path.split('/').skip(1) {
+        ends_open = matches!(segment, "." | "..");
+        match segment {
+            "." => {}
+            ".." => {
+                climbs = true;
+                kept.pop();
+            }
+            _ => kept.push(segment),
+        }
+    }
+    let mut resolved = String::with_capacity(path.len());
+    for segment in &kept {
+        resolved.push('/');
+        resolved.push_str(segment);
+    }
+    if ends_open || kept.is_empty() {
+        resolved.push('/');
+    }
+    (resolved, climbs)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,164 @@
+use super::*;
+
+fn readings(path: &str) -> Vec<String> {
+    let mut texts: Vec<_> = Readings::of(path)
+        .unwrap()
+        .iter()
+        .map(str::to_owned)
+        .collect();
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+#[test]
+fn an_ordinary_path_has_one_reading() {
+    for path in ["/", "/shop", "/shop/", "/a/b.html", "/a/b..c", "/~x/@y:z"] {
+        assert_eq!(readings(path), [path], "{path}");
+        assert_eq!(Readings::of(path).unwrap().normal(), path);
+    }
+}
+
+#[test]
+fn every_disguise_of_shop_reads_as_shop() {
+    let disguises = [
+        "//shop",
+        "/./shop",
+        "/x/../shop",
+        "/%73hop",
+        "/%73%68%6F%70",
+        "/%2e/shop",
+        "/%2E%2e/shop",
+        "/x/%2e./shop",
+        "/\\shop",
+        "/x/..\\shop",
+        "\\",
+        "/x%2f..%2fshop",
+        "/%2fshop",
+        "/%5cshop",
+        "/;a=b/shop",
+        "/shop;jsessionid=1",
+        "/x/..;/shop",
+        "/x/..;y=1/shop",
+        "/x/%2e%2e%3b/shop",
+        "/%u0073hop",
+        "/x/.%u002e/shop",
+        "/../../shop",
+        "/x//../../shop",
+        "/shop%3bx",
+    ];
+    for path in disguises.into_iter().filter(|path| path.starts_with('/')) {
+        assert!(
+            readings(path).contains(&"/shop".to_owned()),
+            "{path}: {:?}",
+            readings(path)
+        );
+        assert_eq!(Readings::of(path).unwrap().normal(), "/shop", "{path}");
+    }
+}
+
+#[test]
+fn a_path_that_leaves_the_shop_still_reads_as_the_shop() {
+    for path in [
+        "/shop/..",
+        "/shop/../x",
+        "/shop%2f..",
+        "/shop/%2e%2e/x",
+        "/shop/..;/x",
+    ] {
+        let inside = readings(path)
+            .iter()
+            .any(|path| path == "/shop" || path.starts_with("/shop/"));
+        assert!(inside, "{path}: {:?}", readings(path));
+        assert!(Readings::of(path).unwrap().has_dot_dot(), "{path}");
+    }
+}
+
+#[test]
+fn an_unmerged_double_slash_can_swallow_a_dot_dot() {
+    // Merged first, `..` removes `x`; unmerged, it removes the empty segment.
+    assert_eq!(
+        readings("/x//../shop"),
+        ["/shop", "/x/../shop", "/x//../shop", "/x/shop"]
+    );
+}
+
+#[test]
+fn what_was_encoded_twice_stays_literal() {
+    assert_eq!(
+        readings("/%252e%252e/shop"),
+        ["/%252e%252e/shop", "/%2e%2e/shop"]
+    );
+}
+
+#[test]
+fn what_is_no_escape_stays_literal() {
+    for path in ["/100%", "/%zz", "/%4", "/%u12", "/%u12g4"] {
+        assert_eq!(readings(path), [path], "{path}");
+    }
+}
+
+#[test]
+fn control_bytes_and_overlong_characters_are_refused() {
+    for path in [
+        "/%00",
+        "/shop%00.css",
+        "/%0a",
+        "/%7F",
+        "/a\u{1}",
+        "/a\tb",
+        "/%u0000",
+    ] {
+        assert_eq!(
+            Readings::of(path).unwrap_err(),
+            BadPathError::Control,
+            "{path}"
+        );
+    }
+    for path in [
+        "/%c0%af",
+        "/%C1%9c",
+        "/%e0%80%af",
+        "/%f0%80%80%af",
+        "/x/%c0%ae%c0%ae/shop",
+    ] {
+        assert_eq!(
+            Readings::of(path).unwrap_err(),
+            BadPathError::Overlong,
+            "{path}"
+        );
+    }
+    for path in ["", "*", "shop", "http://x/"] {
+        assert_eq!(
+            Readings::of(path).unwrap_err(),
+            BadPathError::NotAbsolute,
+            "{path}"
+        );
+    }
+}
+
+#[test]
+fn text_outside_ascii_is_read_as_text_and_stray_bytes_do_no_harm() {
+    assert_eq!(readings("/l%C3%A4den"), ["/l%C3%A4den", "/läden"]);
+    assert_eq!(readings("/caf%E9/x"), ["/caf%E9/x", "/caf\u{fffd}/x"]);
+}
+
+#[test]
+fn an_absurd_disguise_is_refused_and_a_long_honest_path_is_not() {
+    let absurd = "/%2e%2e;x/..\\%5c//%2f./%3b".repeat(200);
+    assert_eq!(
+        Readings::of(&absurd).unwrap_err(),
+        BadPathError::TooManyReadings
+    );
+    let honest = format!("/wiki/{}", "%E4%BA%AC".repeat(800));
+    assert_eq!(readings(&honest).len(), 2);
+}
+
+#[test]
+fn decoded_readings_leave_out_what_still_holds_escapes() {
+    let readings = Readings::of("/%73tatic/a%2Fb").unwrap();
+    assert_eq!(
+        readings.decoded().collect::<Vec<_>>(),
+        ["/static/a%2Fb", "/static/a/b"]
+    );
+}

@@ -1,0 +1,211 @@
+//! When does the process stop taking requests, and when does it give up on open ones?
+//!
+//! One trigger, many signals. Who pulls the trigger, and on which Unix signal, is the binary's
+//! business.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use tokio::sync::watch;
+
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+enum Phase {
+    Serving,
+    Draining,
+    Cut,
+}
+
+/// Starts draining. Dropping it drains, too: nobody is left who could.
+#[derive(Debug)]
+pub struct DrainTrigger {
+    phase: Arc<watch::Sender<Phase>>,
+}
+
+/// Tells connections and accept loops when to end.
+#[derive(Clone, Debug)]
+pub struct DrainSignal {
+    phase: Arc<watch::Sender<Phase>>,
+    receiver: watch::Receiver<Phase>,
+}
+
+/// A trigger and the signal that it gives.
+#[must_use]
+pub fn drain() -> (DrainTrigger, DrainSignal) {
+    let (phase, receiver) = watch::channel(Phase::Serving);
+    let phase = Arc::new(phase);
+    let trigger = DrainTrigger {
+        phase: Arc::clone(&phase),
+    };
+    (trigger, DrainSignal { phase, receiver })
+}
+
+impl DrainTrigger {
+    /// Stops accepting and lets open requests finish. The second time it changes nothing.
+    pub fn start(&self) {
+        advance(&self.phase, Phase::Draining);
+    }
+}
+
+impl Drop for DrainTrigger {
+    fn drop(&mut self) {
+        self.start();
+    }
+}
+
+impl DrainSignal {
+    /// Resolves when draining starts.
+    pub async fn started(self) {
+        self.reached(Phase::Draining).await;
+    }
+
+    /// Resolves when open requests are given up.
+    pub async fn cut(self) {
+        self.reached(Phase::Cut).await;
+    }
+
+    /// Gives up on everything that is open.
+    pub(super) fn cut_now(&self) {
+        advance(&self.phase, Phase::Cut);
+    }
+
+    async fn reached(mut self, phase: Phase) {
+        // An error would mean that the sender is gone; we hold it ourselves.
+        let _ = self.receiver.wait_for(|now| *now >= phase).await;
+    }
+}
+
+fn advance(phase: &watch::Sender<Phase>, to: Phase) {
+    phase.send_if_modified(|now| {
+        let is_new = *now < to;
+        if is_new {
+            *now = to;
+        }
+        is_new
+    });
+}
+
+/// Polls a future only if it was that future that woke the task.
+///
+/// # Why
+///
+/// A connection waits for its bytes and for the drain signal. The bytes wake it thousands of
+/// times, and each time the signal would be asked again, which takes a lock that all connections
+/// share.
+pub(super) struct Quietly<F> {
+    inner: Pin<Box<F>>,
+    alarm: Option<(Arc<Alarm>, Waker)>,
+}
+
+struct Alarm {
+    is_woken: AtomicBool,
+    task: Waker,
+}
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.is_woken.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
+}
+
+impl<F: Future> Quietly<F> {
+    pub(super) fn new(inner: F) -> Self {
+        Self {
+            inner: Box::pin(inner),
+            alarm: None,
+        }
+    }
+}
+
+impl<F: Future> Future for Quietly<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let is_known = |alarm: &Alarm| alarm.task.will_wake(cx.waker());
+        let waker = match &self.alarm {
+            Some((alarm, waker)) if is_known(alarm) => {
+                if !alarm.is_woken.swap(false, Ordering::Acquire) {
+                    return Poll::Pending;
+                }
+                waker.clone()
+            }
+            _ => {
+                let alarm = Arc::new(Alarm {
+                    is_woken: AtomicBool::new(false),
+                    task: cx.waker().clone(),
+                });
+                let waker = Waker::from(Arc::clone(&alarm));
+                self.alarm = Some((alarm, waker.clone()));
+                waker
+            }
+        };
+        self.inner.as_mut().poll(&mut Context::from_waker(&waker))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn draining_comes_before_the_cut() {
+        let (trigger, signal) = drain();
+        let mut started = polled_by_hand(signal.clone().started());
+        let mut cut = polled_by_hand(signal.clone().cut());
+        assert!(!started());
+        trigger.start();
+        assert!(started());
+        assert!(!cut());
+        signal.cut_now();
+        trigger.start();
+        assert!(cut());
+    }
+
+    #[test]
+    fn a_dropped_trigger_drains() {
+        let (trigger, signal) = drain();
+        drop(trigger);
+        assert!(polled_by_hand(signal.started())());
+    }
+
+    #[tokio::test]
+    async fn a_quiet_future_is_polled_once_until_it_wakes() {
+        let (trigger, signal) = drain();
+        let polls = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&polls);
+        let mut inner = Box::pin(signal.started());
+        let mut quiet = Box::pin(Quietly::new(std::future::poll_fn(move |cx| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            inner.as_mut().poll(cx)
+        })));
+        // In a task of its own, because only tasks have wakers that can be told apart.
+        let task = tokio::spawn(async move {
+            for _ in 0..5 {
+                let look = |cx: &mut Context<'_>| Poll::Ready(quiet.as_mut().poll(cx));
+                assert!(std::future::poll_fn(look).await.is_pending());
+            }
+            trigger.start();
+            quiet.await;
+        });
+        task.await.unwrap();
+        assert_eq!(polls.load(Ordering::Relaxed), 2);
+    }
+
+    /// Polls a future by hand, with a waker that does nothing.
+    fn polled_by_hand<F: Future>(future: F) -> impl FnMut() -> bool {
+        let mut future = Box::pin(future);
+        move || {
+            let mut cx = Context::from_waker(Waker::noop());
+            future.as_mut().poll(&mut cx).is_ready()
+        }
+    }
+}

@@ -1,0 +1,138 @@
+use super::*;
+
+fn intake() -> Intake {
+    let sizes = SizeLimits {
+        request_head_bytes: 8192,
+        request_headers: 5,
+        request_body_bytes: 100,
+        connections: 1,
+    };
+    let trusted = TrustedProxies::new(["10.0.0.0/8".parse().unwrap()]);
+    Intake::new(&sizes, Duration::from_secs(1), trusted)
+}
+
+fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
+    let mut request = Request::builder().method(method).uri(target);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let (mut head, ()) = request.body(()).unwrap().into_parts();
+    intake().check(&mut head, "192.0.2.1:5".parse().unwrap())?;
+    Ok(head)
+}
+
+#[track_caller]
+fn check_refused(method: &str, target: &str, headers: &[(&str, &str)], expected: Refusal) {
+    let refused = checked(method, target, headers).map(|head| head.headers);
+    assert_eq!(
+        refused.unwrap_err(),
+        expected,
+        "{method} {target} {headers:?}"
+    );
+}
+
+#[test]
+fn a_request_is_for_exactly_one_host() {
+    let bad = Refusal::BadRequest;
+    check_refused("GET", "/", &[], bad);
+    check_refused("GET", "/", &[("host", "a"), ("host", "a")], bad);
+    for host in [
+        "", " ", "a b", "a@b", "a/b", "a\"b", "a:80:90", ":80", "[::1", "a%2fb", "a,b",
+    ] {
+        check_refused("GET", "/", &[("host", host)], bad);
+    }
+    for host in [
+        "a",
+        "A.example",
+        "a.example:8080",
+        "a.example.",
+        "[::1]:80",
+        "127.0.0.1",
+        "a_b",
+    ] {
+        let head = checked("GET", "/", &[("host", host)]).unwrap();
+        assert_eq!(head.extensions.get::<Client>().unwrap().host(), host);
+    }
+}
+
+#[test]
+fn the_host_of_an_absolute_target_wins() {
+    let head = checked("GET", "http://b.example:81/x?y=z", &[("host", "a.example")]).unwrap();
+    assert_eq!(
+        head.extensions.get::<Client>().unwrap().host(),
+        "b.example:81"
+    );
+    assert_eq!(head.headers[HOST], "b.example:81");
+    assert_eq!(head.uri, "/x?y=z");
+    let head = checked("GET", "http://b.example", &[("host", "a.example")]).unwrap();
+    assert_eq!(head.uri, "/");
+    check_refused("GET", "http://b.example/", &[], Refusal::BadRequest);
+    check_refused(
+        "GET",
+        "ftp://b.example/",
+        &[("host", "a")],
+        Refusal::BadRequest,
+    );
+    check_refused(
+        "GET",
+        "http://u:p@b.example/",
+        &[("host", "a")],
+        Refusal::BadRequest,
+    );
+    check_refused(
+        "GET",
+        "b.example:80",
+        &[("host", "b.example:80")],
+        Refusal::BadRequest,
+    );
+}
+
+#[test]
+fn methods_that_a_gateway_cannot_pass_on_are_refused() {
+    let host = [("host", "a")];
+    check_refused("CONNECT", "a:443", &host, Refusal::NotImplemented);
+    check_refused("TRACE", "/", &host, Refusal::NotImplemented);
+    for method in ["GET", "POST", "OPTIONS", "PURGE"] {
+        assert!(checked(method, "/", &host).is_ok(), "{method}");
+    }
+}
+
+#[test]
+fn sizes_are_checked_before_anything_is_read() {
+    let host = ("host", "a");
+    check_refused(
+        "POST",
+        "/",
+        &[host, ("content-length", "101")],
+        Refusal::TooLarge,
+    );
+    check_refused(
+        "POST",
+        "/",
+        &[host, ("content-length", "-1")],
+        Refusal::BadRequest,
+    );
+    assert!(checked("POST", "/", &[host, ("content-length", "100")]).is_ok());
+    let many = [host, ("a", ""), ("b", ""), ("c", ""), ("d", ""), ("e", "")];
+    check_refused("GET", "/", &many, Refusal::TooManyHeaders);
+}
+
+#[test]
+fn a_coding_that_we_would_hide_from_the_origin_is_refused() {
+    let headers = [("host", "a"), ("transfer-encoding", "gzip, chunked")];
+    check_refused("POST", "/", &headers, Refusal::NotImplemented);
+}
+
+#[test]
+fn what_comes_out_says_who_sent_it_and_lacks_our_own_headers() {
+    let headers = [
+        ("host", "a"),
+        ("anteroom-seat-ends", "9"),
+        ("x-forwarded-for", "6.6.6.6"),
+    ];
+    let head = checked("GET", "/", &headers).unwrap();
+    assert!(!head.headers.contains_key("anteroom-seat-ends"));
+    assert_eq!(head.extensions.get::<Peer>().unwrap().0.port(), 5);
+    let client = head.extensions.get::<Client>().unwrap();
+    assert_eq!(client.address.to_string(), "192.0.2.1");
+}

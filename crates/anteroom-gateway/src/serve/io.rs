@@ -1,0 +1,130 @@
+//! What if a client does not take what is sent to it?
+//!
+//! A connection on which writing makes no progress for a while is broken off; otherwise somebody
+//! who asks for a large file and reads nothing holds a connection here and one to the origin for
+//! ever. Reading is watched elsewhere: heads by hyper, bodies by [`Body`](crate::body::Body).
+
+use std::io::{Error as IoError, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+/// A stream whose writes fail when they are stuck for `idle`.
+pub(super) struct TimedIo<T> {
+    io: T,
+    idle: Duration,
+    /// Made at the first write that has to wait; most never do.
+    sleep: Option<Pin<Box<Sleep>>>,
+    is_stuck: bool,
+}
+
+impl<T> TimedIo<T> {
+    pub(super) const fn new(io: T, idle: Duration) -> Self {
+        Self {
+            io,
+            idle,
+            sleep: None,
+            is_stuck: false,
+        }
+    }
+
+    fn watch<R>(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<Result<R, IoError>>,
+    ) -> Poll<Result<R, IoError>> {
+        if written.is_ready() {
+            self.is_stuck = false;
+            return written;
+        }
+        let idle = self.idle;
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
+        if !self.is_stuck {
+            self.is_stuck = true;
+            sleep.as_mut().reset(Instant::now() + idle);
+        }
+        ready!(sleep.as_mut().poll(cx));
+        Poll::Ready(Err(IoError::new(
+            ErrorKind::TimedOut,
+            "the client does not read",
+        )))
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for TimedIo<T> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), IoError>> {
+        Pin::new(&mut self.io).poll_read(cx, buffer)
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, IoError>> {
+        let written = Pin::new(&mut self.io).poll_write(cx, bytes);
+        self.watch(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize, IoError>> {
+        let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
+        self.watch(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        self.watch(cx, flushed)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_write_that_nobody_reads_fails() {
+        let (near, far) = tokio::io::duplex(8);
+        let mut near = TimedIo::new(near, Duration::from_millis(20));
+        near.write_all(b"12345678").await.unwrap();
+        let error = near.write_all(b"9").await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        drop(far);
+    }
+
+    #[tokio::test]
+    async fn a_slow_reader_that_reads_at_all_is_served() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let mut near = TimedIo::new(near, Duration::from_secs(60));
+        let writer = async {
+            near.write_all(&[7; 1000]).await.unwrap();
+            drop(near);
+        };
+        let mut read = Vec::new();
+        let (_, ended) = tokio::join!(writer, far.read_to_end(&mut read));
+        assert_eq!(ended.unwrap(), 1000);
+    }
+}

@@ -1,0 +1,112 @@
+//! Which HTTP status goes with what went wrong? This file chooses, and only this one.
+//!
+//! It says nothing about waiting: the status of the waiting page belongs to the room's config.
+
+use http::StatusCode;
+
+/// Why a request ends here, as far as a visitor may know.
+///
+/// What operators may know on top is in the logs and in
+/// [`OriginOutcome`](crate::proxy::OriginOutcome).
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The request is malformed, or means different things to different readers.
+    BadRequest,
+    /// No room covers it, or its room has no origin.
+    NotFound,
+    /// The client took too long over its body.
+    RequestTimeOut,
+    /// The body is over the limit.
+    TooLarge,
+    /// More headers than the limit.
+    TooManyHeaders,
+    /// A method or transfer coding that this proxy does not speak.
+    NotImplemented,
+    /// The origin could not be reached, or what it said is not HTTP.
+    BadGateway,
+    /// Not now: this process is busy or on its way out.
+    Unavailable,
+    /// The origin did not answer in time.
+    GatewayTimeOut,
+}
+
+impl Refusal {
+    /// All of them, in the order of their declaration.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::BadRequest,
+        Self::NotFound,
+        Self::RequestTimeOut,
+        Self::TooLarge,
+        Self::TooManyHeaders,
+        Self::NotImplemented,
+        Self::BadGateway,
+        Self::Unavailable,
+        Self::GatewayTimeOut,
+    ];
+
+    /// The status of the answer.
+    #[must_use]
+    pub const fn status(self) -> StatusCode {
+        match self {
+            Self::BadRequest => StatusCode::BAD_REQUEST,
+            Self::NotFound => StatusCode::NOT_FOUND,
+            Self::RequestTimeOut => StatusCode::REQUEST_TIMEOUT,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::NotImplemented => StatusCode::NOT_IMPLEMENTED,
+            Self::BadGateway => StatusCode::BAD_GATEWAY,
+            Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::GatewayTimeOut => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// Stable name for JSON, logs and metrics.
+    #[must_use]
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::BadRequest => "bad_request",
+            Self::NotFound => "not_found",
+            Self::RequestTimeOut => "request_time_out",
+            Self::TooLarge => "too_large",
+            Self::TooManyHeaders => "too_many_headers",
+            Self::NotImplemented => "not_implemented",
+            Self::BadGateway => "bad_gateway",
+            Self::Unavailable => "unavailable",
+            Self::GatewayTimeOut => "gateway_time_out",
+        }
+    }
+
+    /// Headline, for people.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::BadRequest => "This request could not be understood",
+            Self::NotFound => "There is nothing here",
+            Self::RequestTimeOut => "The upload took too long",
+            Self::TooLarge => "The upload is too large",
+            Self::TooManyHeaders => "This request carries too much",
+            Self::NotImplemented => "This kind of request is not supported",
+            Self::BadGateway => "The site could not be reached",
+            Self::Unavailable => "The site is not available right now",
+            Self::GatewayTimeOut => "The site took too long to answer",
+        }
+    }
+
+    /// What the visitor can do about it, in one or two plain sentences.
+    #[must_use]
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::BadRequest => "Please check the address and try again.",
+            Self::NotFound => "Please check the address.",
+            Self::RequestTimeOut => "Please check your connection and try again.",
+            Self::TooLarge => "Please send less at once.",
+            Self::TooManyHeaders => "Deleting the cookies of this site may help.",
+            Self::NotImplemented => "Please use an ordinary browser.",
+            Self::BadGateway | Self::GatewayTimeOut => {
+                "This is not your fault. Please try again in a minute."
+            }
+            Self::Unavailable => "Please try again in a minute.",
+        }
+    }
+}
