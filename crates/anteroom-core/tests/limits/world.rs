@@ -173,7 +173,7 @@ impl World {
 
     fn really_inside(&self) -> u32 {
         let inside = self.inside.values().filter(|end| **end > self.now).count();
-        u32::try_from(inside).unwrap()
+        u32::try_from(inside).expect("the model has few visitors")
     }
 
     fn note_limits(&mut self) {
@@ -226,7 +226,7 @@ impl World {
             visit.may_ask_parent = false;
             done = self.room.handle_check_in(visit, self.now);
         }
-        let ends_at = ticket.seats.ends_at().unwrap();
+        let ends_at = ticket.seats.ends_at().expect("an accepted ticket has a seat");
         match done {
             CheckIn::Pass if ends_at <= self.now => {
                 self.problem = Some("passed after its end".into());
@@ -249,7 +249,7 @@ impl World {
     }
 
     fn take_note(&mut self, ticket: Ticket) {
-        let end = ticket.seats.ends_at().unwrap();
+        let end = ticket.seats.ends_at().expect("an accepted ticket has a seat");
         let known = self.inside.entry(ticket.visitor).or_insert(end);
         *known = end.max(*known);
         self.accepted.push(ticket);
