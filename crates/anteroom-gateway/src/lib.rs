@@ -5,8 +5,8 @@
 //!
 //! Life of a request: [`serve`] accepts the connection and refuses what is malformed,
 //! [`path`] and [`route`] say which room it belongs to, [`bypass`] whether it may walk past, and
-//! [`proxy`] takes it to the origin and its answer back. Whatever fails is told by
-//! [`error_page`], with a status from [`status`].
+//! [`proxy`] takes it to the origin and its answer back. Who is not let in gets an answer from
+//! [`waiting`]. Whatever fails is told by [`error_page`], with a status from [`status`].
 
 pub mod body;
 pub mod bypass;
@@ -17,3 +17,4 @@ pub mod proxy;
 pub mod route;
 pub mod serve;
 pub mod status;
+pub mod waiting;
