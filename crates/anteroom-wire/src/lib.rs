@@ -6,6 +6,7 @@
 pub mod config;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod ledger;
 pub mod place;
 pub mod state;
 pub mod time_text;
