@@ -13,7 +13,7 @@ const DAY: u64 = 24 * HOUR;
 
 /// A point in time, in the forms that a page needs. Always UTC: the server does not know where
 /// the visitor is, the script does.
-#[derive(Clone, Debug, Eq, PartialEq, ramhorns::Content, serde::Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Moment {
     /// Unix time in ms.

@@ -4,6 +4,8 @@
 //! header names, so nothing else can run in the page. Which words stand in it is decided in
 //! `words`, which headers go with it in `response`.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
@@ -46,34 +48,64 @@ const RELOAD_SECS: u64 = 30;
 /// The same after a POST: the reload takes the notice away that nothing was sent.
 const RELOAD_SECS_AFTER_POST: u64 = 60;
 
-#[derive(ramhorns::Content)]
-struct Content<'a> {
-    words: Words,
-    room: &'a str,
-    place_url: String,
-    ask_after_ms: Option<u64>,
-    now_ms: u64,
-    grace: String,
-    after_post: bool,
-    reload_secs: Option<u64>,
-    style: &'static str,
-    script: &'static str,
-}
+/// What the template asks for, by name; empty = not there.
+type Values<'a> = BTreeMap<&'static str, Cow<'a, str>>;
 
 /// The whole page as HTML in UTF-8; at most 15 KB.
 pub(super) fn render(view: &WaitingView<'_>, after_post: bool) -> String {
-    TEMPLATE.render(&Content {
-        words: Words::of(view),
-        room: view.room,
-        place_url: place_endpoint::url(view.room),
-        ask_after_ms: view.place.ask_after.map(|span| span.0),
-        now_ms: view.now.0,
-        grace: english::at_least(view.place_grace),
-        after_post,
-        reload_secs: reload_secs(view, after_post),
-        style: STYLE,
-        script: SCRIPT,
-    })
+    let words = Words::of(view);
+    TEMPLATE.render(&values(view, &words, after_post))
+}
+
+fn values<'a>(view: &WaitingView<'a>, words: &'a Words, after_post: bool) -> Values<'a> {
+    let (until_label, until_left, until) = match &words.until {
+        Some(until) => (until.label, &*until.left, Some(&until.moment)),
+        None => ("", "", None),
+    };
+    let mut values = Values::from([
+        ("style", STYLE.into()),
+        ("script", SCRIPT.into()),
+        ("room", view.room.into()),
+        ("place_url", place_endpoint::url(view.room).into()),
+        (
+            "ask_after_ms",
+            number(view.place.ask_after.map(|span| span.0)),
+        ),
+        ("now_ms", number(Some(view.now.0))),
+        ("grace", english::at_least(view.place_grace).into()),
+        ("after_post", if after_post { "1" } else { "" }.into()),
+        ("reload_secs", number(reload_secs(view, after_post))),
+        ("heading", words.heading.into()),
+        ("reason", (&*words.reason).into()),
+        ("order", words.order.unwrap_or_default().into()),
+        ("kept", words.kept.as_deref().unwrap_or_default().into()),
+        ("ahead", words.ahead.as_deref().unwrap_or_default().into()),
+        (
+            "waiting",
+            words.waiting.as_deref().unwrap_or_default().into(),
+        ),
+        ("wait", words.wait.as_deref().unwrap_or_default().into()),
+        ("until_label", until_label.into()),
+        ("until_left", until_left.into()),
+    ]);
+    let until_names = ["until_text", "until_iso", "until_at_ms"];
+    let since_names = ["since_text", "since_iso", "since_at_ms"];
+    let updated_names = ["updated_text", "updated_iso", "updated_at_ms"];
+    for (names, moment) in [
+        (until_names, until),
+        (since_names, words.since.as_ref()),
+        (updated_names, words.updated.as_ref()),
+    ] {
+        let text = moment.map_or("", |m| &m.text);
+        let iso = moment.map_or("", |m| &m.iso);
+        let at_ms = number(moment.map(|m| m.at_ms));
+        values.extend(names.into_iter().zip([text.into(), iso.into(), at_ms]));
+    }
+    values
+}
+
+fn number(n: Option<u64>) -> Cow<'static, str> {
+    n.map_or(Cow::Borrowed(""), |n| n.to_string().into())
 }
 
 /// Seconds between reloads without script; never where asking again is of no use. At most half the
@@ -91,6 +123,8 @@ fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use anteroom_core::decision::QueueReason;
     use anteroom_core::rules::QueueingMethod;
     use anteroom_core::time::{Millis, Span};
@@ -128,6 +162,21 @@ mod tests {
             assert!(!own.contains("{{") && !own.contains("}}"), "{own}");
             assert_eq!(own.matches("<h1").count(), 1);
         }
+    }
+
+    #[test]
+    fn the_template_and_its_values_know_the_same_names() {
+        let view = samples::view(QueueReason::Full);
+        let words = Words::of(&view);
+        let known: BTreeSet<&str> = values(&view, &words, false).into_keys().collect();
+        let source = TEMPLATE.source().split_once("}}").unwrap().1;
+        let asked: BTreeSet<&str> = source
+            .split("{{")
+            .skip(1)
+            .map(|rest| rest.split_once("}}").unwrap().0)
+            .map(|tag| tag.trim_matches(|c| "{#^/".contains(c)))
+            .collect();
+        assert_eq!(asked, known);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::english::{self, Moment};
 const NOT_KNOWN_YET: &str = "Not known yet";
 
 /// What the page says; `None` = that line is not there.
-#[derive(Clone, Debug, Eq, PartialEq, ramhorns::Content, serde::Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Words {
     /// What this is, in a few words.
@@ -41,7 +41,7 @@ pub(super) struct Words {
 }
 
 /// What happens at a fixed time; kept apart from the estimated wait.
-#[derive(Clone, Debug, Eq, PartialEq, ramhorns::Content, serde::Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Until {
     /// What happens then.
