@@ -9,11 +9,11 @@
 //! The readings of a path are all results of these steps, each of which an origin may or may not
 //! take:
 //!
-//! 1. on the raw text: drop `;params` from each segment; resolve `.` and `..`, with or without
-//!    merging `//` first;
+//! 1. on the raw text: take `\` for `/`; drop `;params` from each segment; resolve `.` and `..`,
+//!    with or without merging `//` first;
 //! 2. percent-decode once: everything, or everything except an encoded `/` and `\`. `%uXXXX` is
 //!    decoded too (HTTP.sys does). What was encoded twice (`%252e`) stays literal;
-//! 3. on the decoded text: drop `;params` that were encoded; take `\` for `/`;
+//! 3. on the decoded text: take `\` for `/`, before or after dropping `;params` again;
 //! 4. merge `//`; resolve `.` and `..`.
 //!
 //! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
@@ -157,8 +157,8 @@ struct Reader {
 
 impl Reader {
     fn read(&mut self, sent: &str) -> Result<(), BadPathError> {
-        let raw = vec![sent.to_owned()];
-        let raw = self.either(raw, |path| path.contains(';').then(|| drop_params(path)))?;
+        let raw = self.either(vec![sent.to_owned()], turn_backslashes)?;
+        let raw = self.either(raw, drop_params)?;
         let raw = self.resolved(raw)?;
         self.finish(raw.clone(), !sent.contains('%'))?;
         if !sent.contains('%') {
@@ -178,10 +178,10 @@ impl Reader {
 
     /// Steps 3 and 4; what comes out are readings.
     fn finish(&mut self, paths: Vec<String>, is_decoded: bool) -> Result<(), BadPathError> {
-        let paths = self.either(paths, |path| path.contains(';').then(|| drop_params(path)))?;
-        let paths = self.either(paths, |path| {
-            path.contains('\\').then(|| path.replace('\\', "/"))
-        })?;
+        // A `\` inside of a parameter ends it or goes with it, depending on which comes first.
+        let paths = self.either(paths, turn_backslashes)?;
+        let paths = self.either(paths, drop_params)?;
+        let paths = self.either(paths, turn_backslashes)?;
         for text in self.resolved(paths)? {
             let reading = Reading { text, is_decoded };
             // The normal form is the last one, so what comes again moves to the end.
@@ -237,11 +237,19 @@ fn push_new(paths: &mut Vec<String>, path: String) {
     paths.push(path);
 }
 
+/// `/a\b` becomes `/a/b`.
+fn turn_backslashes(path: &str) -> Option<String> {
+    path.contains('\\').then(|| path.replace('\\', "/"))
+}
+
 /// `/a;x=1/b` becomes `/a/b`.
-fn drop_params(path: &str) -> String {
+fn drop_params(path: &str) -> Option<String> {
+    if !path.contains(';') {
+        return None;
+    }
     let segments = path.split('/');
     let bare = segments.map(|segment| segment.split(';').next().unwrap_or_default());
-    bare.collect::<Vec<_>>().join("/")
+    Some(bare.collect::<Vec<_>>().join("/"))
 }
 
 /// `//a///b` becomes `/a/b`.

@@ -138,11 +138,12 @@ impl Server {
         cap: ConnectionCap,
         observer: Arc<dyn ConnectionObserver>,
     ) -> Self {
+        // Not `pipeline_flush`: with it, hyper 1 buffers without bound for a client that does not
+        // read, and loses the last answer of a connection that closes with requests unread.
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new())
             .header_read_timeout(wait_of(time_outs.request_head))
             .half_close(true)
-            .pipeline_flush(true)
             .max_header_size(sizes.request_head_bytes)
             .max_buf_size(sizes.request_head_bytes.max(BUFFER_MIN));
         if sizes.request_headers > HEADERS_CHEAP {

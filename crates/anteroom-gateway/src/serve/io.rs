@@ -3,6 +3,10 @@
 //! A connection on which writing makes no progress for a while is broken off; otherwise somebody
 //! who asks for a large file and reads nothing holds a connection here and one to the origin for
 //! ever. Reading is watched elsewhere: heads by hyper, bodies by [`Body`](crate::body::Body).
+//!
+//! And what if a client still sends when the connection is closed? Then closing would be a reset,
+//! and a reset destroys the answer on its way. So a connection lingers: it says that it is done,
+//! and reads what comes for a moment.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -12,6 +16,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+/// How long a connection lingers after its last byte was sent.
+///
+/// A client that takes longer to see the answer to what it still sends will see a reset.
+const LINGER: Duration = Duration::from_secs(1);
+
 /// A stream whose writes fail when they are stuck for `idle`.
 pub(super) struct TimedIo<T> {
     io: T,
@@ -19,6 +28,7 @@ pub(super) struct TimedIo<T> {
     /// Made at the first write that has to wait; most never do.
     sleep: Option<Pin<Box<Sleep>>>,
     is_stuck: bool,
+    linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> TimedIo<T> {
@@ -28,6 +38,7 @@ impl<T> TimedIo<T> {
             idle,
             sleep: None,
             is_stuck: false,
+            linger: None,
         }
     }
 
@@ -66,7 +77,19 @@ impl<T: AsyncRead + Unpin> AsyncRead for TimedIo<T> {
     }
 }
 
-impl<T: AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
+/// Reads to the end, or to an error, which is an end, too.
+fn poll_discard<T: AsyncRead + Unpin>(io: &mut T, cx: &mut Context<'_>) -> Poll<()> {
+    loop {
+        let mut scratch = [0; 4096];
+        let mut buffer = ReadBuf::new(&mut scratch);
+        let read = ready!(Pin::new(&mut *io).poll_read(cx, &mut buffer));
+        if read.is_err() || buffer.filled().is_empty() {
+            return Poll::Ready(());
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -90,12 +113,22 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        let flushed = Pin::new(&mut self.io).poll_flush(cx);
-        self.watch(cx, flushed)
+        // Not watched: a socket is always flushed, which says nothing about its reader.
+        Pin::new(&mut self.io).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
+        if self.linger.is_none() {
+            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            self.linger = Some(Box::pin(tokio::time::sleep(LINGER)));
+        }
+        let this = &mut *self;
+        if let Some(linger) = &mut this.linger
+            && linger.as_mut().poll(cx).is_pending()
+        {
+            ready!(poll_discard(&mut this.io, cx));
+        }
+        Poll::Ready(Ok(()))
     }
 }
 

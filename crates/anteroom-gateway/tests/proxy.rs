@@ -1,0 +1,22 @@
+//! The proxy, on real sockets: a client written by hand, the gateway, and an origin.
+#![expect(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test, like the tests themselves"
+)]
+
+#[path = "proxy/disguises.rs"]
+mod disguises;
+#[path = "proxy/framing.rs"]
+mod framing;
+#[path = "proxy/headers.rs"]
+mod headers;
+#[path = "proxy/lifecycle.rs"]
+mod lifecycle;
+#[path = "proxy/outcomes.rs"]
+mod outcomes;
+#[path = "proxy/streaming.rs"]
+mod streaming;
+#[path = "proxy/support.rs"]
+mod support;
+#[path = "proxy/upgrades.rs"]
+mod upgrades;

@@ -1,0 +1,113 @@
+//! How connections begin, how many there may be, and how they end.
+
+use std::sync::atomic::Ordering;
+
+use anteroom_core::time::Span;
+use tokio::net::TcpStream;
+
+use crate::support::{Setup, Wire, all, header};
+
+const GET: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
+const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+
+#[tokio::test]
+async fn draining_finishes_open_requests_and_accepts_no_more() {
+    let (mut busy, gateway, origin) = all(Setup::default()).await;
+    busy.send(GET).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    let mut idle = Wire::connect(gateway.address).await;
+    gateway.counts.wait(|counts| &counts.opened, 2).await;
+
+    gateway.trigger.start();
+    assert_eq!(
+        idle.rest().await,
+        "",
+        "an idle connection is closed at once"
+    );
+    wire.send(OK).await;
+    let head = busy.head().await;
+    assert_eq!(header(&head, "connection"), Some("close"));
+    assert_eq!(busy.rest().await, "hi");
+    gateway.ended.await.unwrap();
+    assert!(TcpStream::connect(gateway.address).await.is_err());
+}
+
+#[tokio::test]
+async fn what_is_open_at_the_end_of_draining_is_cut() {
+    let mut setup = Setup::default();
+    setup.time_outs.drain = Span(50);
+    let (mut client, gateway, origin) = all(setup).await;
+    client.send(GET).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    gateway.trigger.start();
+    gateway.ended.await.unwrap();
+    assert_eq!(client.rest().await, "");
+    gateway.counts.wait(|counts| &counts.closed, 1).await;
+}
+
+#[tokio::test]
+async fn over_the_cap_a_connection_waits_until_another_ends() {
+    let mut setup = Setup::default();
+    setup.sizes.connections = 1;
+    let (mut first, gateway, origin) = all(setup).await;
+    first.send(GET).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    gateway.counts.wait(|counts| &counts.paused, 1).await;
+    let mut second = Wire::connect(gateway.address).await;
+    second.send(GET).await;
+    assert_eq!(gateway.counts.opened.load(Ordering::SeqCst), 1);
+
+    wire.send(OK).await;
+    first.read_until("hi").await;
+    drop(first);
+    wire.head().await;
+    wire.send(OK).await;
+    second.read_until("hi").await;
+    assert_eq!(gateway.counts.opened.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn pipelined_requests_are_answered_in_order() {
+    let (mut client, _gateway, origin) = all(Setup::default()).await;
+    client
+        .send("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await;
+    let mut wire = origin.accept().await;
+    for number in ["1", "2"] {
+        assert!(wire.head().await.starts_with(&format!("get /{number} ")));
+        wire.send(&format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n{number}"
+        ))
+        .await;
+        client.read_until(&format!("\r\n\r\n{number}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_may_close_its_sending_side_and_still_gets_its_answer() {
+    let (mut client, _gateway, origin) = all(Setup::default()).await;
+    client.send(GET).await;
+    client.finish().await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    wire.send(OK).await;
+    assert!(client.rest().await.ends_with("\r\n\r\nhi"));
+}
+
+#[tokio::test]
+async fn a_client_that_still_sends_gets_to_read_why_it_was_refused() {
+    let mut setup = Setup::default();
+    setup.sizes.request_body_bytes = 10;
+    let (mut client, _gateway, _origin) = all(setup).await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4000000\r\n\r\n")
+        .await;
+    for _ in 0..40 {
+        client.try_send(&[b'x'; 100_000]).await;
+    }
+    let answer = client.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
