@@ -17,7 +17,9 @@
 //!
 //! A path that origins may read in different ways ([`path`](crate::path)) passes only if it does
 //! in every decoded reading: `/static/..%2fcheckout` does not pass because of `/static/`.
-//! Regular expressions (`matches`) are left out: they would be compiled for each request.
+//! A rule should name what passes and not what does not: `path != "/shop"` lets `/SHOP` pass, which
+//! some origins answer like `/shop`; and `extension` is a claim of the client's, since an origin may
+//! answer `/shop/x.css` like `/shop`. Regular expressions (`matches`) are left out: they would be compiled for each request.
 
 mod check;
 mod values;

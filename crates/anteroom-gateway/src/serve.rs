@@ -65,6 +65,9 @@ pub struct Unobserved;
 impl ConnectionObserver for Unobserved {}
 
 /// How many connections there may be at once, over all listeners that share it.
+///
+/// Each accept loop keeps one of them in hand for whoever comes next, so the cap should be well
+/// above the number of loops.
 #[derive(Clone, Debug)]
 pub struct ConnectionCap {
     permits: Arc<Semaphore>,
@@ -305,4 +308,30 @@ pub fn listen(address: SocketAddr, is_shared: bool) -> Result<TcpListener, IoErr
     let _ = is_shared;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_errors_of_the_next_connection_too_make_accepting_pause() {
+        let check = |code, expected| {
+            let error = IoError::from_raw_os_error(code);
+            assert_eq!(concerns_one_connection(&error), expected, "{error}");
+        };
+        // Linux: ECONNABORTED, EINTR; EMFILE, ENFILE, ENOMEM.
+        check(103, true);
+        check(4, true);
+        check(24, false);
+        check(23, false);
+        check(12, false);
+    }
+
+    #[test]
+    fn a_cap_is_at_least_one_and_at_most_what_can_be_counted() {
+        assert_eq!(ConnectionCap::new(0).connections, 1);
+        assert_eq!(ConnectionCap::new(7).permits.available_permits(), 7);
+        assert!(ConnectionCap::new(usize::MAX).connections > 1_000_000);
+    }
 }

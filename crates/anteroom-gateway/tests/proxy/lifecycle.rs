@@ -1,8 +1,12 @@
 //! How connections begin, how many there may be, and how they end.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anteroom_core::time::Span;
+use anteroom_gateway::forwarded::TrustedProxies;
+use anteroom_gateway::proxy::ReverseProxy;
+use anteroom_gateway::serve::{ConnectionCap, Server, Unobserved, drain, listen};
 use tokio::net::TcpStream;
 
 use crate::support::{Setup, Wire, all, header};
@@ -110,4 +114,36 @@ async fn a_client_that_still_sends_gets_to_read_why_it_was_refused() {
     }
     let answer = client.rest().await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+}
+
+#[tokio::test]
+async fn loops_that_share_a_cap_and_a_signal_drain_together() {
+    let setup = Setup::default();
+    let cap = ConnectionCap::new(10);
+    let (trigger, signal) = drain();
+    let listener = listen("127.0.0.1:0".parse().unwrap(), true).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut loops = Vec::new();
+    for listener in [listener, listen(address, true).unwrap()] {
+        let server = Server::new(
+            &setup.time_outs,
+            &setup.sizes,
+            TrustedProxies::default(),
+            cap.clone(),
+            Arc::new(Unobserved),
+        );
+        let proxy = ReverseProxy::new(&setup.time_outs);
+        loops.push(tokio::spawn(server.serve(listener, proxy, signal.clone())));
+    }
+    for _ in 0..8 {
+        let mut client = Wire::connect(address).await;
+        client
+            .send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .await;
+        assert!(client.rest().await.starts_with("HTTP/1.1 404 "));
+    }
+    trigger.start();
+    for each in loops {
+        each.await.unwrap();
+    }
 }

@@ -1,6 +1,10 @@
 //! What is told when the origin, or the client, does not do its part.
 
+use std::time::Duration;
+
 use anteroom_core::time::Span;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::time::timeout;
 
 use crate::support::{Gateway, Origin, Setup, Wire, all, gateway, header};
 
@@ -29,6 +33,26 @@ async fn an_origin_that_is_not_there_is_502() {
     let origin = Origin::new().await;
     let gateway = gateway(Setup::default(), origin.address).await;
     drop(origin);
+    let head = asked(&gateway, GET).await;
+    assert!(head.starts_with("http/1.1 502 "), "{head}");
+    assert_eq!(header(&head, "x-outcome"), Some("connect-failed"));
+}
+
+#[tokio::test]
+async fn an_origin_that_does_not_take_the_connection_is_502_in_time() {
+    // A listener that accepts nothing: once its queue is full, connecting hangs.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let origin = socket.listen(1).unwrap();
+    let address = origin.local_addr().unwrap();
+    let mut queued = Vec::new();
+    while let Ok(connected) = timeout(Duration::from_millis(100), TcpStream::connect(address)).await
+    {
+        queued.push(connected.unwrap());
+    }
+    let mut setup = Setup::default();
+    setup.time_outs.origin_connect = Span(50);
+    let gateway = gateway(setup, address).await;
     let head = asked(&gateway, GET).await;
     assert!(head.starts_with("http/1.1 502 "), "{head}");
     assert_eq!(header(&head, "x-outcome"), Some("connect-failed"));
@@ -118,14 +142,16 @@ async fn an_upload_that_stops_is_408_and_not_the_origins_fault() {
 async fn an_upload_may_take_longer_than_the_origin_may_think() {
     let mut setup = Setup::default();
     setup.time_outs.origin_response = Span(30);
-    let (mut client, _gateway, origin) = all(setup).await;
+    let (mut client, gateway, origin) = all(setup).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 6\r\n\r\nabc")
         .await;
     let mut wire = origin.accept().await;
     wire.read_until("abc").await;
-    // Ten time-outs of the origin, in which it is the client that everybody waits for.
-    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    // Each of these takes a whole time-out of the origin, in which the client above sends nothing.
+    for _ in 0..3 {
+        assert!(asked(&gateway, GET).await.starts_with("http/1.1 504 "));
+    }
     client.send("def").await;
     wire.read_until("def").await;
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
