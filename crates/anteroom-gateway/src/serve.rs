@@ -1,7 +1,7 @@
 //! How do connections come in, how many at once, and how do they end?
 //!
 //! An accept loop per listener. Several loops, on one runtime or on many, may share one
-//! [`ConnectionCap`] and one drain signal. Requests are checked by [`intake`] and handed to a
+//! [`ConnectionCap`] and one drain signal. Requests are checked by [`Intake`] and handed to a
 //! service; what it does with them is not known here. TLS is ended by whoever stands in front.
 
 mod drain;
