@@ -19,6 +19,7 @@ pub mod newest;
 pub mod order;
 pub mod origin;
 pub mod room;
+pub mod room_clock;
 pub mod rules;
 pub mod seats;
 pub mod snapshot;

@@ -118,7 +118,7 @@ impl Room {
         }
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
-        self.demand.note_renewal();
+        self.demand.note_renewal(now);
         self.newest.put(visit.ticket.visitor, ends_at, now);
         self.tally.renewed += 1;
         let mut ticket = visit.ticket;
@@ -138,7 +138,7 @@ impl Room {
         } else if !self.lease.is_live(now) {
             return Err(TakeError::Ended);
         }
-        self.demand.note_renewal();
+        self.demand.note_renewal(now);
         Ok(())
     }
 

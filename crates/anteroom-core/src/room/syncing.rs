@@ -37,7 +37,7 @@ impl Room {
             .outlook
             .inside
             .saturating_add(self.demand.unreported_admissions());
-        let wants = self.demand.begin_request(inside);
+        let wants = self.demand.begin_request(inside, now);
         let wants = if self.uses_leases() {
             wants
         } else {
@@ -54,6 +54,7 @@ impl Room {
 
     /// Makes the last request of this life: everything is given back.
     pub fn poll_goodbye(&mut self, now: Millis) -> SyncRequest {
+        self.demand.begin_goodbye();
         self.lease.give_back(Held::default());
         self.request(Wants::default(), true, now)
     }

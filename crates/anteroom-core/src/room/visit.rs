@@ -192,6 +192,6 @@ impl Room {
             self.admitted.remove(0);
         }
         self.throughput.handle_admission(now);
-        self.demand.note_admission();
+        self.demand.note_admission(now);
     }
 }

@@ -226,7 +226,10 @@ impl World {
             visit.may_ask_parent = false;
             done = self.room.handle_check_in(visit, self.now);
         }
-        let ends_at = ticket.seats.ends_at().expect("an accepted ticket has a seat");
+        let ends_at = ticket
+            .seats
+            .ends_at()
+            .expect("an accepted ticket has a seat");
         match done {
             CheckIn::Pass if ends_at <= self.now => {
                 self.problem = Some("passed after its end".into());
@@ -249,7 +252,10 @@ impl World {
     }
 
     fn take_note(&mut self, ticket: Ticket) {
-        let end = ticket.seats.ends_at().expect("an accepted ticket has a seat");
+        let end = ticket
+            .seats
+            .ends_at()
+            .expect("an accepted ticket has a seat");
         let known = self.inside.entry(ticket.visitor).or_insert(end);
         *known = end.max(*known);
         self.accepted.push(ticket);

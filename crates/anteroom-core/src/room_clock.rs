@@ -1,0 +1,137 @@
+//! What time is it in a room? Boot clock plus an offset that follows the wall clock slowly.
+//!
+//! The wall clock may be stepped by an hour; the boot clock may not. Seats, tickets and minutes
+//! live by room time, which runs on through such a step and approaches the wall clock again by at
+//! most [`SLEW_PER_MILLION`]. Reading clocks is the caller's business.
+
+use crate::time::{Millis, Span};
+
+/// Fastest approach to the wall clock, in parts per million: what NTP allows itself, and a tenth
+/// of what a lease's drift margin covers.
+pub const SLEW_PER_MILLION: u64 = 500;
+
+/// Room time minus boot time, in microseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Offset {
+    /// May be negative only on a machine whose wall clock stands before its boot.
+    pub micros: i64,
+}
+
+/// What was written down by an earlier process.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SavedOffset<'a> {
+    /// The boot in which it was in force.
+    pub boot_id: &'a str,
+    /// The offset.
+    pub offset: Offset,
+}
+
+impl Offset {
+    /// The offset at which room time is `room` when the boot clock says `boot`.
+    #[must_use]
+    pub fn between(boot: Span, room: Millis) -> Self {
+        let micros = (i128::from(room.0) - i128::from(boot.0)) * 1_000;
+        Self {
+            micros: i64::try_from(micros).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Where a process begins. In the same boot room time goes on where it was, whatever became of
+    /// the wall clock in between; after a reboot it begins at the wall clock.
+    #[must_use]
+    pub fn at_start(
+        saved: Option<SavedOffset<'_>>,
+        boot_id: &str,
+        boot: Span,
+        wall: Millis,
+    ) -> Self {
+        match saved {
+            Some(saved) if saved.boot_id == boot_id => saved.offset,
+            _ => Self::between(boot, wall),
+        }
+    }
+
+    /// Room time when the boot clock says `boot`.
+    #[must_use]
+    pub fn room_time(self, boot: Span) -> Millis {
+        let micros = i128::from(boot.0) * 1_000 + i128::from(self.micros);
+        Millis(u64::try_from(micros.max(0) / 1_000).unwrap_or(u64::MAX))
+    }
+
+    /// Moves towards the wall clock, `elapsed` after the last move.
+    #[must_use]
+    pub fn slewed(self, boot: Span, wall: Millis, elapsed: Span) -> Self {
+        let wanted = Self::between(boot, wall).micros.saturating_sub(self.micros);
+        // One part per million of a millisecond is a nanosecond; micros are thousands of those.
+        let most = elapsed.0.saturating_mul(SLEW_PER_MILLION) / 1_000;
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        Self {
+            micros: self.micros.saturating_add(wanted.clamp(-most, most)),
+        }
+    }
+
+    /// This offset, or the one that puts room time at `at` if that is later.
+    #[must_use]
+    pub fn never_before(self, boot: Span, at: Millis) -> Self {
+        if self.room_time(boot) < at {
+            Self::between(boot, at)
+        } else {
+            self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WALL: Millis = Millis(1_694_432_754_000);
+    const HOUR: Span = Span(3_600_000);
+
+    #[test]
+    fn a_step_of_the_wall_clock_moves_room_time_by_no_more_than_the_slew() {
+        let boot = Span(1_000_000);
+        let offset = Offset::between(boot, WALL);
+        let second = Span(1_000);
+        let later = boot + second;
+        for wall in [WALL + HOUR, WALL - HOUR] {
+            let slewed = offset.slewed(later, wall, second).room_time(later);
+            let moved = slewed.0.abs_diff((WALL + second).0);
+            assert!(moved <= 1, "moved {moved} ms");
+        }
+    }
+
+    #[test]
+    fn small_differences_are_made_good() {
+        let boot = Span(1_000_000);
+        let mut offset = Offset::between(boot, WALL);
+        for n in 1..=100 {
+            let now = boot + Span(n * 1_000);
+            offset = offset.slewed(now, WALL + Span(n * 1_000 + 40), Span(1_000));
+        }
+        let end = boot + Span(100_000);
+        assert_eq!(offset.room_time(end), WALL + Span(100_040));
+    }
+
+    #[test]
+    fn a_restart_in_the_same_boot_goes_on_and_a_reboot_begins_at_the_wall_clock() {
+        let offset = Offset::between(Span(5_000), WALL);
+        let saved = Some(SavedOffset {
+            boot_id: "a",
+            offset,
+        });
+        let stepped = WALL + HOUR;
+        let at_start = |boot_id| Offset::at_start(saved, boot_id, Span(6_000), stepped);
+        assert_eq!(at_start("a").room_time(Span(6_000)), WALL + Span(1_000));
+        assert_eq!(at_start("b").room_time(Span(6_000)), stepped);
+    }
+
+    #[test]
+    fn room_time_never_falls_behind_what_a_journal_has_seen() {
+        let offset = Offset::between(Span(0), WALL - HOUR);
+        let offset = offset.never_before(Span(10), WALL);
+        assert_eq!(offset.room_time(Span(10)), WALL);
+        let before = offset.never_before(Span(10), WALL - HOUR);
+        assert_eq!(before, offset);
+    }
+}

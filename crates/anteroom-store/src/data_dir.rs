@@ -1,0 +1,305 @@
+//! The folder of a node: what must survive a restart and is readable without the journal's lock.
+//!
+//! `deployment` (birth and lottery key), `ticket-keys` (unless configured), `lock`, and the
+//! journal itself, which is [`crate::Embedded`]'s business.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anteroom_core::hash::LotteryKey;
+use anteroom_core::id::BirthId;
+
+/// A node's folder.
+#[derive(Clone, Debug)]
+pub struct DataDir {
+    path: PathBuf,
+}
+
+/// What makes a deployment itself: drawn at the first start and kept from then on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Deployment {
+    /// Tickets of another birth are no tickets.
+    pub birth: BirthId,
+    /// The secret of its lotteries.
+    pub lottery_key: LotteryKey,
+}
+
+/// Ticket keys, newest first.
+pub type TicketKeys = Vec<[u8; 32]>;
+
+/// Why the folder could not be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataDirError {
+    /// The operating system refused.
+    #[error("cannot {doing} {path}")]
+    Io {
+        /// What was tried.
+        doing: &'static str,
+        /// On what.
+        path: String,
+        /// Why not.
+        source: io::Error,
+    },
+    /// A file is there, but not what it should be.
+    #[error(
+        "{path} is damaged: {expected}; move it away to begin anew (everybody inside and waiting becomes a new visitor)"
+    )]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// The system has no random bytes to offer.
+    #[error("cannot draw random bytes")]
+    Random {
+        /// Why not.
+        source: getrandom::Error,
+    },
+}
+
+impl DataDir {
+    /// Makes sure of the folder; a new one is readable by its owner only.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if it can neither be found nor made.
+    pub fn open(path: &Path) -> Result<Self, DataDirError> {
+        use std::os::unix::fs::DirBuilderExt as _;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path)
+            .map_err(|source| DataDirError::Io {
+                doing: "make the folder",
+                path: path.display().to_string(),
+                source,
+            })?;
+        Ok(Self {
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The journal's file.
+    #[must_use]
+    pub fn journal(&self) -> PathBuf {
+        self.path.join("journal.redb")
+    }
+
+    /// The file in which the clock is kept.
+    #[must_use]
+    pub fn clock(&self) -> PathBuf {
+        self.path.join("clock")
+    }
+
+    /// Birth and lottery key, drawn if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError`] if they can neither be read nor written.
+    pub fn deployment(&self) -> Result<Deployment, DataDirError> {
+        let text = self.read_or_make("deployment", || {
+            let birth = hex(&random::<8>()?);
+            let lottery_key = hex(&random::<16>()?);
+            Ok(format!("{birth} {lottery_key}\n"))
+        })?;
+        let parsed = text.trim_end().split_once(' ').and_then(|(birth, key)| {
+            Some(Deployment {
+                birth: BirthId(u64::from_be_bytes(from_hex(birth)?)),
+                lottery_key: LotteryKey(from_hex(key)?),
+            })
+        });
+        parsed.ok_or_else(|| DataDirError::Damaged {
+            path: self.path.join("deployment").display().to_string(),
+            expected: "16 and 32 hex digits",
+        })
+    }
+
+    /// The generated ticket keys, newest first; one is drawn if there are none.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError`] if they can neither be read nor written.
+    pub fn ticket_keys(&self) -> Result<TicketKeys, DataDirError> {
+        let text =
+            self.read_or_make("ticket-keys", || Ok(format!("{}\n", hex(&random::<32>()?))))?;
+        let keys: Option<TicketKeys> = text.lines().map(|line| from_hex(line.trim())).collect();
+        keys.filter(|keys| !keys.is_empty())
+            .ok_or_else(|| DataDirError::Damaged {
+                path: self.path.join("ticket-keys").display().to_string(),
+                expected: "64 hex digits a line, newest key first",
+            })
+    }
+
+    /// Takes the lock that makes this process the only one that lends. `None` if another holds it.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if the lock's file cannot be opened.
+    pub fn try_lock(&self) -> Result<Option<DataDirLock>, DataDirError> {
+        let path = self.path.join("lock");
+        let failed = |source| DataDirError::Io {
+            doing: "open",
+            path: path.display().to_string(),
+            source,
+        };
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(DataDirLock { file, path })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(source)) => Err(failed(source)),
+        }
+    }
+
+    /// Reads a file, or makes it with mode 0600. Of two processes that make it at the same time
+    /// both read what the first one wrote.
+    fn read_or_make(
+        &self,
+        name: &str,
+        make: impl FnOnce() -> Result<String, DataDirError>,
+    ) -> Result<String, DataDirError> {
+        let path = self.path.join(name);
+        let failed = |doing| {
+            let path = path.display().to_string();
+            move |source| DataDirError::Io {
+                doing,
+                path,
+                source,
+            }
+        };
+        match fs::read_to_string(&path) {
+            Ok(text) => return Ok(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed("read")(error)),
+        }
+        let text = make()?;
+        let draft = self.path.join(format!("{name}.{}", hex(&random::<8>()?)));
+        let written =
+            write_private(&draft, &text).and_then(|()| match fs::hard_link(&draft, &path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                linked => linked,
+            });
+        // The draft has served, or failed and must not stay; nothing depends on its removal.
+        let _ = fs::remove_file(&draft);
+        written.map_err(failed("write"))?;
+        fs::read_to_string(&path).map_err(failed("read"))
+    }
+}
+
+/// The right to lend, held until dropped or until the process dies.
+#[derive(Debug)]
+pub struct DataDirLock {
+    file: File,
+    path: PathBuf,
+}
+
+impl DataDirLock {
+    /// Whether the folder's lock is still this one: somebody may have deleted the folder, and
+    /// somebody else may have begun anew in it.
+    #[must_use]
+    pub fn is_in_place(&self) -> bool {
+        let Ok(held) = self.file.metadata() else {
+            return false;
+        };
+        fs::metadata(&self.path)
+            .is_ok_and(|found| found.dev() == held.dev() && found.ino() == held.ino())
+    }
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+fn random<const N: usize>() -> Result<[u8; N], DataDirError> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|source| DataDirError::Random { source })?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    if text.len() != N * 2 || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    #[test]
+    fn keys_and_birth_are_drawn_once_and_only_their_owner_reads_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&dir.path().join("new/deep")).unwrap();
+        let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
+        assert_eq!(
+            (data.deployment().unwrap(), data.ticket_keys().unwrap()),
+            first
+        );
+        for name in ["deployment", "ticket-keys"] {
+            let mode = fs::metadata(data.path().join(name))
+                .unwrap()
+                .permissions()
+                .mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+        let names = fs::read_dir(data.path()).unwrap().count();
+        assert_eq!(names, 2, "no drafts stay");
+    }
+
+    #[test]
+    fn a_damaged_file_is_named_and_not_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(dir.path()).unwrap();
+        fs::write(dir.path().join("deployment"), "zz zz").unwrap();
+        fs::write(dir.path().join("ticket-keys"), "").unwrap();
+        let message = data.deployment().unwrap_err().to_string();
+        assert!(message.contains("deployment is damaged"), "{message}");
+        assert!(data.ticket_keys().is_err());
+    }
+
+    #[test]
+    fn only_one_holds_the_lock_and_it_notices_that_the_folder_was_deleted() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&dir.path().join("data")).unwrap();
+        let lock = data.try_lock().unwrap().unwrap();
+        assert!(data.try_lock().unwrap().is_none());
+        assert!(lock.is_in_place());
+        fs::remove_dir_all(data.path()).unwrap();
+        assert!(!lock.is_in_place());
+        let data = DataDir::open(data.path()).unwrap();
+        let other = data.try_lock().unwrap().unwrap();
+        assert!(!lock.is_in_place());
+        assert!(other.is_in_place());
+    }
+}

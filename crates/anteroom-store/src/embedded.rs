@@ -1,0 +1,348 @@
+//! The store that needs no other process: records in memory, every write journalled before it
+//! counts.
+//!
+//! One process lends; it holds the folder's lock. A newcomer that does not get it answers nothing
+//! until it does, and then counts what its predecessor had lent as used. When the disk fails,
+//! writes fail, and with them syncs: what is lent runs out and nothing more is lent. When the
+//! folder is deleted under a running process the journal is written anew from memory.
+
+pub mod faults;
+mod journal;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_wire::ledger as record;
+use parking_lot::Mutex;
+
+use crate::data_dir::{DataDir, DataDirLock};
+use crate::store::{
+    BoxFuture, Clock, CounterName, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
+    StoreError, Swap,
+};
+use journal::{Journal, Opener};
+
+/// Numbers of a counter are reserved in the journal in blocks of this size: one write for so many
+/// numbers, and at most so many skipped after a crash.
+const NUMBERS_RESERVED: u64 = 64;
+
+/// The embedded store.
+pub struct Embedded {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    dir: DataDir,
+    clock: Arc<dyn Clock>,
+    identity: Identity,
+    opener: Opener,
+    state: Mutex<State>,
+    rewritten: AtomicU64,
+}
+
+struct State {
+    lock: Option<DataDirLock>,
+    journal: Option<Journal>,
+    records: BTreeMap<RecordKey, Record>,
+    counters: BTreeMap<CounterName, Numbers>,
+    /// This process has lent: what is in memory is ours, not a predecessor's.
+    has_lent: bool,
+    is_closed: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Numbers {
+    next: u64,
+    reserved: u64,
+}
+
+impl std::fmt::Debug for Embedded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Embedded({})", self.inner.dir.path().display())
+    }
+}
+
+impl Embedded {
+    /// A store in `dir`. Nothing is opened before the first call.
+    #[must_use]
+    pub fn new(dir: DataDir, identity: Identity, clock: Arc<dyn Clock>) -> Self {
+        Self::with_opener(dir, identity, clock, journal::open_file)
+    }
+
+    /// The same on files that fail on demand.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_faults(
+        dir: DataDir,
+        identity: Identity,
+        clock: Arc<dyn Clock>,
+        faults: &faults::Faults,
+    ) -> Self {
+        let faults = faults.clone();
+        Self::with_opener(dir, identity, clock, move |path| faults.open(path))
+    }
+
+    fn with_opener(
+        dir: DataDir,
+        identity: Identity,
+        clock: Arc<dyn Clock>,
+        opener: impl Fn(&std::path::Path) -> Result<redb::Database, redb::DatabaseError>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Self {
+        let state = State {
+            lock: None,
+            journal: None,
+            records: BTreeMap::new(),
+            counters: BTreeMap::new(),
+            has_lent: false,
+            is_closed: false,
+        };
+        Self {
+            inner: Arc::new(Inner {
+                dir,
+                clock,
+                identity,
+                opener: Box::new(opener),
+                state: Mutex::new(state),
+                rewritten: AtomicU64::new(0),
+            }),
+        }
+    }
+
+    /// How often the journal was deleted under this process and written anew from memory.
+    #[must_use]
+    pub fn rewritten_total(&self) -> u64 {
+        self.inner.rewritten.load(Ordering::Relaxed)
+    }
+
+    /// Runs something that waits for the disk where waiting harms nobody.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner, &mut State) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let done = tokio::task::spawn_blocking(move || {
+            let mut state = inner.state.lock();
+            work(&inner, &mut state)
+        });
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+impl Inner {
+    /// Makes sure that the lock is held and the journal open.
+    fn open<'a>(&self, state: &'a mut State) -> Result<&'a mut Journal, StoreError> {
+        if state.is_closed {
+            return Err(StoreError::Closed);
+        }
+        self.take_lock(state)?;
+        if state.journal.is_none() {
+            let opened = Journal::open(&self.opener, &self.dir.journal())?;
+            let journal = state.journal.insert(opened);
+            if state.has_lent {
+                self.recover(state)?;
+            } else {
+                state.records = journal.records()?;
+                state.counters = Self::counters(journal)?;
+                let taken_over = self.take_over(state);
+                if taken_over.is_err() {
+                    state.journal = None;
+                }
+                taken_over?;
+                state.has_lent = true;
+            }
+        }
+        state.journal.as_mut().ok_or(StoreError::Closed)
+    }
+
+    fn take_lock(&self, state: &mut State) -> Result<(), StoreError> {
+        if state.lock.as_ref().is_some_and(DataDirLock::is_in_place) {
+            return Ok(());
+        }
+        if state.lock.take().is_some() {
+            tracing::error!(
+                folder = %self.dir.path().display(),
+                "the data folder was deleted under the running process; writing it anew from memory"
+            );
+            state.journal = None;
+        }
+        let unavailable = |source| StoreError::Unavailable {
+            doing: "lock",
+            path: self.dir.journal().display().to_string(),
+            source: Box::new(source),
+        };
+        let dir = DataDir::open(self.dir.path()).map_err(unavailable)?;
+        match dir.try_lock().map_err(unavailable)? {
+            Some(lock) => {
+                state.lock = Some(lock);
+                Ok(())
+            }
+            None => Err(StoreError::Held {
+                path: self.dir.journal().display().to_string(),
+            }),
+        }
+    }
+
+    /// After a failure, or when the folder is new: the disk has what memory has, one write less, or
+    /// nothing. In memory is what callers were told, so that memory counts; a write of which nobody
+    /// was told the outcome is undone, and its writer loads and decides again.
+    fn recover(&self, state: &mut State) -> Result<(), StoreError> {
+        let Some(journal) = state.journal.as_mut() else {
+            return Ok(());
+        };
+        let on_disk = journal.records()?;
+        if on_disk == state.records {
+            return Ok(());
+        }
+        if on_disk.len() < state.records.len() {
+            self.rewritten.fetch_add(1, Ordering::Relaxed);
+        }
+        for (key, found) in &mut state.records {
+            // Whoever holds the version of an undone write must not swap against it.
+            let seen = on_disk.get(key).map_or(0, |record| record.version.0);
+            found.version = RecordVersion(found.version.0.max(seen) + 1);
+        }
+        let written = journal.write_all(&state.records, &reserved(&state.counters));
+        if written.is_err() {
+            state.journal = None;
+        }
+        written
+    }
+
+    /// Whoever lent before is dead, for its lock is ours.
+    fn take_over(&self, state: &mut State) -> Result<(), StoreError> {
+        let ledgers = state.records.values();
+        let times = ledgers.filter_map(|found| record::decode(&found.value).ok());
+        let newest = times.map(|ledger| ledger.as_of).max().unwrap_or_default();
+        self.clock.never_before(newest);
+        let now = self.clock.now();
+        for (key, found) in &mut state.records {
+            match record::decode(&found.value) {
+                Ok(mut ledger) => {
+                    let now = now.max(ledger.as_of);
+                    ledger.presume_children_dead(now);
+                    found.value = record::encode(&ledger);
+                    found.version.0 += 1;
+                }
+                // Left as it is: a sync will say so and lend nothing.
+                Err(error) => {
+                    tracing::error!(room = %key.0, %error, "the journal holds a damaged ledger");
+                }
+            }
+        }
+        let records = &state.records;
+        match state.journal.as_mut() {
+            Some(journal) => journal.write_all(records, &BTreeMap::new()),
+            None => Ok(()),
+        }
+    }
+
+    fn counters(journal: &Journal) -> Result<BTreeMap<CounterName, Numbers>, StoreError> {
+        let reserved = journal.counters()?;
+        let numbers = reserved.into_iter().map(|(name, reserved)| {
+            let next = reserved;
+            (name, Numbers { next, reserved })
+        });
+        Ok(numbers.collect())
+    }
+
+    fn swap(
+        &self,
+        state: &mut State,
+        key: &RecordKey,
+        expected: RecordVersion,
+        value: Vec<u8>,
+    ) -> Result<Swap, StoreError> {
+        self.open(state)?;
+        let present = state
+            .records
+            .get(key)
+            .map_or(RecordVersion(0), |r| r.version);
+        if present != expected {
+            return Ok(Swap::Conflict);
+        }
+        let record = Record {
+            version: RecordVersion(expected.0 + 1),
+            value,
+        };
+        let journal = self.open(state)?;
+        if let Err(error) = journal.write(key, &record) {
+            // Whether it was written is unknown; the journal is opened anew before the next use.
+            state.journal = None;
+            return Err(error);
+        }
+        state.records.insert(key.clone(), record);
+        Ok(Swap::Swapped)
+    }
+
+    fn take_number(&self, state: &mut State, name: &CounterName) -> Result<u64, StoreError> {
+        self.open(state)?;
+        let mut numbers = state.counters.get(name).copied().unwrap_or_default();
+        if numbers.next >= numbers.reserved {
+            numbers.reserved = numbers.next + NUMBERS_RESERVED;
+            let oldest = self.clock.now().minute().previous();
+            state.counters.retain(|name, _| name.key.minute >= oldest);
+            let journal = self.open(state)?;
+            if let Err(error) = journal.reserve(name, numbers.reserved, oldest) {
+                state.journal = None;
+                return Err(error);
+            }
+        }
+        let number = numbers.next;
+        numbers.next += 1;
+        state.counters.insert(name.clone(), numbers);
+        Ok(number)
+    }
+}
+
+fn reserved(counters: &BTreeMap<CounterName, Numbers>) -> BTreeMap<CounterName, u64> {
+    counters
+        .iter()
+        .map(|(name, numbers)| (name.clone(), numbers.reserved))
+        .collect()
+}
+
+impl Store for Embedded {
+    fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        let key = key.clone();
+        Box::pin(self.run(move |inner, state| {
+            inner.open(state)?;
+            Ok(Loaded {
+                record: state.records.get(&key).cloned(),
+                now: inner.clock.now(),
+                identity: inner.identity,
+            })
+        }))
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: RecordVersion,
+        value: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        let key = key.clone();
+        Box::pin(self.run(move |inner, state| inner.swap(state, &key, expected, value)))
+    }
+
+    fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
+        let name = name.clone();
+        Box::pin(self.run(move |inner, state| inner.take_number(state, &name)))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let closed = self.run(|_, state| {
+                state.is_closed = true;
+                state.journal = None;
+                state.lock = None;
+                Ok(())
+            });
+            // Closing what is closed already is no failure.
+            let _ = closed.await;
+        })
+    }
+}

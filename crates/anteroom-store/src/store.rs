@@ -1,0 +1,125 @@
+//! What every store offers.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use anteroom_core::allocation::CounterKey;
+use anteroom_core::time::Millis;
+
+/// A future that a store returns. Boxed: a node talks to its store a few times a second, and one
+/// allocation buys that nodes need not know which store it is.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A place for ledgers and counters.
+pub trait Store: Send + Sync + 'static {
+    /// Loads a record, together with the store's clock and identity.
+    fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
+
+    /// Writes a record if its version is still `expected`. Only a write that will survive a crash
+    /// of this process may report [`Swap::Swapped`].
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: RecordVersion,
+        value: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>>;
+
+    /// Takes the next number of a counter, beginning with 0. A number is never handed out twice;
+    /// after a crash some may be missing.
+    fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Lets go of everything, so that another process may take over. Later calls fail.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Tells the time of rooms. A store that lives in this process uses the node's clock.
+pub trait Clock: Send + Sync + 'static {
+    /// Now.
+    fn now(&self) -> Millis;
+
+    /// Room time was at least this before: it never falls behind what a journal has seen.
+    fn never_before(&self, at: Millis);
+}
+
+/// Name of a record: one ledger.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RecordKey(pub String);
+
+/// Name of a counter of the `counters` allocation.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct CounterName {
+    /// Which room.
+    pub room: String,
+    /// Which counter of it.
+    pub key: CounterKey,
+}
+
+/// Rises with every write of a record; 0 = there is none yet.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct RecordVersion(pub u64);
+
+/// Who a store is: another value after it may have lost writes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Identity(pub u64);
+
+/// What [`Store::load`] returns.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The record; `None` if there is none.
+    pub record: Option<Record>,
+    /// The store's clock.
+    pub now: Millis,
+    /// The store's identity.
+    pub identity: Identity,
+}
+
+/// A record and its version.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Record {
+    /// Its version.
+    pub version: RecordVersion,
+    /// Its bytes.
+    pub value: Vec<u8>,
+}
+
+/// What became of a write.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Swap {
+    /// Written.
+    Swapped,
+    /// Somebody else wrote first; load again.
+    Conflict,
+}
+
+/// Why a store could not do what it was asked to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another process holds it. Wait, or stop the other one.
+    #[error("another process holds the journal {path}")]
+    Held {
+        /// The journal.
+        path: String,
+    },
+    /// It does not work at present: disk full, read-only, gone.
+    #[error("cannot {doing} the journal {path}")]
+    Unavailable {
+        /// What was tried: open, read, write.
+        doing: &'static str,
+        /// The journal.
+        path: String,
+        /// Why not.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It was closed on purpose.
+    #[error("the journal is closed")]
+    Closed,
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        !matches!(self, Self::Closed)
+    }
+}

@@ -1,0 +1,257 @@
+//! The embedded store: conformance, and what survives what.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_core::allocation::{CounterKey, CounterScope};
+use anteroom_core::id::NodeId;
+use anteroom_core::ledger::LendingTerms;
+use anteroom_core::rules::Limits;
+use anteroom_core::seats::SeatRow;
+use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Wants};
+use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_store::{
+    Clock, CounterName, DataDir, Embedded, Identity, RecordKey, RecordVersion, Store, StoreError,
+    conformance, faults::Faults, sync,
+};
+
+struct HandClock(AtomicU64);
+
+impl Clock for HandClock {
+    fn now(&self) -> Millis {
+        Millis(self.0.load(Ordering::SeqCst))
+    }
+
+    fn never_before(&self, at: Millis) {
+        self.0.fetch_max(at.0, Ordering::SeqCst);
+    }
+}
+
+struct Bench {
+    _temp: tempfile::TempDir,
+    dir: DataDir,
+    clock: Arc<HandClock>,
+    faults: Faults,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        Self {
+            dir: DataDir::open(&temp.path().join("data")).unwrap(),
+            _temp: temp,
+            clock: Arc::new(HandClock(AtomicU64::new(1_694_432_700_000))),
+            faults: Faults::default(),
+        }
+    }
+
+    fn store(&self) -> Embedded {
+        let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+        Embedded::with_faults(self.dir.clone(), Identity(1), clock, &self.faults)
+    }
+}
+
+fn shop() -> RecordKey {
+    RecordKey("shop".to_owned())
+}
+
+fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest {
+    SyncRequest {
+        child: NodeId(child),
+        number,
+        generation,
+        is_final: generation == 0,
+        held: Held::default(),
+        wants: Wants {
+            slots: 5,
+            credits: 2,
+        },
+        admitted: vec![],
+        row: SeatRow::default(),
+        closed_through: now,
+        longest_seat: Span(310_000),
+        waiting: [(now, 4)].into(),
+        revocations: vec![],
+        revoked_version: 0,
+        terms: Terms {
+            limits: Limits {
+                total_active_users: 10,
+                new_users_per_minute: 600,
+            },
+            longest_seat: Span(310_000),
+            pacing: false,
+        },
+        is_leaving: false,
+    }
+}
+
+async fn lent(store: &Embedded, request: &SyncRequest) -> Answer {
+    match sync(store, &shop(), request, LendingTerms::default()).await {
+        Ok(Reply::Lent(answer)) => answer,
+        other => panic!("expected a lease, got {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_embedded_store_conforms() {
+    let bench = Bench::new();
+    conformance::check(&bench.store()).await.unwrap();
+    let real = DataDir::open(&bench.dir.path().join("real")).unwrap();
+    let store = Embedded::new(
+        real,
+        Identity(1),
+        Arc::clone(&bench.clock) as Arc<dyn Clock>,
+    );
+    conformance::check(&store).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_dead_predecessor_was_lent_counts_as_used() {
+    let bench = Bench::new();
+    let first = bench.store();
+    let answer = lent(&first, &request(1, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.granted.seats, 5);
+    drop(first);
+    let second = bench.store();
+    let answer = lent(&second, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.outlook.phantoms, 7, "five seats and two credits");
+    assert_eq!(answer.granted.seats, 3);
+    assert_eq!(answer.inherited.values().sum::<u32>(), 4, "those who wait");
+}
+
+#[tokio::test]
+async fn room_time_never_falls_behind_the_journal() {
+    let bench = Bench::new();
+    let before = bench.clock.now();
+    lent(&bench.store(), &request(1, 1, 0, before)).await;
+    bench.clock.0.fetch_sub(3_600_000, Ordering::SeqCst);
+    let loaded = bench.store().load(&shop()).await.unwrap();
+    assert_eq!(loaded.now, before);
+}
+
+#[tokio::test]
+async fn a_newcomer_gets_nothing_before_the_old_process_lets_go() {
+    let bench = Bench::new();
+    let old = bench.store();
+    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    let new = bench.store();
+    let refused = new.load(&shop()).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Held { .. }), "{refused}");
+    let mut goodbye = request(1, 2, 1, bench.clock.now());
+    goodbye.is_leaving = true;
+    lent(&old, &goodbye).await;
+    old.close().await;
+    assert!(matches!(old.load(&shop()).await, Err(StoreError::Closed)));
+    let answer = lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(
+        answer.outlook.phantoms, 0,
+        "the old one gave everything back"
+    );
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_writes_and_lends_nothing_until_it_works_again() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    bench.faults.set_full(true);
+    for number in 2..4 {
+        let request = request(1, number, 1, bench.clock.now());
+        let failed = sync(&store, &shop(), &request, LendingTerms::default()).await;
+        assert!(failed.is_err());
+    }
+    bench.faults.set_full(false);
+    let answer = lent(&store, &request(1, 4, 1, bench.clock.now())).await;
+    assert_eq!(answer.generation, 1, "the same lease goes on");
+    assert_eq!(answer.outlook.phantoms, 0);
+    assert_eq!(store.rewritten_total(), 0);
+}
+
+#[tokio::test]
+async fn a_deleted_folder_is_written_anew_from_memory() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_dir_all(bench.dir.path()).unwrap();
+    let answer = lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    assert_eq!(answer.generation, 1);
+    assert_eq!(store.rewritten_total(), 1);
+    drop(store);
+    let answer = lent(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.outlook.phantoms, 7, "nothing was forgotten");
+}
+
+#[tokio::test]
+async fn whoever_begins_anew_in_a_deleted_folder_is_left_alone() {
+    let bench = Bench::new();
+    let old = bench.store();
+    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_dir_all(bench.dir.path()).unwrap();
+    DataDir::open(bench.dir.path()).unwrap();
+    let new = bench.store();
+    lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    assert!(matches!(
+        old.load(&shop()).await,
+        Err(StoreError::Held { .. })
+    ));
+}
+
+#[tokio::test]
+async fn numbers_are_not_handed_out_again_after_a_crash() {
+    let bench = Bench::new();
+    let name = CounterName {
+        room: "shop".to_owned(),
+        key: CounterKey {
+            scope: CounterScope::Anywhere,
+            minute: bench.clock.now().minute(),
+        },
+    };
+    let first = bench.store();
+    for expected in 0..70 {
+        assert_eq!(first.take_number(&name).await.unwrap(), expected);
+    }
+    drop(first);
+    let next = bench.store().take_number(&name).await.unwrap();
+    assert!(next >= 70, "{next} was handed out before");
+}
+
+#[tokio::test]
+async fn counters_of_old_minutes_are_forgotten() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let name = |minute: Minute| CounterName {
+        room: "shop".to_owned(),
+        key: CounterKey {
+            scope: CounterScope::Anywhere,
+            minute,
+        },
+    };
+    let old = bench.clock.now().minute();
+    store.take_number(&name(old)).await.unwrap();
+    bench.clock.0.fetch_add(180_000, Ordering::SeqCst);
+    store
+        .take_number(&name(bench.clock.now().minute()))
+        .await
+        .unwrap();
+    assert_eq!(store.take_number(&name(old)).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
+    let bench = Bench::new();
+    let store = bench.store();
+    store
+        .compare_and_swap(&shop(), RecordVersion(0), vec![1, 2, 3])
+        .await
+        .unwrap();
+    let request = request(1, 1, 0, bench.clock.now());
+    let failed = sync(&store, &shop(), &request, LendingTerms::default()).await;
+    assert!(
+        failed
+            .unwrap_err()
+            .to_string()
+            .contains("cannot read the ledger")
+    );
+}
