@@ -175,6 +175,12 @@ impl Room {
         &self.rules
     }
 
+    /// The data center that counts seats given here.
+    #[must_use]
+    pub fn data_center(&self) -> DataCenterId {
+        self.identity.data_center
+    }
+
     /// The room as its ledger saw it last.
     #[must_use]
     pub fn outlook(&self) -> &Outlook {

@@ -1,0 +1,202 @@
+//! A node: its rooms, their loops, reload and shutdown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_core::hash::LotteryKey;
+use anteroom_core::id::{BirthId, DataCenterId, NodeId};
+use anteroom_core::room::RoomIdentity;
+use anteroom_store::Store;
+use anteroom_ticket::KeyRing;
+use anteroom_wire::config::{RoomConfig, RoomName};
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::clock::{NodeClock, SLEW_PERIOD};
+use crate::random::{self, Random};
+use crate::room::{RoomHandle, Shared};
+
+/// What a node needs to start.
+pub struct NodeSettings {
+    /// Keys of tickets, newest first; at least one.
+    pub ticket_keys: Vec<[u8; 32]>,
+    /// The deployment's birth.
+    pub birth: BirthId,
+    /// The deployment's secret for lotteries.
+    pub lottery_key: LotteryKey,
+    /// Name of the data center.
+    pub data_center: String,
+    /// Its rooms.
+    pub rooms: Vec<RoomConfig>,
+}
+
+/// Why a node could not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The system has no random bytes to offer.
+    #[error("cannot draw random bytes")]
+    Random(#[from] getrandom::Error),
+}
+
+/// A running node.
+pub struct Node {
+    shared: Arc<Shared>,
+    id: NodeId,
+    lottery_key: LotteryKey,
+    rooms: ArcSwap<BTreeMap<RoomName, Arc<RoomHandle>>>,
+    tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
+    slewing: JoinHandle<()>,
+}
+
+struct RoomTask {
+    stop: watch::Sender<bool>,
+    done: JoinHandle<()>,
+}
+
+impl std::fmt::Debug for Node {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Node({:016x})", self.id.0)
+    }
+}
+
+impl Node {
+    /// Starts all rooms. Each syncs at once; until its first answer it admits nobody.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the system has no random bytes.
+    pub fn start(
+        settings: NodeSettings,
+        store: Arc<dyn Store>,
+        clock: Arc<dyn NodeClock>,
+    ) -> Result<Arc<Self>, StartError> {
+        let shared = Arc::new(Shared {
+            clock: Arc::clone(&clock),
+            store,
+            ring: ArcSwap::from_pointee(KeyRing::new(&settings.ticket_keys)),
+            birth: settings.birth,
+            random: Random::new()?,
+            data_center: settings.data_center,
+        });
+        let node = Arc::new(Self {
+            shared,
+            id: random::node_id()?,
+            lottery_key: settings.lottery_key,
+            rooms: ArcSwap::default(),
+            tasks: Mutex::default(),
+            slewing: tokio::spawn(slew(clock)),
+        });
+        node.reload(settings.rooms);
+        Ok(node)
+    }
+
+    /// The room of this name.
+    #[must_use]
+    pub fn room(&self, name: &RoomName) -> Option<Arc<RoomHandle>> {
+        self.rooms.load().get(name).cloned()
+    }
+
+    /// All rooms, by name.
+    #[must_use]
+    pub fn rooms(&self) -> Vec<Arc<RoomHandle>> {
+        self.rooms.load().values().cloned().collect()
+    }
+
+    /// The node's clock.
+    #[must_use]
+    pub fn clock(&self) -> &dyn NodeClock {
+        &*self.shared.clock
+    }
+
+    /// Applies a changed list of rooms: changed limits act at once, nobody loses a place; a room
+    /// that is gone gives back what it was lent.
+    pub fn reload(&self, configs: Vec<RoomConfig>) {
+        let present = self.rooms.load_full();
+        let mut next = BTreeMap::new();
+        let mut tasks = self.tasks.lock();
+        for config in configs {
+            let name = config.name.clone();
+            let handle = match present.get(&name) {
+                Some(handle) => {
+                    handle.handle_config(config);
+                    Arc::clone(handle)
+                }
+                None => self.open_room(config, &mut tasks),
+            };
+            next.insert(name, handle);
+        }
+        tasks.retain(|name, task| {
+            let stays = next.contains_key(name);
+            if !stays {
+                task.stop.send_replace(true);
+            }
+            stays
+        });
+        self.rooms.store(Arc::new(next));
+    }
+
+    /// Changes the keys of tickets; newest first, at least one.
+    pub fn set_ticket_keys(&self, keys: &[[u8; 32]]) {
+        self.shared.ring.store(Arc::new(KeyRing::new(keys)));
+    }
+
+    /// Whether every room may admit, or has nothing to admit for.
+    #[must_use]
+    pub fn is_healthy(&self) -> bool {
+        let rooms = self.rooms.load();
+        rooms.values().all(|room| room.figures().has_live_lease)
+    }
+
+    /// Gives everything back and lets go of the store. Visitors inside still pass afterwards.
+    pub async fn stop(&self) {
+        self.slewing.abort();
+        let tasks = std::mem::take(&mut *self.tasks.lock());
+        for task in tasks.values() {
+            task.stop.send_replace(true);
+        }
+        for task in tasks.into_values() {
+            // A loop that panicked has said so already.
+            let _ = task.done.await;
+        }
+        self.shared.store.close().await;
+    }
+
+    fn open_room(
+        &self,
+        config: RoomConfig,
+        tasks: &mut BTreeMap<RoomName, RoomTask>,
+    ) -> Arc<RoomHandle> {
+        let identity = RoomIdentity {
+            node: self.id,
+            data_center: data_center_id(&self.shared.data_center),
+            lottery_key: self.lottery_key,
+        };
+        let name = config.name.clone();
+        let handle = Arc::new(RoomHandle::new(Arc::clone(&self.shared), identity, config));
+        let (stop, stopped) = watch::channel(false);
+        let done = tokio::spawn(Arc::clone(&handle).run(stopped));
+        tasks.insert(name, RoomTask { stop, done });
+        handle
+    }
+}
+
+async fn slew(clock: Arc<dyn NodeClock>) {
+    let mut ticks = tokio::time::interval(Duration::from_millis(SLEW_PERIOD.0));
+    loop {
+        ticks.tick().await;
+        clock.slew();
+    }
+}
+
+/// A data center by the first four bytes of a digest of its name.
+fn data_center_id(name: &str) -> DataCenterId {
+    // FNV-1a: no secret is involved, and names are few.
+    let digest = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    DataCenterId(digest)
+}

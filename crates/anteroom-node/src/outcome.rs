@@ -1,0 +1,41 @@
+//! What a front door asks a room, and what it is told.
+
+use anteroom_core::decision::Place;
+use anteroom_core::ticket::Ticket;
+use anteroom_core::time::Millis;
+
+/// A request, as far as a room cares.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<'a> {
+    /// The values of the room's cookie. A client may send several; the first that opens counts.
+    pub tickets: &'a [&'a str],
+    /// Whether a page is asked for, and not something that a page loads.
+    pub is_navigation: bool,
+}
+
+/// What becomes of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// On to the origin.
+    Pass(Pass),
+    /// Wait.
+    Queue {
+        /// The waiting ticket to hand out; `None` where there is no queue.
+        ticket: Option<String>,
+        /// Where the visitor stands.
+        place: Place,
+    },
+}
+
+/// Somebody who is inside.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pass {
+    /// Its ticket.
+    pub ticket: Ticket,
+    /// Until when it is inside.
+    pub seat_ends_at: Millis,
+    /// A sealed ticket to hand out, if it is to carry a new one from now on.
+    pub new_ticket: Option<String>,
+    /// Whether it was let in just now.
+    pub is_admission: bool,
+}

@@ -1,0 +1,348 @@
+//! A room as the rest of the program holds it: decisions for requests, facts in, figures out.
+//!
+//! The core's state machine stands behind a lock that is held for one decision at a time; a
+//! visitor who is inside and whose check-in is not due needs only its ticket and a [`View`], and
+//! takes no lock.
+
+mod asking;
+mod figures;
+mod syncing;
+mod view;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_core::decision::{Place, QueueReason};
+use anteroom_core::id::BirthId;
+use anteroom_core::origin::OriginOutcome;
+use anteroom_core::room::check_in::Return;
+use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::rules::Rules;
+use anteroom_core::ticket::{Standing, Ticket};
+use anteroom_core::time::{Millis, Span};
+use anteroom_store::{CounterName, RecordKey, Store};
+use anteroom_ticket::{Binding, KeyRing};
+use anteroom_wire::config::RoomConfig;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+
+use crate::clock::NodeClock;
+use crate::outcome::{Arrival, Outcome, Pass};
+use crate::random::Random;
+use asking::Rounds;
+pub use figures::RoomFigures;
+use view::View;
+
+/// What all rooms of a node share.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<dyn NodeClock>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ring: ArcSwap<KeyRing>,
+    pub(crate) birth: BirthId,
+    pub(crate) random: Random,
+    pub(crate) data_center: String,
+}
+
+/// One room of a running node.
+pub struct RoomHandle {
+    shared: Arc<Shared>,
+    key: RecordKey,
+    settings: ArcSwap<Settings>,
+    room: Mutex<Room>,
+    view: ArcSwap<View>,
+    rounds: Rounds,
+    counts: Counts,
+}
+
+/// What follows from a room's configuration.
+struct Settings {
+    config: RoomConfig,
+    cookie_name: String,
+    binding: Binding,
+}
+
+/// What this crate counts; every figure only rises.
+#[derive(Debug, Default)]
+struct Counts {
+    passed: AtomicU64,
+    strange_tickets: AtomicU64,
+    syncs: AtomicU64,
+    failed_syncs: AtomicU64,
+}
+
+impl std::fmt::Debug for RoomHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RoomHandle({})", self.key.0)
+    }
+}
+
+impl RoomHandle {
+    pub(crate) fn new(shared: Arc<Shared>, identity: RoomIdentity, config: RoomConfig) -> Self {
+        let key = RecordKey(config.name.to_string());
+        let rules = in_room_time(config.rules, &*shared.clock);
+        let room = Room::new(identity, rules, Capacity::default());
+        Self {
+            view: ArcSwap::from_pointee(View::of(&room)),
+            room: Mutex::new(room),
+            settings: ArcSwap::from_pointee(Settings::new(config)),
+            rounds: Rounds::default(),
+            counts: Counts::default(),
+            shared,
+            key,
+        }
+    }
+
+    /// The room's configuration.
+    #[must_use]
+    pub fn config(&self) -> Arc<RoomConfig> {
+        Arc::new(self.settings.load().config.clone())
+    }
+
+    /// The name of its cookie.
+    #[must_use]
+    pub fn cookie_name(&self) -> String {
+        self.settings.load().cookie_name.clone()
+    }
+
+    /// Room time.
+    #[must_use]
+    pub fn now(&self) -> Millis {
+        self.shared.clock.now()
+    }
+
+    /// Decides about one request. Waits for at most one round trip to the store, and no longer than
+    /// [`asking::PATIENCE`].
+    pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
+        let now = self.shared.clock.now();
+        let ticket = self.open(arrival.tickets);
+        if let Some(ticket) = ticket {
+            let view = self.view.load();
+            if let Some(seat_ends_at) = view.pass_at_once(&ticket, arrival.is_navigation, now) {
+                self.counts.passed.fetch_add(1, Ordering::Relaxed);
+                return Outcome::Pass(Pass {
+                    ticket,
+                    seat_ends_at,
+                    new_ticket: None,
+                    is_admission: false,
+                });
+            }
+        }
+        match ticket {
+            Some(ticket) if ticket.accepted_at.is_some() => {
+                match self.check_in(ticket, arrival.is_navigation).await {
+                    Some(pass) => Outcome::Pass(pass),
+                    None => self.visit(None).await,
+                }
+            }
+            _ => {
+                let standing = ticket.map(|ticket| self.standing(&ticket, now));
+                let waiting = ticket.filter(|_| standing == Some(Standing::Waiting));
+                self.visit(waiting).await
+            }
+        }
+    }
+
+    /// Ends the session of a ticket, as the origin commands. The parent knows of it when this
+    /// returns, unless it cannot be reached.
+    pub async fn revoke(&self, ticket: Ticket) -> bool {
+        let now = self.shared.clock.now();
+        let is_new = {
+            let mut room = self.room.lock();
+            let is_new = room.handle_revoke(ticket, now);
+            self.view.store(Arc::new(View::of(&room)));
+            is_new
+        };
+        if is_new {
+            self.ask_parent().await;
+        }
+        is_new
+    }
+
+    /// Takes note of how a request to the origin went.
+    pub fn handle_origin_outcome(&self, outcome: OriginOutcome) {
+        let now = self.shared.clock.now();
+        self.room.lock().handle_origin_outcome(outcome, now);
+    }
+
+    /// Applies a changed configuration at once.
+    pub(crate) fn handle_config(&self, config: RoomConfig) {
+        let rules = in_room_time(config.rules, &*self.shared.clock);
+        let is_other_rules = {
+            let mut room = self.room.lock();
+            let is_other = *room.rules() != rules;
+            if is_other {
+                room.handle_rules(rules);
+                self.view.store(Arc::new(View::of(&room)));
+            }
+            is_other
+        };
+        self.settings.store(Arc::new(Settings::new(config)));
+        if is_other_rules {
+            self.rounds.hurry();
+        }
+    }
+
+    /// The first of the cookie's values that is a ticket. Anything else is a new visitor.
+    fn open(&self, values: &[&str]) -> Option<Ticket> {
+        if values.is_empty() {
+            return None;
+        }
+        let settings = self.settings.load();
+        let ring = self.shared.ring.load();
+        let mut opened = values
+            .iter()
+            .map(|value| ring.open(value, self.shared.birth, &settings.binding));
+        let found = opened.find_map(Result::ok);
+        if found.is_none() {
+            self.counts.strange_tickets.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
+        let view = self.view.load();
+        ticket.standing(now, view.closed_through, &view.rules)
+    }
+
+    fn seal(&self, ticket: &Ticket) -> String {
+        let settings = self.settings.load();
+        let ring = self.shared.ring.load();
+        let nonce = self.shared.random.nonce();
+        ring.seal(ticket, self.shared.birth, &settings.binding, nonce)
+    }
+
+    async fn check_in(&self, ticket: Ticket, is_navigation: bool) -> Option<Pass> {
+        let mut visit = Return {
+            ticket,
+            is_navigation,
+            may_ask_parent: true,
+        };
+        let mut done = self.locked(|room, now| room.handle_check_in(visit, now));
+        if done == CheckIn::AskParent {
+            self.ask_parent().await;
+            visit.may_ask_parent = false;
+            done = self.locked(|room, now| room.handle_check_in(visit, now));
+        }
+        let (ticket, new_ticket) = match done {
+            CheckIn::Pass | CheckIn::AskParent => (ticket, None),
+            CheckIn::Renewed(renewed) => (renewed, Some(self.seal(&renewed))),
+            CheckIn::Over => return None,
+        };
+        let seat_ends_at = match self.standing(&ticket, self.now()) {
+            Standing::Inside { ends_at } => ends_at,
+            // It ended while its check-in waited for the parent.
+            Standing::Waiting | Standing::Over => return None,
+        };
+        self.counts.passed.fetch_add(1, Ordering::Relaxed);
+        Some(Pass {
+            ticket,
+            seat_ends_at,
+            new_ticket,
+            is_admission: false,
+        })
+    }
+
+    async fn visit(&self, ticket: Option<Ticket>) -> Outcome {
+        let mut visit = Visit {
+            visitor: ticket.map_or_else(|| self.shared.random.visitor(), |ticket| ticket.visitor),
+            ticket,
+            may_ask_parent: true,
+        };
+        let mut verdict = self.locked(|room, now| room.handle_visit(visit, now));
+        loop {
+            match verdict {
+                Verdict::Admit(ticket) => return self.admitted(ticket),
+                Verdict::Queue(ticket, place) => {
+                    let place = self.in_wall_time(place);
+                    let ticket = ticket.map(|ticket| self.seal(&ticket));
+                    return Outcome::Queue { ticket, place };
+                }
+                Verdict::AskParent => {
+                    self.ask_parent().await;
+                    visit.may_ask_parent = false;
+                    verdict = self.locked(|room, now| room.handle_visit(visit, now));
+                }
+                Verdict::TakeNumber(key) => {
+                    visit.may_ask_parent = false;
+                    // Without a number nobody goes in by it.
+                    let number = self.take_number(key).await.unwrap_or(u64::MAX);
+                    verdict =
+                        self.locked(|room, now| room.handle_number(visit, (key, number), now));
+                }
+            }
+        }
+    }
+
+    fn admitted(&self, ticket: Ticket) -> Outcome {
+        Outcome::Pass(Pass {
+            ticket,
+            seat_ends_at: ticket.seats.ends_at().unwrap_or_default(),
+            new_ticket: Some(self.seal(&ticket)),
+            is_admission: true,
+        })
+    }
+
+    async fn take_number(&self, key: anteroom_core::allocation::CounterKey) -> Option<u64> {
+        let name = CounterName {
+            room: self.key.0.clone(),
+            key,
+        };
+        let number = self.shared.store.take_number(&name);
+        match tokio::time::timeout(asking::PATIENCE, number).await {
+            Ok(Ok(number)) => Some(number),
+            Ok(Err(error)) => {
+                tracing::warn!(room = %self.key.0, %error, "no number from the counter");
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// One decision, with one `now` that is read after the lock is held: decisions follow each
+    /// other in time.
+    fn locked<T>(&self, decide: impl FnOnce(&mut Room, Millis) -> T) -> T {
+        let mut room = self.room.lock();
+        decide(&mut room, self.shared.clock.now())
+    }
+
+    /// Points in time that people read are told by the wall clock.
+    fn in_wall_time(&self, mut place: Place) -> Place {
+        let clock = &*self.shared.clock;
+        let shift = |at: Millis| Millis((at.0 + clock.wall().0).saturating_sub(clock.now().0));
+        place.arrived_at = shift(place.arrived_at);
+        match &mut place.reason {
+            QueueReason::NotOpenYet { opens_at } => *opens_at = shift(*opens_at),
+            QueueReason::Recovering { reopens_at } => *reopens_at = shift(*reopens_at),
+            _ => {}
+        }
+        place
+    }
+}
+
+impl Settings {
+    fn new(config: RoomConfig) -> Self {
+        let cookie_name = config.cookie_name();
+        Self {
+            binding: Binding::new(&cookie_name, config.name.as_str()),
+            cookie_name,
+            config,
+        }
+    }
+}
+
+/// An operator means the wall clock when writing down a time of opening.
+fn in_room_time(rules: Rules, clock: &dyn NodeClock) -> Rules {
+    let opens_at = rules.opens_at.map(|at| {
+        let (wall, room) = (clock.wall(), clock.now());
+        if wall.0.abs_diff(room.0) < OPENING_TOLERANCE.0 {
+            at
+        } else {
+            Millis((at.0 + room.0).saturating_sub(wall.0))
+        }
+    });
+    Rules { opens_at, ..rules }
+}
+
+/// How far the clocks may be apart before a time of opening is converted. Below it the conversion
+/// would only make the time tremble.
+const OPENING_TOLERANCE: Span = Span(500);

@@ -1,0 +1,100 @@
+//! What an operator sees of a room.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use anteroom_core::decision::QueueReason;
+use anteroom_core::room::Tally;
+use anteroom_core::sync::Outlook;
+use anteroom_core::time::{Millis, Span};
+use anteroom_core::watermark::Watermark;
+use anteroom_wire::state::{self, MinuteTraffic, StateFacts};
+
+use super::RoomHandle;
+
+/// Figures of a room at a moment.
+#[derive(Clone, Debug)]
+pub struct RoomFigures {
+    /// When.
+    pub now: Millis,
+    /// The room as its ledger saw it last.
+    pub outlook: Outlook,
+    /// What happened since the start.
+    pub tally: Tally,
+    /// Requests of visitors who were inside already, since the start.
+    pub passed_total: u64,
+    /// Cookies that were no tickets, since the start.
+    pub strange_tickets_total: u64,
+    /// Conversations with the store, since the start.
+    pub syncs_total: u64,
+    /// Those that failed.
+    pub failed_syncs_total: u64,
+    /// How many wait here.
+    pub people_waiting: u32,
+    /// Whether this node may admit and prolong.
+    pub has_live_lease: bool,
+    /// How long the lease still runs.
+    pub lease_left: Span,
+    /// Why the room admits less than its limits would allow.
+    pub degraded: Option<QueueReason>,
+}
+
+impl RoomHandle {
+    /// Figures for metrics and status.
+    #[must_use]
+    pub fn figures(&self) -> RoomFigures {
+        self.locked(|room, now| RoomFigures {
+            now,
+            outlook: room.outlook().clone(),
+            tally: room.tally(),
+            passed_total: self.counts.passed.load(Ordering::Relaxed),
+            strange_tickets_total: self.counts.strange_tickets.load(Ordering::Relaxed),
+            syncs_total: self.counts.syncs.load(Ordering::Relaxed),
+            failed_syncs_total: self.counts.failed_syncs.load(Ordering::Relaxed),
+            people_waiting: room.people_waiting(now),
+            has_live_lease: room.has_live_lease(now),
+            lease_left: room.lease_ends_at().since(now),
+            degraded: room.degraded(now),
+        })
+    }
+
+    /// Facts for the state page.
+    #[must_use]
+    pub fn state(&self) -> StateFacts {
+        let figures = self.figures();
+        let config = self.config();
+        let outlook = &figures.outlook;
+        StateFacts {
+            room: config.name.clone(),
+            rules: config.rules,
+            suspended: config.suspended,
+            active_users: outlook.inside,
+            queued_users: figures.people_waiting,
+            admissions_this_minute: outlook.admitted_in(figures.now.minute()),
+            global_nodes: outlook.nodes,
+            data_center_nodes: outlook.nodes,
+            history: self.history(outlook),
+            watermark: match outlook.watermark {
+                Watermark::Nobody => state::Watermark::Closed,
+                Watermark::UpTo(at) => state::Watermark::ArrivedBy(at),
+                Watermark::Open => state::Watermark::Open,
+            },
+            age: figures.now.since(outlook.as_of),
+            epoch: outlook.epoch,
+            phantom_seats: outlook.phantoms,
+            reopens_at: outlook.reopens_at,
+            degraded: figures.degraded,
+        }
+    }
+
+    fn history(&self, outlook: &Outlook) -> Vec<MinuteTraffic> {
+        let here = &self.shared.data_center;
+        let minutes = outlook.admitted.iter();
+        minutes
+            .map(|&(minute, count)| MinuteTraffic {
+                minute,
+                admitted: BTreeMap::from([(here.clone(), count)]),
+            })
+            .collect()
+    }
+}
