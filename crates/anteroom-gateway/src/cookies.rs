@@ -1,0 +1,244 @@
+//! Which cookies did the visitor bring, which may the origin see, and how is one handed out?
+//!
+//! Works on bytes: a `Cookie` header may hold anything that a header may, and one odd cookie of
+//! somebody else must not hide ours. Deliberately absent: what a value says and whether it is
+//! authentic (the ticket's business), and when a ticket is handed out.
+//!
+//! A header is read as RFC 6265bis, section 5.7, would have written it: pairs between `;`, with
+//! spaces and tabs around names and values dropped, the name up to the first `=`. Quotes do not
+//! protect a `;`. Several headers count as one, in their order.
+
+use std::fmt::Write as _;
+use std::ops::Deref;
+
+use anteroom_wire::config::{CookieSettings, SameSite, Secure};
+use http::header::COOKIE;
+use http::{HeaderMap, HeaderValue};
+
+/// What the names of all rooms' cookies begin with.
+pub const PREFIX: &str = "__anteroom_";
+
+/// Most values of one cookie that are looked at.
+///
+/// Honest clients send one; two when a cookie's attributes were changed in the config. Each one
+/// more costs the opening of a ticket. Too few, and cookies that another site of the same domain
+/// has planted can stand in front of ours; browsers send older ones first.
+pub const VALUES_MAX: usize = 8;
+
+/// The values of one cookie, in the order in which they were sent; at most [`VALUES_MAX`].
+///
+/// Held in place: looking for a ticket allocates nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Values<'a> {
+    found: [&'a str; VALUES_MAX],
+    count: usize,
+}
+
+impl<'a> Deref for Values<'a> {
+    type Target = [&'a str];
+
+    fn deref(&self) -> &Self::Target {
+        &self.found[..self.count]
+    }
+}
+
+/// The values of the cookie of exactly this name (capitals count), without the quotes around
+/// them. Values that are not UTF-8 are skipped, and do not count towards [`VALUES_MAX`].
+#[must_use]
+pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
+    let lines = headers.get_all(COOKIE).iter();
+    let named = lines
+        .flat_map(|line| pieces(line.as_bytes()))
+        .filter_map(name_and_value)
+        .filter(|(found, _)| *found == name.as_bytes())
+        .filter_map(|(_, value)| std::str::from_utf8(unquoted(value)).ok());
+    let mut values = Values::default();
+    for value in named.take(VALUES_MAX) {
+        values.found[values.count] = value;
+        values.count += 1;
+    }
+    values
+}
+
+/// Removes every cookie whose name begins with `prefix`, so that the origin never sees a ticket.
+/// Nameless values (`prefix...` without `=`) go too: some origins take them for names.
+///
+/// All other pairs stay as they were, byte for byte and in their order. A header in which nothing
+/// is left is removed. Without a cookie to remove, nothing is touched and nothing allocated.
+pub fn without(headers: &mut HeaderMap, prefix: &str) {
+    let is_clean = |line: &HeaderValue| !pieces(line.as_bytes()).any(|it| begins(it, prefix));
+    let lines = headers.get_all(COOKIE);
+    if lines.iter().all(is_clean) {
+        return;
+    }
+    let rest: Vec<HeaderValue> = lines
+        .iter()
+        .filter_map(|line| {
+            if is_clean(line) {
+                Some(line.clone())
+            } else {
+                line_without(line, prefix)
+            }
+        })
+        .collect();
+    headers.remove(COOKIE);
+    for line in rest {
+        headers.append(COOKIE, line);
+    }
+}
+
+/// The line without what begins with `prefix`; `None` if nothing is left.
+fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
+    let mut rest = Vec::with_capacity(line.len());
+    for piece in pieces(line.as_bytes()) {
+        if begins(piece, prefix) {
+            continue;
+        }
+        if rest.is_empty() {
+            // Nothing stands before it, or only what is no cookie: no separator to keep.
+            rest.extend_from_slice(piece.trim_ascii_start());
+        } else {
+            rest.push(b';');
+            rest.extend_from_slice(piece);
+        }
+    }
+    if rest.trim_ascii().is_empty() {
+        return None;
+    }
+    let mut rest =
+        HeaderValue::try_from(rest).expect("what is left of a header is made of its bytes");
+    rest.set_sensitive(line.is_sensitive());
+    Some(rest)
+}
+
+fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+    line.split(|byte| *byte == b';')
+}
+
+/// Whether the piece between two `;` is a cookie whose name begins with `prefix`.
+fn begins(piece: &[u8], prefix: &str) -> bool {
+    piece.trim_ascii_start().starts_with(prefix.as_bytes())
+}
+
+/// Splits at the first `=`. A piece without one has a value only, and no name to find it by.
+fn name_and_value(piece: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = piece.iter().position(|byte| *byte == b'=')?;
+    let (name, value) = piece.split_at(at);
+    Some((name.trim_ascii(), value[1..].trim_ascii()))
+}
+
+/// Some client libraries put quotes around any value, which RFC 6265, section 4.1.1, allows.
+fn unquoted(value: &[u8]) -> &[u8] {
+    match value {
+        [b'"', inner @ .., b'"'] => inner,
+        _ => value,
+    }
+}
+
+/// How a cookie is to be kept.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Attributes {
+    /// For how long, in seconds; 0 = not at all. Browsers cap it at 400 days.
+    pub max_age_seconds: u64,
+    /// Whether it comes along with requests that other sites cause.
+    pub same_site: SameSite,
+    /// Whether it is kept and sent over HTTPS only.
+    pub is_secure: bool,
+}
+
+impl Attributes {
+    /// What the config asks for, on an answer to a request that came by HTTPS or not.
+    #[must_use]
+    pub const fn of(settings: &CookieSettings, is_https: bool, max_age_seconds: u64) -> Self {
+        let is_secure = match settings.secure {
+            Secure::Auto => is_https,
+            Secure::Always => true,
+            Secure::Never => false,
+        };
+        Self {
+            max_age_seconds,
+            same_site: settings.same_site,
+            is_secure,
+        }
+    }
+
+    /// The value of `SameSite`. Browsers drop a cookie with `None` that is not `Secure`, and its
+    /// visitor would wait for ever: over plain HTTP `Lax` is the nearest that they keep.
+    const fn same_site(&self) -> &'static str {
+        match self.same_site {
+            SameSite::None if self.is_secure => "None",
+            SameSite::Strict => "Strict",
+            SameSite::Auto | SameSite::Lax | SameSite::None => "Lax",
+        }
+    }
+
+    /// `SameSite=None` is for pages inside of other sites' pages. Browsers that block cookies
+    /// there keep partitioned ones: one jar for each outer site. The price: whoever comes
+    /// through two outer sites is two visitors.
+    const fn is_partitioned(&self) -> bool {
+        matches!(self.same_site, SameSite::None) && self.is_secure
+    }
+}
+
+/// The value of a `Set-Cookie` header that hands out a cookie for the whole host, out of reach of
+/// scripts. It is marked as sensitive, so that `Debug` does not show it.
+///
+/// # Panics
+///
+/// If `name` is empty or `name` or `value` holds what a cookie cannot: anything but visible ASCII,
+/// or one of `" , ; \`, or `=` in the name. Names from the config and sealed tickets never do.
+#[must_use]
+pub fn set_cookie(name: &str, value: &str, attributes: &Attributes) -> HeaderValue {
+    assert!(
+        !name.is_empty() && !name.contains('=') && name.bytes().all(is_cookie_byte),
+        "not the name of a cookie: {name:?}"
+    );
+    // The value is a secret: it does not belong into the message.
+    assert!(
+        value.bytes().all(is_cookie_byte),
+        "not the value of a cookie"
+    );
+    // 96 bytes hold all attributes at their longest.
+    let mut text = String::with_capacity(name.len() + value.len() + 96);
+    let Attributes {
+        max_age_seconds, ..
+    } = attributes;
+    let same_site = attributes.same_site();
+    write!(
+        text,
+        "{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={max_age_seconds}"
+    )
+    .expect("a String takes all that is written to it");
+    if attributes.is_secure {
+        text.push_str("; Secure");
+    }
+    if attributes.is_partitioned() {
+        text.push_str("; Partitioned");
+    }
+    let mut header = HeaderValue::try_from(text).expect("visible ASCII and spaces make a header");
+    header.set_sensitive(true);
+    header
+}
+
+/// The value of a `Set-Cookie` header that makes the browser forget a cookie. Browsers compare
+/// `Partitioned` too, so the attributes must be those that it was set with; their age is ignored.
+///
+/// # Panics
+///
+/// As [`set_cookie`].
+#[must_use]
+pub fn delete_cookie(name: &str, attributes: &Attributes) -> HeaderValue {
+    let attributes = Attributes {
+        max_age_seconds: 0,
+        ..*attributes
+    };
+    set_cookie(name, "", &attributes)
+}
+
+/// `cookie-octet` of RFC 6265, section 4.1.1.
+const fn is_cookie_byte(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';' | b'\\')
+}
+
+#[cfg(test)]
+mod tests;
