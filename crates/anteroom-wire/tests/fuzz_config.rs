@@ -3,36 +3,72 @@
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-wire --test fuzz_config` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
 
-#[path = "fuzz_config/mutator.rs"]
-mod mutator;
-
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use mutator::Mutator;
+use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
+
+/// Pieces that mean something to a config file.
+const LANGUAGE: Language<'_> = Language {
+    pieces: &[
+        b"\n",
+        b"\n\n",
+        b"[[room]]\n",
+        b"[server]\n",
+        b"[room.",
+        b"]",
+        b"[",
+        b"{",
+        b"}",
+        b"=",
+        b",",
+        b".",
+        b"\"",
+        b"'",
+        b"\"\"\"",
+        b"#",
+        b"\\u0000",
+        b"\\n",
+        b"\xe2\x80\xa8",
+        b"\r\n",
+        b"\xc3\xa9",
+        b"\xf4\x8f\xbf\xbf",
+        b"-1",
+        b"0",
+        b"1e400",
+        b"nan",
+        b"inf",
+        b"0xffffffffffffffffffff",
+        b"true",
+        b"2030-01-31T10:00:00",
+        b"1969-12-31T23:59:59Z",
+        b"9999-12-31T23:59:59.999999999+23:59",
+        b"\"5m\"",
+        b"\"99999999999999999999d\"",
+        b"\"[::1]:0\"",
+        b"\"http://a\"",
+        b"\"%\"",
+        b"\"/..//%2e\"",
+        b"host",
+        b"path",
+        b"bypass",
+        b"ticket_keys",
+        b"room",
+        b"additional_routes",
+        b"q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE=",
+    ],
+    field: Some(Field {
+        begins_after: b'=',
+        ends_before: b'\n',
+    }),
+};
 
 fn corpus() -> Vec<Vec<u8>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files: Vec<_> = fs::read_dir(root.join("testdata/config"))
-        .expect("the fixtures are part of the crate")
-        .map(|entry| entry.expect("the directory can be read").path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "toml")
-        })
-        .collect();
-    files.push(root.join("../../anteroom.example.toml"));
-    files.sort();
-    files
-        .into_iter()
-        .map(|file| fs::read(file).expect("a fixture can be read"))
-        .collect()
-}
-
-fn number_from_environment(name: &str) -> Option<u64> {
-    std::env::var(name).ok()?.parse().ok()
+    let mut corpus = seeds::of_folder_with_extension(&root.join("testdata/config"), "toml");
+    let example = fs::read(root.join("../../anteroom.example.toml"));
+    corpus.push(example.expect("the example stands in the root"));
+    corpus
 }
 
 #[test]
@@ -43,29 +79,11 @@ fn every_file_of_the_corpus_holds_what_must_hold() {
 }
 
 #[test]
-#[allow(
-    clippy::disallowed_methods,
-    reason = "how long a fuzzer runs is measured on the real clock; nothing is decided by it"
-)]
 fn damaged_files_hold_what_must_hold() {
-    let corpus = corpus();
-    let seconds = number_from_environment("ANTEROOM_FUZZ_SECONDS").unwrap_or(1);
-    let mut seed = number_from_environment("ANTEROOM_FUZZ_SEED").unwrap_or(1);
-    let began = Instant::now();
-    let mut runs = 0;
-    // At least one run: a repeated failure must show even if no time is given.
-    while runs == 0 || began.elapsed() < Duration::from_secs(seconds) {
-        let input = Mutator::new(seed).damage(&corpus);
-        let checked = AssertUnwindSafe(|| anteroom_wire::fuzz::config(&input));
-        if let Err(panic) = catch_unwind(checked) {
-            eprintln!(
-                "repeat with ANTEROOM_FUZZ_SECONDS=0 ANTEROOM_FUZZ_SEED={seed}\n{}",
-                String::from_utf8_lossy(&input)
-            );
-            resume_unwind(panic);
-        }
-        runs += 1;
-        seed = seed.wrapping_add(1);
-    }
-    eprintln!("{runs} damaged files in {seconds} s");
+    fuzz(
+        Effort::from_environment(),
+        &LANGUAGE,
+        &corpus(),
+        anteroom_wire::fuzz::config,
+    );
 }

@@ -1,0 +1,147 @@
+//! What do the tests of several crates share? So far a fuzzer that needs no other compiler.
+//!
+//! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
+//! Deliberately absent: what must hold for which input; each crate says that itself.
+
+mod mutate;
+pub mod seeds;
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant};
+
+pub use mutate::{Field, Language, Mutator};
+
+/// How long to go on, and where to begin: what a failure prints so that it can be repeated.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Effort {
+    /// After this many seconds no further input is made; at least one is.
+    pub seconds: u64,
+    /// Seed of the first input; each one after it has the next.
+    pub seed: u64,
+}
+
+impl Effort {
+    /// What `ANTEROOM_FUZZ_SECONDS` and `ANTEROOM_FUZZ_SEED` say; one second from seed 1 if they
+    /// say nothing.
+    ///
+    /// # Panics
+    ///
+    /// If one of them is set and not a number: a run that is shorter than asked for would pass.
+    #[must_use]
+    pub fn from_environment() -> Self {
+        Self {
+            seconds: number("ANTEROOM_FUZZ_SECONDS"),
+            seed: number("ANTEROOM_FUZZ_SEED"),
+        }
+    }
+}
+
+impl fmt::Display for Effort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seconds, seed } = self;
+        write!(
+            f,
+            "ANTEROOM_FUZZ_SECONDS={seconds} ANTEROOM_FUZZ_SEED={seed}"
+        )
+    }
+}
+
+fn number(name: &str) -> u64 {
+    let Some(text) = std::env::var_os(name) else {
+        return 1;
+    };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.unwrap_or_else(|| panic!("{name} is not a number: {}", text.display()))
+}
+
+/// Damages files of `corpus` and gives each result to `check`, until the time is over. Returns
+/// how many there were.
+///
+/// # Panics
+///
+/// If `check` panics, with the same panic, after printing how to repeat it; or if `corpus` is
+/// empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long a fuzzer runs is measured on the real clock; nothing is decided by it"
+)]
+pub fn fuzz(
+    effort: Effort,
+    language: &Language<'_>,
+    corpus: &[Vec<u8>],
+    check: impl Fn(&[u8]),
+) -> u64 {
+    let began = Instant::now();
+    let mut seed = effort.seed;
+    let mut runs = 0;
+    // At least one run: a repeated failure must show even if no time is given.
+    while runs == 0 || began.elapsed() < Duration::from_secs(effort.seconds) {
+        let input = Mutator::new(seed).damage(corpus, language);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&input))) {
+            let repeat = Effort { seconds: 0, seed };
+            eprintln!("repeat with {repeat}\n{}", input.escape_ascii());
+            resume_unwind(panic);
+        }
+        runs += 1;
+        seed = seed.wrapping_add(1);
+    }
+    eprintln!("{runs} damaged inputs in {} s", effort.seconds);
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    const LANGUAGE: Language<'_> = Language {
+        pieces: &[b"<", b">"],
+        field: None,
+    };
+
+    fn inputs(seed: u64) -> Vec<Vec<u8>> {
+        let seen = RefCell::new(Vec::new());
+        let effort = Effort { seconds: 0, seed };
+        let corpus = [b"something to damage".to_vec()];
+        let runs = fuzz(effort, &LANGUAGE, &corpus, |input| {
+            seen.borrow_mut().push(input.to_vec());
+        });
+        assert_eq!(runs, 1);
+        seen.into_inner()
+    }
+
+    #[test]
+    fn without_time_there_is_one_input_and_its_seed_repeats_it() {
+        assert_eq!(inputs(7), inputs(7));
+        assert_ne!(inputs(7), inputs(8));
+    }
+
+    #[test]
+    fn a_failed_check_fails_the_run() {
+        let effort = Effort {
+            seconds: 0,
+            seed: 1,
+        };
+        let failed = catch_unwind(|| {
+            fuzz(effort, &LANGUAGE, &[b"a".to_vec()], |_| panic!("found one"));
+        });
+        assert_eq!(
+            failed.unwrap_err().downcast_ref::<&str>(),
+            Some(&"found one")
+        );
+    }
+
+    #[test]
+    fn an_effort_prints_as_what_is_typed_to_repeat_it() {
+        let effort = Effort {
+            seconds: 0,
+            seed: 42,
+        };
+        assert_eq!(
+            effort.to_string(),
+            "ANTEROOM_FUZZ_SECONDS=0 ANTEROOM_FUZZ_SEED=42"
+        );
+    }
+}
