@@ -1,3 +1,5 @@
+//! The headers of honest and other clients, by hand; `tests/fuzz_cookies.rs` makes up more.
+
 use super::*;
 
 fn headers(lines: &[&[u8]]) -> HeaderMap {
