@@ -27,6 +27,11 @@ pub(crate) fn announce(arguments: &[&str]) {
     println!("$ cargo {}", arguments.join(" "));
 }
 
+/// Prints a command with an environment variable as it could be typed.
+pub(crate) fn announce_with(variable: &str, value: &str, arguments: &[&str]) {
+    println!("$ {variable}='{value}' cargo {}", arguments.join(" "));
+}
+
 /// Runs `cargo <arguments>` and lets its output through.
 ///
 /// # Errors
@@ -43,7 +48,7 @@ pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
 ///
 /// As [`run`].
 pub(crate) fn run_with(variable: &str, value: &str, arguments: &[&str]) -> anyhow::Result<()> {
-    println!("$ {variable}='{value}' cargo {}", arguments.join(" "));
+    announce_with(variable, value, arguments);
     let mut command = command(arguments);
     command.env(variable, value);
     finish(command, arguments)

@@ -2,7 +2,9 @@
 //!
 //! How a step is run, timed and reported is in [`crate::test`].
 
+use std::ffi::OsStr;
 use std::io;
+use std::process::Command;
 
 use anyhow::bail;
 
@@ -119,7 +121,11 @@ fn cargo_step(arguments: &[&str]) -> anyhow::Result<Outcome> {
 
 fn counted_step(arguments: &[&str], tally: &mut Tally) -> anyhow::Result<Outcome> {
     cargo::announce(arguments);
-    let (counts, has_passed) = run_counted(cargo::command(arguments), io::stdout())?;
+    counted(cargo::command(arguments), tally)
+}
+
+fn counted(command: Command, tally: &mut Tally) -> anyhow::Result<Outcome> {
+    let (counts, has_passed) = run_counted(command, io::stdout())?;
     tally.add(counts);
     if !has_passed {
         bail!("tests failed ({counts})");
@@ -140,12 +146,35 @@ fn doc(_: &mut Tally) -> anyhow::Result<Outcome> {
 /// The binary that end-to-end tests run is built by Cargo along with them.
 fn tests(tally: &mut Tally) -> anyhow::Result<Outcome> {
     if cargo::has("nextest") {
-        return counted_step(&["nextest", "run", "--workspace"], tally);
+        return test_step(&["nextest", "run", "--workspace"], tally);
     }
     println!("cargo-nextest is not installed: the slower `cargo test` runs the same tests");
     // `--tests`: unit tests of libraries and binaries, and integration tests; examples in the
     // documentation are a step of their own.
-    counted_step(&["test", "--workspace", "--tests", "--no-fail-fast"], tally)
+    test_step(&["test", "--workspace", "--tests", "--no-fail-fast"], tally)
+}
+
+/// How long each fuzz test takes on a build server, in seconds. Enough for tens of thousands of
+/// inputs; much more, and people stop waiting for the build.
+const FUZZ_SECONDS_CI: &str = "10";
+const FUZZ_SECONDS: &str = "ANTEROOM_FUZZ_SECONDS";
+
+fn test_step(arguments: &[&str], tally: &mut Tally) -> anyhow::Result<Outcome> {
+    let variable = |name: &str| std::env::var_os(name);
+    let Some(seconds) = fuzz_seconds(variable("CI").as_deref(), variable(FUZZ_SECONDS).as_deref())
+    else {
+        return counted_step(arguments, tally);
+    };
+    cargo::announce_with(FUZZ_SECONDS, seconds, arguments);
+    let mut command = cargo::command(arguments);
+    command.env(FUZZ_SECONDS, seconds);
+    counted(command, tally)
+}
+
+/// What to set [`FUZZ_SECONDS`] to: on a build server, unless somebody has said it already.
+fn fuzz_seconds(ci: Option<&OsStr>, asked: Option<&OsStr>) -> Option<&'static str> {
+    let is_ci = ci.is_some_and(|ci| !ci.is_empty() && ci != "false");
+    (is_ci && asked.is_none()).then_some(FUZZ_SECONDS_CI)
 }
 
 fn deny(_: &mut Tally) -> anyhow::Result<Outcome> {
@@ -169,6 +198,21 @@ mod tests {
     fn no_two_steps_share_a_name() {
         let names: BTreeSet<&str> = STEPS.iter().map(|step| step.name).collect();
         assert_eq!(names.len(), STEPS.len());
+    }
+
+    #[test]
+    fn build_servers_fuzz_longer_unless_told_how_long() {
+        let check = |ci: Option<&str>, asked: Option<&str>, expected: Option<&str>| {
+            let seconds = fuzz_seconds(ci.map(OsStr::new), asked.map(OsStr::new));
+            assert_eq!(seconds, expected, "CI: {ci:?}, asked for: {asked:?}");
+        };
+        check(None, None, None);
+        check(Some("true"), None, Some("10"));
+        check(Some("1"), None, Some("10"));
+        check(Some("false"), None, None);
+        check(Some(""), None, None);
+        check(Some("true"), Some("3"), None);
+        check(None, Some("3"), None);
     }
 
     #[test]
