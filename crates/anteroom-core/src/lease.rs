@@ -120,8 +120,10 @@ impl Lease {
     }
 
     /// Lowers what is held to at most `keep`; the rest is given back with the next request. Lowered
-    /// first and told afterwards, so that nothing is ever held twice.
+    /// first and told afterwards, so that nothing is ever held twice. Requests in flight are void:
+    /// their answers still count what is given back now.
     pub fn give_back(&mut self, keep: Held) {
+        self.pending = None;
         self.held.seats = self.held.seats.min(keep.seats);
         self.held.admissions = self.held.admissions.min(keep.admissions);
         self.held.credits = self.held.credits.min(keep.credits);

@@ -79,6 +79,13 @@ pub struct Child {
     pub closed_through: Millis,
     /// Who waits at it.
     pub waiting: WaitingCounts,
+    /// Part of them: handed to it with the answer to `number`. If it does not get that answer they
+    /// are still to be handed on.
+    pub handed: WaitingCounts,
+    /// How many slots it would like to hold.
+    pub wants: u32,
+    /// What its file says.
+    pub terms: Terms,
 }
 
 /// A child that is gone while what it may have done still counts.
@@ -173,14 +180,14 @@ impl Ledger {
             let number = request.number;
             return (self, Reply::Void { number });
         }
-        self.accept_terms(request.terms);
+        self.handle_report(request, now);
         if request.is_leaving {
-            self.handle_goodbye(request, now);
+            self.handle_goodbye(request.child, now);
             let reply = self.farewell(request, now);
             return (self, reply);
         }
-        self.handle_report(request, now);
-        self.close_intervals();
+        self.close_intervals(now);
+        self.forget_departed(now);
         let reply = self.lend(request, lending, now);
         (self, reply)
     }
@@ -193,6 +200,7 @@ impl Ledger {
         self.epoch = Epoch(self.epoch.0 + 1);
         let longest = self.longest_seat.max(longest_seat);
         self.reopens_at = Some(now + lending.ttl + longest);
+        self.revoked.begin_epoch(self.epoch);
     }
 
     /// Gives up all leases at once because their holders are known to be dead: whoever holds the
@@ -204,9 +212,15 @@ impl Ledger {
         }
     }
 
-    fn accept_terms(&mut self, terms: Terms) {
-        self.longest_seat = self.longest_seat.max(terms.longest_seat);
-        self.terms = Some(terms);
+    /// The facts of the room are what its children's files say; where they differ the lower limit
+    /// holds, and the longer seat.
+    fn agree_on_terms(&mut self) {
+        let terms = self.children.values().map(|child| child.terms);
+        let Some(agreed) = terms.reduce(Terms::stricter) else {
+            return;
+        };
+        self.longest_seat = self.longest_seat.max(agreed.longest_seat);
+        self.terms = Some(agreed);
     }
 
     /// Lets time pass: leases end, phantoms end, the new epoch opens.
@@ -221,7 +235,6 @@ impl Ledger {
         for (node, ended_at) in ended {
             self.give_up(node, ended_at, now);
         }
-        self.forget_departed(now);
         if self.reopens_at.is_some_and(|at| at <= now) {
             self.reopens_at = None;
         }

@@ -7,15 +7,27 @@
 use hashbrown::HashMap;
 
 use crate::hash::FixedState;
-use crate::id::VisitorId;
-use crate::time::Millis;
+use crate::id::{Epoch, VisitorId};
+use crate::time::{Millis, Span};
 
 /// Newest ends by visitor.
 #[derive(Clone, Debug)]
 pub struct NewestEnds {
-    ends: HashMap<VisitorId, Millis, FixedState>,
+    seats: HashMap<VisitorId, NewestSeat, FixedState>,
     capacity: usize,
     sweep_at: usize,
+    swept_at: Millis,
+}
+
+/// The seat that a visitor was given or had prolonged last.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NewestSeat {
+    /// When it ends.
+    pub ends_at: Millis,
+    /// When its holder was let in.
+    pub accepted_at: Millis,
+    /// The epoch in which it is counted; in another one it is not.
+    pub epoch: Epoch,
 }
 
 impl NewestEnds {
@@ -23,40 +35,45 @@ impl NewestEnds {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
-            ends: HashMap::with_hasher(FixedState),
+            seats: HashMap::with_hasher(FixedState),
             capacity,
             sweep_at: SWEEP_FIRST,
+            swept_at: Millis::ZERO,
         }
     }
 
-    /// The newest end given to `visitor`, if it is remembered.
+    /// The newest seat given to `visitor`, if it is remembered.
     #[must_use]
-    pub fn of(&self, visitor: VisitorId) -> Option<Millis> {
-        self.ends.get(&visitor).copied()
+    pub fn of(&self, visitor: VisitorId) -> Option<NewestSeat> {
+        self.seats.get(&visitor).copied()
     }
 
-    /// Remembers an end. Returns `false` if there was no room.
-    pub fn put(&mut self, visitor: VisitorId, ends_at: Millis, now: Millis) -> bool {
-        if self.ends.len() >= self.sweep_at.min(self.capacity) {
-            self.ends.retain(|_, end| *end > now);
+    /// Remembers a seat. Returns `false` if there was no room.
+    pub fn put(&mut self, visitor: VisitorId, seat: NewestSeat, now: Millis) -> bool {
+        let is_large = self.seats.len() >= self.sweep_at.min(self.capacity);
+        if is_large && now.since(self.swept_at) >= SWEEP_PERIOD {
+            self.seats.retain(|_, seat| seat.ends_at > now);
             // Doubling keeps the cost of sweeps constant per insertion.
-            self.sweep_at = (self.ends.len() * 2).max(SWEEP_FIRST);
+            self.sweep_at = (self.seats.len() * 2).max(SWEEP_FIRST);
+            self.swept_at = now;
         }
-        if self.ends.len() >= self.capacity && !self.ends.contains_key(&visitor) {
+        if self.seats.len() >= self.capacity && !self.seats.contains_key(&visitor) {
             return false;
         }
-        self.ends.insert(visitor, ends_at);
+        self.seats.insert(visitor, seat);
         true
     }
 
     /// Forgets a visitor who has left.
     pub fn forget(&mut self, visitor: VisitorId) {
-        self.ends.remove(&visitor);
+        self.seats.remove(&visitor);
     }
 }
 
 /// First size at which ended entries are swept out; below it a sweep saves no memory worth having.
 const SWEEP_FIRST: usize = 1_024;
+/// A memory that is full of entries that still run is not swept for every visitor.
+const SWEEP_PERIOD: Span = Span(1_000);
 
 #[cfg(test)]
 mod tests {
@@ -68,14 +85,22 @@ mod tests {
         VisitorId(id)
     }
 
+    fn seat(ends_at: u64) -> NewestSeat {
+        NewestSeat {
+            ends_at: Millis(ends_at),
+            accepted_at: Millis(0),
+            epoch: Epoch(0),
+        }
+    }
+
     #[test]
     fn a_full_memory_forgets_ended_entries_first_and_refuses_after_that() {
         let mut newest = NewestEnds::new(2);
-        assert!(newest.put(visitor(1), Millis(10), Millis(0)));
-        assert!(newest.put(visitor(2), Millis(90), Millis(0)));
-        assert!(!newest.put(visitor(3), Millis(90), Millis(5)));
-        assert!(newest.put(visitor(3), Millis(90), Millis(10)));
+        assert!(newest.put(visitor(1), seat(5_000), Millis(0)));
+        assert!(newest.put(visitor(2), seat(90_000), Millis(0)));
+        assert!(!newest.put(visitor(3), seat(90_000), Millis(2_000)));
+        assert!(newest.put(visitor(3), seat(90_000), Millis(5_000)));
         assert_eq!(newest.of(visitor(1)), None);
-        assert_eq!(newest.of(visitor(2)), Some(Millis(90)));
+        assert_eq!(newest.of(visitor(2)), Some(seat(90_000)));
     }
 }

@@ -28,63 +28,92 @@ const RETRY_AFTER: Span = Span(5_000);
 
 /// The origin, as admissions see it.
 ///
-/// `Up -> Down` on enough failures; `Down -> Up` on a good answer, or by itself after
-/// [`RETRY_AFTER`], with one more failure leading straight back.
+/// `Up -> Down` on enough failures; `Down -> Trial` with the first admission after
+/// [`RETRY_AFTER`]; `Trial | Down -> Up` on a good answer, `Trial -> Down` on a failure.
 #[derive(Clone, Debug, Default)]
 pub struct OriginHealth {
+    state: State,
     unreachable_in_a_row: u32,
     window_started_at: Millis,
     answers: u32,
     server_errors: u32,
-    down_until: Option<Millis>,
-    is_on_probation: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum State {
+    #[default]
+    Up,
+    /// Nobody is admitted before `until`, and then one.
+    Down { until: Millis },
+    /// One was admitted to try; if nothing is heard of it, another one at `next_at`.
+    Trial { next_at: Millis },
 }
 
 impl OriginHealth {
     /// Takes note of one request.
     pub fn handle_outcome(&mut self, outcome: OriginOutcome, now: Millis) {
-        if now.since(self.window_started_at) >= WINDOW {
-            self.window_started_at = now;
+        if outcome == OriginOutcome::Good {
+            self.handle_good_answers(1, now);
+            return;
+        }
+        self.begin_window(now);
+        if outcome == OriginOutcome::Unreachable {
+            self.unreachable_in_a_row += 1;
+        } else {
+            self.unreachable_in_a_row = 0;
+            self.answers = self.answers.saturating_add(1);
+            self.server_errors = self.server_errors.saturating_add(1);
+        }
+        let errors_pile_up = self.answers >= ANSWERS_MIN && self.server_errors > self.answers / 2;
+        let fails = self.unreachable_in_a_row >= UNREACHABLE_IN_A_ROW || errors_pile_up;
+        if fails || matches!(self.state, State::Trial { .. }) {
+            self.state = State::Down {
+                until: now + RETRY_AFTER,
+            };
+        }
+    }
+
+    /// Takes note of several requests that went well.
+    pub fn handle_good_answers(&mut self, count: u32, now: Millis) {
+        self.begin_window(now);
+        self.unreachable_in_a_row = 0;
+        self.answers = self.answers.saturating_add(count);
+        if self.is_down() {
+            self.state = State::Up;
             self.answers = 0;
             self.server_errors = 0;
-        }
-        match outcome {
-            OriginOutcome::Unreachable => self.unreachable_in_a_row += 1,
-            OriginOutcome::ServerError => {
-                self.unreachable_in_a_row = 0;
-                self.answers += 1;
-                self.server_errors += 1;
-            }
-            OriginOutcome::Good => {
-                self.unreachable_in_a_row = 0;
-                self.answers += 1;
-            }
-        }
-        let piles_up = self.answers >= ANSWERS_MIN && self.server_errors * 2 > self.answers;
-        let fails = self.unreachable_in_a_row >= UNREACHABLE_IN_A_ROW || piles_up;
-        let relapses = self.is_on_probation && outcome != OriginOutcome::Good;
-        if fails || relapses {
-            self.down_until = Some(now + RETRY_AFTER);
-            self.is_on_probation = false;
-        } else if outcome == OriginOutcome::Good {
-            self.down_until = None;
-            self.is_on_probation = false;
         }
     }
 
     /// Whether somebody new may be let in.
-    pub fn is_up(&mut self, now: Millis) -> bool {
-        match self.down_until {
-            None => true,
-            Some(until) if now < until => false,
-            Some(_) => {
-                self.down_until = None;
-                self.is_on_probation = true;
-                self.unreachable_in_a_row = 0;
-                self.answers = 0;
-                self.server_errors = 0;
-                true
-            }
+    #[must_use]
+    pub fn may_admit(&self, now: Millis) -> bool {
+        match self.state {
+            State::Up => true,
+            State::Down { until: at } | State::Trial { next_at: at } => now >= at,
+        }
+    }
+
+    /// Somebody was let in: while the origin is down, to try.
+    pub fn handle_admission(&mut self, now: Millis) {
+        if self.is_down() {
+            self.state = State::Trial {
+                next_at: now + RETRY_AFTER,
+            };
+        }
+    }
+
+    /// Whether admissions are held back.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.state != State::Up
+    }
+
+    fn begin_window(&mut self, now: Millis) {
+        if now.since(self.window_started_at) >= WINDOW {
+            self.window_started_at = now;
+            self.answers = 0;
+            self.server_errors = 0;
         }
     }
 }
@@ -93,29 +122,44 @@ impl OriginHealth {
 mod tests {
     use super::*;
 
+    fn down_at(now: Millis) -> OriginHealth {
+        let mut health = OriginHealth::default();
+        for _ in 0..UNREACHABLE_IN_A_ROW {
+            health.handle_outcome(OriginOutcome::Unreachable, now);
+        }
+        health
+    }
+
     #[test]
     fn three_failed_connections_in_a_row_stop_admissions_and_a_good_answer_resumes_them() {
         let mut health = OriginHealth::default();
         for _ in 0..2 {
             health.handle_outcome(OriginOutcome::Unreachable, Millis(0));
         }
-        assert!(health.is_up(Millis(0)));
+        assert!(health.may_admit(Millis(0)));
         health.handle_outcome(OriginOutcome::Unreachable, Millis(0));
-        assert!(!health.is_up(Millis(0)));
+        assert!(health.is_down() && !health.may_admit(Millis(0)));
         health.handle_outcome(OriginOutcome::Good, Millis(1));
-        assert!(health.is_up(Millis(1)));
+        assert!(!health.is_down() && health.may_admit(Millis(1)));
     }
 
     #[test]
-    fn after_a_while_somebody_may_try_and_one_failure_stops_again() {
-        let mut health = OriginHealth::default();
-        for _ in 0..3 {
-            health.handle_outcome(OriginOutcome::Unreachable, Millis(0));
-        }
-        assert!(!health.is_up(Millis(4_999)));
-        assert!(health.is_up(Millis(5_000)));
-        health.handle_outcome(OriginOutcome::Unreachable, Millis(5_001));
-        assert!(!health.is_up(Millis(5_002)));
+    fn after_a_while_one_visitor_tries_and_its_failure_stops_again() {
+        let mut health = down_at(Millis(0));
+        assert!(!health.may_admit(Millis(4_999)));
+        assert!(health.may_admit(Millis(5_000)));
+        health.handle_admission(Millis(5_000));
+        assert!(!health.may_admit(Millis(5_001)), "one is enough");
+        health.handle_outcome(OriginOutcome::Unreachable, Millis(6_000));
+        assert!(!health.may_admit(Millis(10_999)));
+        assert!(health.may_admit(Millis(11_000)));
+    }
+
+    #[test]
+    fn a_trial_of_which_nothing_is_heard_is_repeated() {
+        let mut health = down_at(Millis(0));
+        health.handle_admission(Millis(5_000));
+        assert!(health.may_admit(Millis(10_000)));
     }
 
     #[test]
@@ -124,18 +168,14 @@ mod tests {
         for _ in 0..19 {
             health.handle_outcome(OriginOutcome::ServerError, Millis(0));
         }
-        assert!(health.is_up(Millis(0)), "too few to judge");
+        assert!(!health.is_down(), "too few to judge");
         health.handle_outcome(OriginOutcome::ServerError, Millis(0));
-        assert!(!health.is_up(Millis(0)));
+        assert!(health.is_down());
         let mut mixed = OriginHealth::default();
-        for n in 0..100 {
-            let outcome = if n % 3 == 0 {
-                OriginOutcome::ServerError
-            } else {
-                OriginOutcome::Good
-            };
-            mixed.handle_outcome(outcome, Millis(0));
+        mixed.handle_good_answers(40, Millis(0));
+        for _ in 0..39 {
+            mixed.handle_outcome(OriginOutcome::ServerError, Millis(0));
         }
-        assert!(mixed.is_up(Millis(0)));
+        assert!(!mixed.is_down());
     }
 }

@@ -22,7 +22,7 @@ use crate::decision::{Place, QueueReason};
 use crate::hash::LotteryKey;
 use crate::id::{DataCenterId, NodeId, VisitorId};
 use crate::lease::Lease;
-use crate::newest::NewestEnds;
+use crate::newest::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
 use crate::origin::{OriginHealth, OriginOutcome};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
@@ -141,6 +141,10 @@ pub struct Room {
     throughput: crate::estimate::Throughput,
     origin: OriginHealth,
     outlook: Outlook,
+    /// Newcomers who may still go in under this outlook, ahead of those who wait.
+    newcomer_slots: u32,
+    answered: u64,
+    has_left: bool,
     demand: Demand,
     tally: Tally,
 }
@@ -164,6 +168,9 @@ impl Room {
             throughput: crate::estimate::Throughput::default(),
             origin: OriginHealth::default(),
             outlook: Outlook::default(),
+            newcomer_slots: 0,
+            answered: 0,
+            has_left: false,
             demand: Demand::default(),
             tally: Tally::default(),
         }
@@ -203,7 +210,15 @@ impl Room {
     /// sessions were ended.
     #[must_use]
     pub fn has_heard_from_parent(&self) -> bool {
-        self.lease.generation() != 0
+        self.answered != 0
+    }
+
+    /// The seat given last to a visitor, if it still runs and is counted in the present epoch.
+    fn newest_seat(&self, visitor: VisitorId, now: Millis) -> Option<NewestSeat> {
+        let over = now.max(self.outlook.closed_through);
+        self.newest
+            .of(visitor)
+            .filter(|seat| seat.ends_at > over && seat.epoch == self.outlook.epoch)
     }
 
     /// When the lease ends; [`Millis::ZERO`] if there never was one.
@@ -218,7 +233,7 @@ impl Room {
     }
 
     /// Why nobody new is let in at all, if that is so: what a status page shows.
-    pub fn degraded(&mut self, now: Millis) -> Option<QueueReason> {
+    pub fn degraded(&self, now: Millis) -> Option<QueueReason> {
         if !self.lease.is_live(now) {
             return Some(QueueReason::StoreAway);
         }
@@ -230,6 +245,11 @@ impl Room {
         })
     }
 
+    /// Takes note of requests to the origin that went well.
+    pub fn handle_good_answers(&mut self, count: u32, now: Millis) {
+        self.origin.handle_good_answers(count, now);
+    }
+
     /// Takes note of how a request to the origin went.
     pub fn handle_origin_outcome(&mut self, outcome: OriginOutcome, now: Millis) {
         self.origin.handle_outcome(outcome, now);
@@ -239,7 +259,8 @@ impl Room {
     /// widen. Nobody loses a place.
     pub fn handle_rules(&mut self, rules: Rules) {
         let old = core::mem::replace(&mut self.rules, rules);
-        if old.opens_at != rules.opens_at || old.draw != rules.draw {
+        let is_drawn = old.draw || rules.draw;
+        if is_drawn && (old.opens_at != rules.opens_at || old.draw != rules.draw) {
             // Ranks change; tickets bring their holders back with the next ask.
             self.waiting.clear();
         }
@@ -272,7 +293,7 @@ impl Room {
     }
 
     /// What holds everybody who is not inside, whatever is free.
-    fn hold(&mut self, now: Millis) -> Option<QueueReason> {
+    fn hold(&self, now: Millis) -> Option<QueueReason> {
         if self.rules.queue_all {
             return Some(QueueReason::QueueAll);
         }
@@ -284,9 +305,13 @@ impl Room {
             QueueingMethod::Passthrough => return None,
             QueueingMethod::Fifo | QueueingMethod::Random => {}
         }
-        if !self.origin.is_up(now) {
+        if !self.origin.may_admit(now) {
             return Some(QueueReason::OriginDown);
         }
+        self.recovering(now)
+    }
+
+    fn recovering(&self, now: Millis) -> Option<QueueReason> {
         self.outlook
             .reopens_at
             .filter(|at| now < *at)

@@ -18,6 +18,8 @@ pub struct SyncRequest {
     pub child: NodeId,
     /// Rises with every request; an answer counts only for the newest.
     pub number: u64,
+    /// The newest request whose answer was applied; 0 = none yet.
+    pub answered: u64,
     /// The lease to which `held` and the row belong; 0 = the child has none yet.
     pub generation: u32,
     /// That lease has ended by the child's clock: it has done nothing under it that is not
@@ -95,6 +97,22 @@ pub struct Terms {
     pub pacing: bool,
 }
 
+impl Terms {
+    /// The lower limits and the longer seats of two.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let (a, b) = (self.limits, other.limits);
+        Self {
+            limits: Limits {
+                total_active_users: a.total_active_users.min(b.total_active_users),
+                new_users_per_minute: a.new_users_per_minute.min(b.new_users_per_minute),
+            },
+            longest_seat: self.longest_seat.max(other.longest_seat),
+            pacing: self.pacing || other.pacing,
+        }
+    }
+}
+
 /// What a parent answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[expect(
@@ -144,6 +162,10 @@ pub struct Outlook {
     pub watermark: Watermark,
     /// What the watermark was computed from: slots that come free before the next round.
     pub slots: u32,
+    /// The same before the end of a round of `random`, which is longer.
+    pub slots_in_round: u32,
+    /// Of `slots`, how many are left over when all who wait have got theirs: for newcomers.
+    pub slots_to_spare: u32,
     /// Visitors inside, as far as reported.
     pub inside: u32,
     /// Seats that a silent child may have given.

@@ -28,6 +28,7 @@ pub struct WaitingBook {
     entries: HashMap<VisitorId, Entry, FixedState>,
     capacity: usize,
     sweep_at: usize,
+    swept_at: Millis,
     /// Those whose next ask is not overdue.
     eligible: Cohorts,
     /// Those who are probably still there.
@@ -79,6 +80,7 @@ impl WaitingBook {
             entries: HashMap::with_hasher(FixedState),
             capacity,
             sweep_at: SWEEP_FIRST,
+            swept_at: Millis::ZERO,
             eligible: Cohorts::default(),
             present: Cohorts::default(),
             inherited: Inherited::default(),
@@ -88,7 +90,10 @@ impl WaitingBook {
 
     /// Takes over counts of visitors who waited at a former life of this node, good until `until`.
     pub fn inherit(&mut self, counts: WaitingCounts, until: Millis) {
-        self.inherited = Inherited { counts, until };
+        for (rank, count) in counts {
+            *self.inherited.counts.entry(rank).or_insert(0) += count;
+        }
+        self.inherited.until = until;
     }
 
     /// Records that somebody brought its waiting ticket back.
@@ -183,9 +188,11 @@ impl WaitingBook {
     }
 
     fn sweep(&mut self, now: Millis) {
-        if self.entries.len() < self.sweep_at.min(self.capacity) {
+        let is_large = self.entries.len() >= self.sweep_at.min(self.capacity);
+        if !is_large || now.since(self.swept_at) < SWEEP_PERIOD {
             return;
         }
+        self.swept_at = now;
         self.entries.retain(|_, entry| entry.present_until > now);
         self.sweep_at = (self.entries.len() * 2).max(SWEEP_FIRST);
     }
@@ -217,7 +224,7 @@ impl WaitingBook {
 impl Inherited {
     fn take_one(&mut self, rank: Millis) {
         if let Some(count) = self.counts.get_mut(&rank) {
-            *count -= 1;
+            *count = count.saturating_sub(1);
             if *count == 0 {
                 self.counts.remove(&rank);
             }
@@ -231,6 +238,8 @@ impl Inherited {
 
 /// First size at which entries of those who left are swept out.
 const SWEEP_FIRST: usize = 1_024;
+/// A book that is full of visitors who are still there is not swept for every ask.
+const SWEEP_PERIOD: Span = Span(1_000);
 
 #[cfg(test)]
 mod tests;

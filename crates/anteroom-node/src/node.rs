@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anteroom_core::hash::LotteryKey;
@@ -50,6 +51,7 @@ pub struct Node {
     rooms: ArcSwap<BTreeMap<RoomName, Arc<RoomHandle>>>,
     tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
     slewing: JoinHandle<()>,
+    lives: AtomicU64,
 }
 
 struct RoomTask {
@@ -89,6 +91,7 @@ impl Node {
             rooms: ArcSwap::default(),
             tasks: Mutex::default(),
             slewing: tokio::spawn(slew(clock)),
+            lives: AtomicU64::new(0),
         });
         node.reload(settings.rooms);
         Ok(node)
@@ -165,13 +168,20 @@ impl Node {
         self.shared.store.close().await;
     }
 
+    /// An id of its own for every life of a room: a room that is closed and opened again counts
+    /// its requests anew.
+    fn next_life(&self) -> NodeId {
+        let life = self.lives.fetch_add(1, Ordering::Relaxed);
+        NodeId(self.id.0.wrapping_add(life.wrapping_mul(2)))
+    }
+
     fn open_room(
         &self,
         config: RoomConfig,
         tasks: &mut BTreeMap<RoomName, RoomTask>,
     ) -> Arc<RoomHandle> {
         let identity = RoomIdentity {
-            node: self.id,
+            node: self.next_life(),
             data_center: data_center_id(&self.shared.data_center),
             lottery_key: self.lottery_key,
         };

@@ -10,7 +10,7 @@ mod syncing;
 mod view;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use anteroom_core::decision::{Place, QueueReason};
 use anteroom_core::id::BirthId;
@@ -52,6 +52,8 @@ pub struct RoomHandle {
     view: ArcSwap<View>,
     rounds: Rounds,
     counts: Counts,
+    good_answers: AtomicU32,
+    is_origin_suspect: AtomicBool,
 }
 
 /// What follows from a room's configuration.
@@ -87,6 +89,8 @@ impl RoomHandle {
             settings: ArcSwap::from_pointee(Settings::new(config)),
             rounds: Rounds::default(),
             counts: Counts::default(),
+            good_answers: AtomicU32::new(0),
+            is_origin_suspect: AtomicBool::new(false),
             shared,
             key,
         }
@@ -108,6 +112,12 @@ impl RoomHandle {
     #[must_use]
     pub fn now(&self) -> Millis {
         self.shared.clock.now()
+    }
+
+    /// The wall clock, by which people read times.
+    #[must_use]
+    pub fn wall_now(&self) -> Millis {
+        self.shared.clock.wall()
     }
 
     /// Decides about one request. Waits for at most one round trip to the store, and no longer than
@@ -136,7 +146,11 @@ impl RoomHandle {
             }
             _ => {
                 let standing = ticket.map(|ticket| self.standing(&ticket, now));
-                let waiting = ticket.filter(|_| standing == Some(Standing::Waiting));
+                // Whoever was told to leave begins anew, as somebody else.
+                let is_welcome = |ticket: &Ticket| !self.view.load().is_revoked(ticket.visitor);
+                let waiting = ticket
+                    .filter(|_| standing == Some(Standing::Waiting))
+                    .filter(is_welcome);
                 self.visit(waiting).await
             }
         }
@@ -158,10 +172,24 @@ impl RoomHandle {
         is_new
     }
 
-    /// Takes note of how a request to the origin went.
+    /// Takes note of how a request to the origin went. While all goes well this is a count; the
+    /// room hears of it with the next failure.
     pub fn handle_origin_outcome(&self, outcome: OriginOutcome) {
-        let now = self.shared.clock.now();
-        self.room.lock().handle_origin_outcome(outcome, now);
+        if outcome == OriginOutcome::Good && !self.is_origin_suspect.load(Ordering::Relaxed) {
+            self.good_answers.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        self.report_good_answers();
+        self.is_origin_suspect
+            .store(outcome != OriginOutcome::Good, Ordering::Relaxed);
+        self.locked(|room, now| room.handle_origin_outcome(outcome, now));
+    }
+
+    fn report_good_answers(&self) {
+        let good = self.good_answers.swap(0, Ordering::Relaxed);
+        if good > 0 {
+            self.locked(|room, now| room.handle_good_answers(good, now));
+        }
     }
 
     /// Applies a changed configuration at once.

@@ -61,6 +61,7 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
     SyncRequest {
         child: NodeId(child),
         number,
+        answered: number - 1,
         generation,
         is_final: generation == 0,
         held: Held::default(),

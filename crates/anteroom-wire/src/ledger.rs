@@ -103,6 +103,9 @@ struct ChildRecord {
     admitted: Vec<(u64, u32)>,
     closed_through: u64,
     waiting: Vec<(u64, u32)>,
+    handed: Vec<(u64, u32)>,
+    wants: u32,
+    terms: TermsRecord,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -290,6 +293,9 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             admitted: minutes_out(&child.admitted),
             closed_through: child.closed_through.0,
             waiting: waiting_out(&child.waiting),
+            handed: waiting_out(&child.handed),
+            wants: child.wants,
+            terms: child.terms.into(),
         }
     }
 }
@@ -306,6 +312,9 @@ impl From<ChildRecord> for Child {
             admitted: minutes_in(record.admitted),
             closed_through: Millis(record.closed_through),
             waiting: waiting_in(record.waiting),
+            handed: waiting_in(record.handed),
+            wants: record.wants,
+            terms: record.terms.into(),
         }
     }
 }
@@ -362,6 +371,17 @@ impl From<RevocationRecord> for Revocation {
 mod tests {
     use super::*;
 
+    fn terms() -> Terms {
+        Terms {
+            limits: Limits {
+                total_active_users: 200,
+                new_users_per_minute: 100,
+            },
+            longest_seat: Span(310_000),
+            pacing: true,
+        }
+    }
+
     /// A ledger in which no field has its default.
     fn full() -> Ledger {
         let row: SeatRow = [(Millis(70_000), 3), (Millis(75_000), -1)]
@@ -370,14 +390,7 @@ mod tests {
         let mut ledger = Ledger::new();
         ledger.epoch = Epoch(2);
         ledger.reopens_at = Some(Millis(9));
-        ledger.terms = Some(Terms {
-            limits: Limits {
-                total_active_users: 200,
-                new_users_per_minute: 100,
-            },
-            longest_seat: Span(310_000),
-            pacing: true,
-        });
+        ledger.terms = Some(terms());
         ledger.longest_seat = Span(310_000);
         ledger.generation = 5;
         let child = Child {
@@ -395,6 +408,9 @@ mod tests {
             admitted: vec![(Minute(3), 4)],
             closed_through: Millis(60_000),
             waiting: [(Millis(1_000), 9)].into(),
+            handed: [(Millis(500), 2)].into(),
+            wants: 7,
+            terms: terms(),
         };
         ledger.children.insert(NodeId(u64::MAX), child);
         ledger.departed.push(Departed {

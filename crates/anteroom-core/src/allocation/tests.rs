@@ -248,6 +248,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
         number: lease.begin_request(NOW),
+        answered: 0,
         generation: lease.generation(),
         is_final: !lease.is_live(NOW),
         held: lease.held(),

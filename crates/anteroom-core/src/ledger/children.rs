@@ -9,10 +9,12 @@ use crate::seats::SeatRow;
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest};
 use crate::time::{Millis, Minute};
 use crate::waiting::OVERDUE;
+use crate::watermark::WaitingCounts;
 
 impl Ledger {
     /// Takes over what a child says of itself, in absolute figures.
     pub(super) fn handle_report(&mut self, request: &SyncRequest, now: Millis) {
+        self.take_back_handed(request);
         // A child that came back after its lease had been given up, and says that its row is
         // complete: what it really did replaces what it might have done.
         self.departed.retain(|gone| gone.node != request.child);
@@ -40,18 +42,34 @@ impl Ledger {
             admitted: request.admitted.clone(),
             closed_through: request.closed_through,
             waiting: request.waiting.clone(),
+            handed: WaitingCounts::new(),
+            wants: request.wants.slots,
+            terms: request.terms,
         };
         self.children.insert(request.child, child);
+        self.agree_on_terms();
         self.handle_revocations(request, now);
     }
 
-    /// A child says that it will do nothing more.
-    pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Millis) {
-        self.handle_report(request, now);
-        if let Some(child) = self.children.get_mut(&request.child) {
+    /// A child that has just reported says that it will do nothing more.
+    pub(super) fn handle_goodbye(&mut self, node: NodeId, now: Millis) {
+        if let Some(child) = self.children.get_mut(&node) {
             child.held = Held::default();
         }
-        self.give_up(request.child, now, now);
+        self.give_up(node, now, now);
+    }
+
+    /// Waiting visitors who were handed over with an answer that never arrived.
+    fn take_back_handed(&mut self, request: &SyncRequest) {
+        let Some(child) = self.children.get_mut(&request.child) else {
+            return;
+        };
+        if request.answered == child.number {
+            return;
+        }
+        for (rank, count) in core::mem::take(&mut child.handed) {
+            *self.left_waiting.counts.entry(rank).or_insert(0) += count;
+        }
     }
 
     /// Ends a lease: what was lent and not reported counts as used until it cannot be any more.
@@ -72,20 +90,28 @@ impl Ledger {
             generation: child.generation,
             number: child.number,
             row: child.row,
-            phantoms: child.held.seats + child.held.credits,
+            phantoms: child.held.seats.saturating_add(child.held.credits),
             ends_at: ended_at + child.longest_seat,
             admitted,
         });
     }
 
-    /// Forgets departed children whose seats have all ended.
+    /// Forgets departed children of whom nothing counts any more: no phantom, no seat, no admission
+    /// of the running minute. Until then they may come back with what they really did.
+    ///
+    /// Phantoms end, like all seats, when every live child treats them as over; a clock alone would
+    /// let one end before the move that another node made of it.
     pub(super) fn forget_departed(&mut self, now: Millis) {
+        let closed = self.closed_through;
         let (over, kept): (Vec<_>, Vec<_>) = core::mem::take(&mut self.departed)
             .into_iter()
-            .partition(|gone| gone.ends_at <= now);
+            .partition(|gone| {
+                let newest_minute = gone.admitted.iter().map(|(minute, _)| *minute).max();
+                let is_past = newest_minute.is_none_or(|minute| minute < now.minute());
+                gone.ends_at <= closed && gone.row.is_empty() && is_past
+            });
         self.departed = kept;
         for gone in over {
-            self.settled.absorb(&gone.row);
             for (minute, count) in gone.admitted {
                 *self.settled_minutes.entry(minute).or_insert(0) += count;
             }
@@ -96,12 +122,13 @@ impl Ledger {
 
     /// Gives back the intervals that every live child treats as over.
     ///
-    /// Without a live child nothing is given back: the next one that comes says how far it is.
-    pub(super) fn close_intervals(&mut self) {
+    /// Without a live child nothing is given back: the next one that comes says how far it is. A
+    /// child whose clock is ahead closes nothing before its time.
+    pub(super) fn close_intervals(&mut self, now: Millis) {
         let Some(slowest) = self.children.values().map(|c| c.closed_through).min() else {
             return;
         };
-        self.closed_through = self.closed_through.max(slowest);
+        self.closed_through = self.closed_through.max(slowest.min(now));
         let closed = self.closed_through;
         self.rows_mut().for_each(|row| row.drop_through(closed));
     }

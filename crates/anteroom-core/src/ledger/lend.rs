@@ -5,6 +5,7 @@
 //! prolonged seat is counted already.
 
 use super::{Ledger, LendingTerms};
+use crate::id::NodeId;
 use crate::sync::{Held, Reply, SyncRequest};
 use crate::time::{Millis, Minute, Span};
 
@@ -43,6 +44,7 @@ impl Ledger {
             for (&rank, &count) in &inherited {
                 *child.waiting.entry(rank).or_insert(0) += count;
             }
+            child.handed.clone_from(&inherited);
         }
         let mut answer = self.answer(request, granted, ends_at.since(now), now);
         answer.inherited = inherited;
@@ -56,7 +58,8 @@ impl Ledger {
 
     fn grant(&self, request: &SyncRequest, now: Millis) -> Held {
         let minute = now.minute();
-        let Some(child) = self.children.get(&request.child) else {
+        let node = request.child;
+        let Some(child) = self.children.get(&node) else {
             return Held::default();
         };
         let admissions_held = if child.held.minute == minute {
@@ -67,8 +70,8 @@ impl Ledger {
         let wanted = |held: u32| request.wants.slots.saturating_sub(held);
         let wanted_credits = request.wants.credits.min(CREDITS_MAX);
         Held {
-            seats: self.part(self.seats_free(), wanted(child.held.seats)),
-            admissions: self.part(self.admissions_free(now), wanted(admissions_held)),
+            seats: self.part(self.seats_free(), wanted(child.held.seats), node),
+            admissions: self.part(self.admissions_free(now), wanted(admissions_held), node),
             minute,
             credits: if self.reopens_at.is_some() {
                 0
@@ -78,12 +81,20 @@ impl Ledger {
         }
     }
 
-    /// What one of several children gets of `free`.
-    fn part(&self, free: u32, wanted: u32) -> u32 {
-        let children = u32::try_from(self.children.len())
-            .unwrap_or(u32::MAX)
-            .max(1);
-        wanted.min(free.div_ceil(children))
+    /// What one of several children gets of `free`: all that it wants while there is enough for
+    /// everybody, an equal part among those who want something when there is not.
+    fn part(&self, free: u32, wanted: u32, node: NodeId) -> u32 {
+        let others = self.children.iter().filter(|(other, _)| **other != node);
+        let unmet = others.map(|(_, child)| child.wants.saturating_sub(child.held.seats));
+        let in_want = unmet.filter(|unmet| *unmet > 0);
+        let (count, sum) = in_want.fold((1u32, wanted), |(count, sum), unmet| {
+            (count + 1, sum.saturating_add(unmet))
+        });
+        if sum <= free {
+            wanted
+        } else {
+            wanted.min(free.div_ceil(count))
+        }
     }
 
     /// Seats that may be lent: neither taken, nor possibly taken, nor lent.

@@ -2,8 +2,9 @@
 
 use alloc::collections::BTreeMap;
 
-use super::Ledger;
+use super::{Departed, Ledger};
 use crate::estimate::ASK_AFTER_FIRST;
+use crate::order::ROUND;
 use crate::sync::{MINUTES_KEPT, Outlook};
 use crate::time::{Millis, Minute};
 use crate::watermark::{WaitingCounts, Watermark};
@@ -22,7 +23,9 @@ impl Ledger {
     /// Seats that departed children may have given without a word.
     #[must_use]
     pub fn phantoms(&self) -> u32 {
-        self.departed.iter().map(|gone| gone.phantoms).sum()
+        let may_run = |gone: &&Departed| gone.ends_at > self.closed_through;
+        let phantoms = self.departed.iter().filter(may_run);
+        phantoms.fold(0, |sum, gone| sum.saturating_add(gone.phantoms))
     }
 
     /// Seats lent and, as far as known, unused.
@@ -43,18 +46,19 @@ impl Ledger {
     /// Who waits, in all.
     #[must_use]
     pub fn waiting_total(&self) -> u32 {
-        let live: u32 = self
+        let live = self
             .children
             .values()
-            .flat_map(|child| child.waiting.values())
-            .sum();
-        live + self.left_waiting.counts.values().sum::<u32>()
+            .flat_map(|child| child.waiting.values());
+        let all = live.chain(self.left_waiting.counts.values());
+        all.fold(0, |sum, count| sum.saturating_add(*count))
     }
 
     /// Everything, at `now`.
     #[must_use]
     pub fn outlook(&self, now: Millis) -> Outlook {
-        let slots = self.slots_before(now);
+        let slots = self.slots_before(now + ASK_AFTER_FIRST, now);
+        let waiting = self.waiting_total();
         let lag = self
             .children
             .values()
@@ -64,13 +68,15 @@ impl Ledger {
             as_of: now,
             watermark: Watermark::of(&self.waiting(), slots),
             slots,
+            slots_in_round: self.slots_before(now + ROUND, now),
+            slots_to_spare: slots.saturating_sub(waiting),
             inside: self.inside(),
             phantoms: self.phantoms(),
             lent: u32::try_from(self.seats_lent()).unwrap_or(u32::MAX),
             seats_free: self.seats_free(),
             admissions_free: self.admissions_free(now),
             admitted: self.admitted().into_iter().collect(),
-            waiting: self.waiting_total(),
+            waiting,
             closed_through: self.closed_through,
             epoch: self.epoch,
             reopens_at: self.reopens_at,
@@ -79,15 +85,12 @@ impl Ledger {
         }
     }
 
-    /// Slots for those who wait until the next round: seats free or lent and unused or about to
-    /// end, as far as the minute's admissions allow.
-    ///
-    /// A round is the ask-again interval at the front: those who are called now ask within it.
-    fn slots_before(&self, now: Millis) -> u32 {
+    /// Slots for those who wait until `soon`, by when those who are called now have asked: seats
+    /// free, or lent and unused, or about to end, as far as the minute's admissions allow.
+    fn slots_before(&self, soon: Millis, now: Millis) -> u32 {
         let Some(terms) = self.terms.filter(|_| self.reopens_at.is_none()) else {
             return 0;
         };
-        let soon = now + ASK_AFTER_FIRST;
         let ending: i64 = self
             .rows()
             .map(|row| row.between(self.closed_through, soon))

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Ledger;
-use crate::id::VisitorId;
+use crate::id::{Epoch, VisitorId};
 use crate::sync::{Revocation, SyncRequest};
 use crate::time::Millis;
 
@@ -74,6 +74,11 @@ impl RevokedList {
         true
     }
 
+    /// Numbers versions so that none of an earlier epoch is mistaken for one of this.
+    pub(super) fn begin_epoch(&mut self, epoch: Epoch) {
+        self.version = self.version.max(u64::from(epoch.0) << 32);
+    }
+
     /// Forgets those of whom no ticket can run any more.
     pub fn drop_through(&mut self, now: Millis) {
         // A shorter list is no news to those who have the longer one.
@@ -85,9 +90,11 @@ impl Ledger {
     /// Takes over a child's revocations and frees the seat of each new one.
     ///
     /// An entry stays for the longest seat ever given: the ticket that was presented need not be
-    /// the visitor's newest, and a node that started anew cannot tell.
+    /// the visitor's newest, and a node that started anew cannot tell. One that is over already came
+    /// late; it was on the list, and must not free a second seat.
     pub(super) fn handle_revocations(&mut self, request: &SyncRequest, now: Millis) {
-        for &entry in &request.revocations {
+        let running = request.revocations.iter().filter(|entry| entry.until > now);
+        for &entry in running {
             let until = entry.until.max(now + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
             if is_new && entry.seat_ends_at > self.closed_through {

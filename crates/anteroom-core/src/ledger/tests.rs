@@ -14,6 +14,7 @@ fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
         number,
+        answered: number - 1,
         generation,
         is_final: generation == 0,
         held: Held::default(),
@@ -86,6 +87,7 @@ fn a_child_that_falls_silent_counts_as_having_used_everything_until_its_longest_
     assert_eq!(ledger.phantoms(), 13);
     other.number = 4;
     other.generation = 3;
+    other.closed_through = phantoms_end;
     let (ledger, answer) = lent(ledger, &other, phantoms_end);
     assert_eq!(ledger.phantoms(), 0);
     assert_eq!(
@@ -233,6 +235,96 @@ fn a_revocation_frees_one_seat_once_whoever_reports_it() {
     other.revocations = vec![revocation];
     let (ledger, _) = lent(ledger, &other, START);
     assert_eq!(ledger.inside(), 1);
+}
+
+#[test]
+fn a_revocation_that_comes_after_its_end_does_not_free_a_second_seat() {
+    let late = START + LONGEST;
+    let mut first = request(1, 1, 0);
+    first.closed_through = late;
+    first.row.add(late + Span(5_000));
+    first.revocations = vec![Revocation {
+        visitor: VisitorId([5; 16]),
+        seat_ends_at: late + Span(5_000),
+        until: late,
+    }];
+    let (ledger, _) = lent(Ledger::new(), &first, late);
+    assert_eq!(ledger.inside(), 1);
+}
+
+#[test]
+fn a_phantom_ends_no_sooner_than_the_interval_of_the_seat_that_it_stands_for() {
+    // A gives a seat and dies without a word; B, whose clock lags, prolongs it.
+    let (seat_end, moved_to) = (START + LONGEST, START + LONGEST + Span(100_000));
+    let mut a = request(1, 1, 0);
+    a.wants.slots = 1;
+    let (ledger, _) = lent(Ledger::new(), &a, START);
+    let dead = START + LEASE_TTL;
+    let mut b = request(2, 1, 0);
+    b.row.shift(seat_end, moved_to);
+    let (ledger, _) = lent(ledger, &b, dead);
+    assert_eq!(ledger.inside() + ledger.phantoms(), 1);
+    b.number = 2;
+    b.is_final = true;
+    let (ledger, _) = lent(ledger, &b, dead + LONGEST + Span(1));
+    assert_eq!(ledger.inside() + ledger.phantoms(), 1, "not closed yet");
+    b.number = 3;
+    b.closed_through = dead + LONGEST;
+    b.row.drop_through(b.closed_through);
+    let (ledger, _) = lent(ledger, &b, dead + LONGEST + Span(2));
+    assert_eq!(ledger.inside() + ledger.phantoms(), 1);
+}
+
+#[test]
+fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
+    let mut ahead = request(1, 1, 0);
+    ahead.row.add(START + Span(100_000));
+    ahead.closed_through = START + Span(3_600_000);
+    let (ledger, _) = lent(Ledger::new(), &ahead, START);
+    assert_eq!(ledger.closed_through, START);
+    assert_eq!(ledger.inside(), 1);
+}
+
+#[test]
+fn while_files_differ_the_lower_limit_holds() {
+    let (ledger, _) = lent(Ledger::new(), &request(1, 1, 0), START);
+    let mut generous = request(2, 1, 0);
+    generous.terms.limits.total_active_users = 1_000;
+    generous.terms.limits.new_users_per_minute = 1_000;
+    generous.wants.slots = 500;
+    let (_, answer) = lent(ledger, &generous, START);
+    assert_eq!((answer.granted.seats, answer.granted.admissions), (10, 60));
+}
+
+#[test]
+fn a_burst_at_one_of_many_nodes_gets_all_that_is_free() {
+    let mut ledger = Ledger::new();
+    for node in 2..9 {
+        ledger = lent(ledger, &request(node, 1, 0), START).0;
+    }
+    let mut burst = request(1, 1, 0);
+    burst.wants.slots = 10;
+    let (_, answer) = lent(ledger, &burst, START);
+    assert_eq!(answer.granted.seats, 10);
+}
+
+#[test]
+fn waiting_visitors_handed_over_with_a_lost_answer_are_handed_over_again() {
+    let mut gone = request(1, 1, 0);
+    gone.waiting.insert(START, 7);
+    gone.is_leaving = true;
+    let (ledger, _) = lent(Ledger::new(), &gone, START);
+    let (ledger, lost) = lent(ledger, &request(2, 1, 0), START);
+    assert_eq!(lost.inherited, [(START, 7)].into());
+    let mut again = request(2, 2, 0);
+    again.answered = 0;
+    let (ledger, answer) = lent(ledger, &again, START);
+    assert_eq!(answer.inherited, [(START, 7)].into());
+    let mut next = request(2, 3, answer.generation);
+    next.waiting = answer.inherited;
+    let (_, answer) = lent(ledger, &next, START);
+    assert_eq!(answer.inherited, BTreeMap::new());
+    assert_eq!(answer.outlook.waiting, 7);
 }
 
 #[test]

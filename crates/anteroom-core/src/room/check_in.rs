@@ -2,6 +2,7 @@
 
 use super::{CheckIn, Room};
 use crate::lease::TakeError;
+use crate::newest::NewestSeat;
 use crate::ticket::{Seat, Standing, Ticket};
 use crate::time::Millis;
 
@@ -19,6 +20,8 @@ pub struct Return {
 impl Room {
     /// Decides about somebody with an accepted ticket.
     pub fn handle_check_in(&mut self, visit: Return, now: Millis) -> CheckIn {
+        let mut visit = visit;
+        visit.may_ask_parent &= !self.has_left;
         let ticket = visit.ticket;
         if visit.may_ask_parent && !self.has_heard_from_parent() {
             // Which sessions were ended, only the parent knows. If it does not answer, whoever has
@@ -50,7 +53,8 @@ impl Room {
     /// The seat that this data center may prolong: its own, of its present epoch, not ended.
     fn own_seat(&self, ticket: &Ticket, now: Millis) -> Option<Seat> {
         let seat = ticket.seats.of(self.identity.data_center)?;
-        let newest = self.newest.of(ticket.visitor).unwrap_or(Millis::ZERO);
+        let newest = self.newest_seat(ticket.visitor, now);
+        let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
         let ends_at = seat.ends_at.max(newest);
         let over = now.max(self.outlook.closed_through);
         (seat.epoch == self.outlook.epoch && ends_at > over).then_some(Seat { ends_at, ..seat })
@@ -77,10 +81,13 @@ impl Room {
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
-            return self.pass_unrenewed(visit);
+            return match self.pass_unrenewed(visit) {
+                CheckIn::Pass if is_older => CheckIn::Renewed(current),
+                refused => refused,
+            };
         }
         self.row.shift(seat.ends_at, new_end);
-        self.newest.put(ticket.visitor, new_end, now);
+        self.remember(&ticket, new_end, now);
         self.tally.renewed += 1;
         current.last_check_in_at = now;
         current.is_provisional = false;
@@ -112,16 +119,25 @@ impl Room {
         if !self.rules.session_renewal {
             return CheckIn::Pass;
         }
-        if self.lease.take_seat(now).is_err() {
+        let mut ticket = visit.ticket;
+        if let Some(newest) = self.newest_seat(ticket.visitor, now) {
+            // It has taken one already, with another copy of this ticket.
+            ticket.seats.put(Seat {
+                data_center: self.identity.data_center,
+                ends_at: newest.ends_at,
+                epoch: newest.epoch,
+            });
+            self.tally.older_tickets += 1;
+            return CheckIn::Renewed(ticket);
+        }
+        if self.take_seat(now).is_err() {
             self.demand.note_missing_slot();
             return self.pass_unrenewed(visit);
         }
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
-        self.demand.note_renewal(now);
-        self.newest.put(visit.ticket.visitor, ends_at, now);
+        self.remember(&ticket, ends_at, now);
         self.tally.renewed += 1;
-        let mut ticket = visit.ticket;
         ticket.last_check_in_at = now;
         ticket.is_provisional = false;
         ticket.seats.put(Seat {
@@ -130,6 +146,25 @@ impl Room {
             epoch: self.outlook.epoch,
         });
         CheckIn::Renewed(ticket)
+    }
+
+    fn remember(&mut self, ticket: &Ticket, ends_at: Millis, now: Millis) {
+        let seat = NewestSeat {
+            ends_at,
+            accepted_at: ticket.accepted_at.unwrap_or(now),
+            epoch: self.outlook.epoch,
+        };
+        self.newest.put(ticket.visitor, seat, now);
+    }
+
+    fn take_seat(&mut self, now: Millis) -> Result<(), TakeError> {
+        if self.uses_leases() {
+            self.lease.take_seat(now)?;
+        } else if !self.lease.is_live(now) || self.outlook.seats_free == 0 {
+            return Err(TakeError::Exhausted);
+        }
+        self.demand.note_renewal(now);
+        Ok(())
     }
 
     fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {

@@ -33,11 +33,16 @@ impl Revoked {
 
     /// Takes over the parent's list. It contains everything that was sent with the request; what
     /// was added since then stays unconfirmed.
-    pub(super) fn handle_list(&mut self, version: u64, entries: Vec<Revocation>) {
-        self.shared = RevokedList::from_parts(version, entries);
+    pub(super) fn handle_list(&mut self, (version, entries): (u64, Vec<Revocation>), now: Millis) {
+        let before =
+            core::mem::replace(&mut self.shared, RevokedList::from_parts(version, entries));
         let shared = &self.shared;
         self.unconfirmed
             .retain(|entry| !shared.contains(entry.visitor));
+        // A parent that has lost its list is told again.
+        let lost = before.to_vec().into_iter();
+        let lost = lost.filter(|entry| entry.until > now && !shared.contains(entry.visitor));
+        self.unconfirmed.extend(lost);
     }
 
     /// Forgets those of whom no ticket can run any more.
@@ -67,7 +72,8 @@ impl Room {
         else {
             return false;
         };
-        let newest = self.newest.of(ticket.visitor).unwrap_or(Millis::ZERO);
+        let newest = self.newest_seat(ticket.visitor, now);
+        let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
         let longest = self
             .seat_terms
             .longest_seat()

@@ -54,6 +54,7 @@ impl Room {
 
     /// Makes the last request of this life: everything is given back.
     pub fn poll_goodbye(&mut self, now: Millis) -> SyncRequest {
+        self.has_left = true;
         self.demand.begin_goodbye();
         self.lease.give_back(Held::default());
         self.request(Wants::default(), true, now)
@@ -66,6 +67,7 @@ impl Room {
         SyncRequest {
             child: self.identity.node,
             number,
+            answered: self.answered,
             generation: self.lease.generation(),
             is_final: !self.lease.is_live(now),
             held: self.lease.held(),
@@ -96,15 +98,18 @@ impl Room {
                     return false;
                 }
                 self.demand.handle_answer();
-                if let Some((version, entries)) = answer.revoked {
-                    self.revoked.handle_list(version, entries);
+                self.answered = answer.number;
+                if let Some(list) = answer.revoked {
+                    self.revoked.handle_list(list, now);
                 }
                 if !answer.inherited.is_empty() {
                     let until = now + INHERITED_FOR;
                     self.waiting.inherit(answer.inherited, until);
                 }
                 let outlook = answer.outlook;
-                self.lottery.advance(outlook.slots, outlook.waiting, now);
+                self.lottery
+                    .advance(outlook.slots_in_round, outlook.waiting, now);
+                self.newcomer_slots = outlook.slots_to_spare;
                 self.outlook = outlook;
                 self.adopt_seat_terms();
                 true

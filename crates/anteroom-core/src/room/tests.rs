@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 use super::check_in::Return;
 use super::*;
 use crate::decision::QueueReason;
+use crate::id::Epoch;
 use crate::ledger::{Ledger, LendingTerms};
 use crate::rules::{Limits, OnStoreFailure, SeatNeedsCookie};
 use crate::sync::Reply;
+use crate::ticket::{Seat, Seats};
 use crate::time::Span;
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
@@ -192,6 +194,120 @@ fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
     pair.sync();
     assert_eq!(pair.ledger.inside(), 1, "the first end has passed");
     assert_eq!(pair.room.tally().renewed, 1);
+}
+
+#[test]
+fn a_waiting_ticket_is_exchanged_for_one_seat_however_often_it_is_shown() {
+    let mut pair = Pair::new(rules(5, 100));
+    pair.room.handle_rules(Rules {
+        queue_all: true,
+        ..rules(5, 100)
+    });
+    let (waiting, _) = pair.queue(None);
+    pair.room.handle_rules(rules(5, 100));
+    let mut ends = Vec::new();
+    for _ in 0..10 {
+        match pair.visit(Some(waiting)) {
+            Verdict::Admit(ticket) => ends.push((ticket.seats.ends_at(), ticket.accepted_at)),
+            other => panic!("{other:?}"),
+        }
+    }
+    ends.dedup();
+    assert_eq!(ends.len(), 1);
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 1);
+}
+
+#[test]
+fn a_ticket_with_a_seat_elsewhere_takes_one_seat_here_however_often_it_is_shown() {
+    let mut pair = Pair::new(rules(5, 100));
+    let mut ticket = pair.admit();
+    pair.sync();
+    let elsewhere = Seat {
+        data_center: DataCenterId(9),
+        ends_at: pair.now + Span(300_000),
+        epoch: Epoch(0),
+    };
+    ticket.visitor = VisitorId([77; 16]);
+    ticket.seats = Seats::default();
+    ticket.seats.put(elsewhere);
+    pair.wait(60_000);
+    for _ in 0..10 {
+        let renewed = pair.renew(ticket);
+        assert!(renewed.seats.of(DataCenterId(1)).is_some());
+    }
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 2);
+}
+
+#[test]
+fn an_answer_under_way_when_limits_are_lowered_is_void() {
+    let mut pair = Pair::new(rules(10, 100));
+    pair.visit(None);
+    pair.room.demand.note_missing_slot();
+    let request = pair.room.poll_sync(pair.now);
+    let ledger = core::mem::take(&mut pair.ledger);
+    let (ledger, reply) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    pair.ledger = ledger;
+    pair.room.handle_rules(rules(1, 100));
+    assert!(!pair.room.handle_reply(reply, pair.now));
+    pair.queue(None);
+}
+
+#[test]
+fn a_time_of_opening_that_changes_forgets_nobody_who_waits_in_order() {
+    let mut pair = Pair::new(rules(1, 100));
+    pair.admit();
+    let (ticket, _) = pair.queue(None);
+    pair.queue(Some(ticket));
+    pair.room.handle_rules(Rules {
+        opens_at: Some(START + Span(1)),
+        ..rules(1, 100)
+    });
+    assert_eq!(pair.room.waiting.eligible_total(), 1);
+}
+
+#[test]
+fn newcomers_get_no_more_than_what_those_who_wait_leave() {
+    let mut pair = Pair::new(rules(4, 1_000));
+    let rules_held = Rules {
+        queue_all: true,
+        ..rules(4, 1_000)
+    };
+    pair.room.handle_rules(rules_held);
+    let waiting: Vec<_> = (0..3).map(|_| pair.queue(None).0).collect();
+    let waiting: Vec<_> = waiting.into_iter().map(|t| pair.queue(Some(t)).0).collect();
+    pair.room.handle_rules(rules(4, 1_000));
+    pair.sync();
+    pair.admit();
+    assert!(matches!(pair.visit(None), Verdict::Queue(..)));
+    for ticket in waiting {
+        assert!(matches!(pair.visit(Some(ticket)), Verdict::Admit(_)));
+    }
+}
+
+#[test]
+fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
+    let mut pair = Pair::new(rules(5, 100));
+    let ticket = pair.admit();
+    let request = pair.room.poll_goodbye(pair.now);
+    let ledger = core::mem::take(&mut pair.ledger);
+    let (_, reply) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    pair.room.handle_reply(reply, pair.now);
+    pair.wait(60_000);
+    let back = Return {
+        ticket,
+        is_navigation: true,
+        may_ask_parent: true,
+    };
+    assert_eq!(pair.room.handle_check_in(back, pair.now), CheckIn::Pass);
+    let visit = Visit {
+        visitor: VisitorId([9; 16]),
+        ticket: None,
+        may_ask_parent: true,
+    };
+    let verdict = pair.room.handle_visit(visit, pair.now);
+    assert!(matches!(verdict, Verdict::Queue(..)), "{verdict:?}");
 }
 
 #[test]

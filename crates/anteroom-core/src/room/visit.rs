@@ -4,6 +4,7 @@ use super::syncing::SYNC_PERIOD;
 use super::{Room, Verdict, Visit};
 use crate::allocation::{AnyTill, CounterKey, Take, Till, TillContext};
 use crate::decision::QueueReason;
+use crate::newest::NewestSeat;
 use crate::order;
 use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::sync::MINUTES_KEPT;
@@ -17,22 +18,32 @@ const PROVISIONAL_SESSION: Span = Span::from_secs(60);
 
 impl Room {
     /// Decides about somebody who is not inside.
-    pub fn handle_visit(&mut self, visit: Visit, now: Millis) -> Verdict {
+    pub fn handle_visit(&mut self, mut visit: Visit, now: Millis) -> Verdict {
+        visit.may_ask_parent &= !self.has_left;
         if let Some(reason) = self.hold(now) {
             return self.queue(visit, reason, now);
         }
         if self.rules.queueing_method == QueueingMethod::Passthrough {
             return self.admit_outside_limits(visit, now);
         }
+        if let Some(ticket) = self.admitted_before(visit, now) {
+            return Verdict::Admit(ticket);
+        }
         if !self.lease.is_live(now) {
             return self.handle_visit_without_lease(visit, now);
         }
         if !self.is_eligible(visit) {
-            if visit.may_ask_parent && !self.is_outlook_fresh(now) {
+            // Newcomers who have used up what was to spare ask whether there is more.
+            let is_open = self.outlook.watermark == Watermark::Open;
+            if visit.may_ask_parent && (is_open || !self.is_outlook_fresh(now)) {
                 self.demand.note_missing_slot();
                 return Verdict::AskParent;
             }
-            return self.queue(visit, QueueReason::NotYourTurn, now);
+            let reason = match self.outlook.watermark {
+                Watermark::Nobody => QueueReason::Full,
+                Watermark::UpTo(_) | Watermark::Open => QueueReason::NotYourTurn,
+            };
+            return self.queue(visit, reason, now);
         }
         let snapshot = self.snapshot(now);
         let mut context = TillContext {
@@ -76,6 +87,26 @@ impl Room {
         }
     }
 
+    /// The seat for which this waiting ticket has been exchanged already: by a parallel request, or
+    /// by somebody who would like to exchange it for every seat there is.
+    fn admitted_before(&mut self, visit: Visit, now: Millis) -> Option<Ticket> {
+        let ticket = visit.ticket?;
+        let seat = self.newest_seat(ticket.visitor, now)?;
+        self.tally.older_tickets += 1;
+        let mut seats = Seats::default();
+        seats.put(Seat {
+            data_center: self.identity.data_center,
+            ends_at: seat.ends_at,
+            epoch: seat.epoch,
+        });
+        Some(Ticket {
+            accepted_at: Some(seat.accepted_at),
+            last_check_in_at: seat.ends_at - self.seat_terms.longest_seat(),
+            seats,
+            ..ticket
+        })
+    }
+
     fn handle_visit_without_lease(&mut self, visit: Visit, now: Millis) -> Verdict {
         if visit.may_ask_parent {
             self.demand.note_missing_slot();
@@ -90,7 +121,7 @@ impl Room {
     fn is_eligible(&self, visit: Visit) -> bool {
         let watermark = self.outlook.watermark;
         match (visit.ticket, self.rules.queueing_method) {
-            (None, _) => watermark == Watermark::Open,
+            (None, _) => watermark == Watermark::Open && self.newcomer_slots > 0,
             (Some(_), QueueingMethod::Random) => {
                 let key = &self.identity.lottery_key;
                 watermark == Watermark::Open || self.lottery.is_drawn(visit.visitor, key)
@@ -143,7 +174,15 @@ impl Room {
             terms.fixed_end(now)
         };
         self.row.add(ends_at);
-        self.newest.put(visit.visitor, ends_at, now);
+        let newest = NewestSeat {
+            ends_at,
+            accepted_at: now,
+            epoch: self.outlook.epoch,
+        };
+        self.newest.put(visit.visitor, newest, now);
+        if visit.ticket.is_none() {
+            self.newcomer_slots = self.newcomer_slots.saturating_sub(1);
+        }
         self.count_admission(now);
         let bucket = visit
             .ticket
@@ -192,6 +231,7 @@ impl Room {
             self.admitted.remove(0);
         }
         self.throughput.handle_admission(now);
+        self.origin.handle_admission(now);
         self.demand.note_admission(now);
     }
 }

@@ -14,6 +14,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => Just(Step::NewVisitor),
         4 => (0usize..64).prop_map(Step::WaitingAsks),
+        2 => (0usize..64).prop_map(Step::WaitingTicketReplayed),
         6 => (0usize..64, any::<bool>()).prop_map(|(who, page)| Step::InsideReturns(who, page)),
         2 => (0usize..64).prop_map(Step::OldTicketReturns),
         1 => (0usize..64).prop_map(Step::Logout),
@@ -54,7 +55,7 @@ fn setup() -> impl Strategy<Value = Setup> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 10_000, ..ProptestConfig::default() })]
 
     #[test]
     fn limits_hold_and_counts_are_never_too_low(

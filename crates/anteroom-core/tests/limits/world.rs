@@ -1,6 +1,6 @@
 //! A room, its ledger, and a naive model that remembers every visitor.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{DataCenterId, NodeId, VisitorId};
@@ -17,6 +17,7 @@ use anteroom_core::time::{Millis, Minute, Span};
 pub(crate) enum Step {
     NewVisitor,
     WaitingAsks(usize),
+    WaitingTicketReplayed(usize),
     InsideReturns(usize, bool),
     OldTicketReturns(usize),
     Logout(usize),
@@ -50,11 +51,14 @@ pub(crate) struct World {
     ids: u64,
     lives: u64,
     waiting: Vec<Ticket>,
+    /// Every waiting ticket that was ever shown.
+    shown: Vec<Ticket>,
     /// Every accepted ticket that was ever given, newest last.
     accepted: Vec<Ticket>,
     /// The newest end of each visitor, while it has not logged out.
     inside: BTreeMap<VisitorId, Millis>,
     logged_out: Vec<Ticket>,
+    let_in: BTreeSet<(VisitorId, Option<Millis>)>,
     admissions: BTreeMap<Minute, u32>,
     /// The highest limit that could still explain who is inside: after it was lowered, those who
     /// were inside then, and never rising.
@@ -84,9 +88,11 @@ impl World {
             ids: 0,
             lives: 1,
             waiting: Vec::new(),
+            shown: Vec::new(),
             accepted: Vec::new(),
             inside: BTreeMap::new(),
             logged_out: Vec::new(),
+            let_in: BTreeSet::new(),
             admissions: BTreeMap::new(),
             seats_allowed: setup.total,
             rate_allowed: BTreeMap::new(),
@@ -101,6 +107,16 @@ impl World {
                 if !self.waiting.is_empty() {
                     let ticket = self.waiting.remove(at % self.waiting.len());
                     self.visit(Some(ticket));
+                }
+            }
+            Step::WaitingTicketReplayed(at) => {
+                if !self.shown.is_empty() {
+                    let ticket = self.shown[at % self.shown.len()];
+                    let age = self.now.since(ticket.last_check_in_at);
+                    let is_out = self.logged_out.iter().any(|t| t.visitor == ticket.visitor);
+                    if age < self.rules.place_grace && !is_out {
+                        self.visit(Some(ticket));
+                    }
                 }
             }
             Step::InsideReturns(at, is_navigation) => {
@@ -189,6 +205,7 @@ impl World {
     }
 
     fn visit(&mut self, ticket: Option<Ticket>) {
+        self.shown.extend(ticket);
         self.ids += 1;
         let mut visitor = [0; 16];
         visitor[..8].copy_from_slice(&self.ids.to_le_bytes());
@@ -205,7 +222,11 @@ impl World {
         }
         match verdict {
             Verdict::Admit(ticket) => {
-                *self.admissions.entry(self.now.minute()).or_insert(0) += 1;
+                // Somebody who was let in before is handed the same seat again.
+                let is_new = self.let_in.insert((ticket.visitor, ticket.accepted_at));
+                if is_new {
+                    *self.admissions.entry(self.now.minute()).or_insert(0) += 1;
+                }
                 self.take_note(ticket);
             }
             Verdict::Queue(Some(ticket), _) => self.waiting.push(ticket),

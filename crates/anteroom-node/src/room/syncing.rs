@@ -47,6 +47,7 @@ impl RoomHandle {
 
     async fn round(&self, was_failing: &mut bool) -> bool {
         self.follow_wall_clock();
+        self.report_good_answers();
         self.rounds.begin();
         let request = self.locked(|room, now| room.poll_sync(now));
         let result = self.send(&request).await;
@@ -123,14 +124,14 @@ impl RoomHandle {
         self.rounds.begin();
         let request = self.locked(|room, now| room.poll_goodbye(now));
         let result = self.send(&request).await;
-        let is_success = result.is_ok();
         match result {
             Ok(reply) => self.apply(reply),
             Err(error) => {
                 tracing::warn!(room = %self.key.0, cause = chain(&error), "left without a goodbye");
             }
         }
-        self.rounds.end(is_success);
+        // Nobody asks the parent any more.
+        self.rounds.end(false);
     }
 
     /// Times of opening stay where the operator meant them when the wall clock is set.

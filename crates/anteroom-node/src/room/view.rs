@@ -33,6 +33,10 @@ impl View {
         }
     }
 
+    pub(super) fn is_revoked(&self, visitor: VisitorId) -> bool {
+        self.revoked.contains(&visitor)
+    }
+
     /// Until when the holder of this ticket is inside, if there is nothing else to decide.
     pub(super) fn pass_at_once(
         &self,
