@@ -1,0 +1,53 @@
+//! How are answers written down as JSON? Both ways, so that `anteroom status` reads what is written
+//! here.
+//!
+//! The state of one room is not here: its shape is older than this crate
+//! ([`anteroom_wire::state`]).
+
+use anteroom_wire::state::RoomState;
+use serde::{Deserialize, Serialize};
+
+/// The body of `GET /healthz`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Health {
+    /// Whether every room has a lease that has not ended.
+    pub healthy: bool,
+    /// The rooms that admit less than their limits would allow, by name.
+    pub rooms: Vec<RoomTrouble>,
+    /// Why the newest config file was not taken; `null` if it was. The one before holds, so this
+    /// alone does not make a node unhealthy.
+    pub last_reload_error: Option<String>,
+}
+
+/// What is the matter with a room.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoomTrouble {
+    /// Name of the room.
+    pub room: String,
+    /// Stable word for what is the matter, the same as in metrics and in the room's state.
+    pub reason: String,
+    /// Whether it makes the node unhealthy.
+    pub failing: bool,
+    /// The same for people.
+    pub detail: String,
+}
+
+/// The body of `GET /rooms`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoomStates {
+    /// All rooms, by name.
+    pub rooms: Vec<RoomState>,
+}
+
+/// The body of an answer that is none.
+#[derive(Debug, Serialize)]
+pub(crate) struct RefusalBody<'a> {
+    pub(crate) error: &'static str,
+    pub(crate) message: &'static str,
+    /// The rooms that there are, where one was asked for that there is not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rooms: Option<&'a [String]>,
+}

@@ -1,0 +1,126 @@
+//! What is where on the admin address, and how is it answered?
+
+use std::fmt;
+use std::sync::Arc;
+
+use anteroom_node::{Node, RoomHandle};
+use anteroom_wire::config::RoomName;
+use anteroom_wire::state::{RoomState, Watermark};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+
+use crate::bodies::{Health, RoomStates};
+use crate::clocks::Clocks;
+use crate::extras::Extras;
+use crate::guard::guard;
+use crate::health;
+use crate::metrics::{self, Metrics};
+use crate::refusal::{Refusal, status_of_health};
+
+/// What `GET /` says.
+const INDEX: &str = "\
+Anteroom, for operators. All of it is read with GET.
+
+/healthz             200 while every room has a live lease, else 503; JSON says why
+/metrics             figures in the OpenMetrics text format
+/rooms               the states of all rooms, JSON
+/rooms/{name}/state  the state of one room, JSON
+";
+
+/// What operators see of a node.
+pub struct Control {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    node: Arc<Node>,
+    extras: Arc<dyn Extras>,
+    metrics: Metrics,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Control({:?})", self.inner.node)
+    }
+}
+
+impl Control {
+    /// A view of `node`, with the figures that the rest of the program brings
+    /// ([`crate::NoExtras`] if it brings none). The start time in the metrics is now.
+    #[must_use]
+    pub fn new(node: Arc<Node>, extras: Arc<dyn Extras>) -> Self {
+        let metrics = Metrics::new(Arc::clone(&node), Arc::clone(&extras));
+        let inner = Inner {
+            node,
+            extras,
+            metrics,
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// All paths, for [`crate::serve()`] or any other server.
+    pub fn router(&self) -> Router {
+        Router::new()
+            .route("/", get(async || INDEX))
+            .route("/healthz", get(healthz))
+            .route("/metrics", get(metrics_text))
+            .route("/rooms", get(rooms))
+            .route("/rooms/{name}/state", get(room_state))
+            .fallback(async || Refusal::UnknownPath)
+            .method_not_allowed_fallback(async || Refusal::Method)
+            .layer(middleware::from_fn(guard))
+            .with_state(Arc::clone(&self.inner))
+    }
+}
+
+async fn healthz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Health>) {
+    let health = health::of(&inner.node, inner.extras.read().last_reload_error);
+    (status_of_health(health.healthy), Json(health))
+}
+
+async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoResponse, Refusal> {
+    let text = inner.metrics.text().map_err(|_| Refusal::Metrics)?;
+    Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
+}
+
+async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
+    let clocks = Clocks::read(inner.node.clock());
+    let rooms = inner.node.rooms();
+    let rooms = rooms.iter().map(|room| state_of(room, clocks)).collect();
+    Json(RoomStates { rooms })
+}
+
+async fn room_state(
+    State(inner): State<Arc<Inner>>,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<RoomState>, Refusal> {
+    // A path that is not UTF-8 once its escapes are gone names no room either.
+    let name = name.ok().and_then(|Path(name)| RoomName::new(&name));
+    match name.and_then(|name| inner.node.room(&name)) {
+        Some(room) => Ok(Json(state_of(&room, Clocks::read(inner.node.clock())))),
+        None => {
+            let rooms = inner.node.rooms();
+            let rooms = rooms.iter().map(|room| room.config().name.to_string());
+            Err(Refusal::UnknownRoom {
+                rooms: rooms.collect(),
+            })
+        }
+    }
+}
+
+/// The state of a room, its times told by the wall clock as on the waiting page.
+fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
+    let mut facts = room.state();
+    facts.reopens_at = facts.reopens_at.map(|at| clocks.to_wall(at));
+    if let Watermark::ArrivedBy(at) = &mut facts.watermark {
+        *at = clocks.to_wall(*at);
+    }
+    RoomState::from(&facts)
+}

@@ -1,0 +1,51 @@
+//! What do other parts of the program count that operators want to see? Whoever runs them says so
+//! here.
+//!
+//! One struct with named figures, and not a list of samples: names, types and meanings of all
+//! metrics stay in one crate, under one golden test.
+
+use std::collections::BTreeMap;
+
+use anteroom_wire::config::RoomName;
+
+/// Brings the figures of the rest of the program.
+pub trait Extras: Send + Sync + 'static {
+    /// The figures now. Called for every scrape; must not wait for anything.
+    fn read(&self) -> ExtraFigures {
+        ExtraFigures::default()
+    }
+}
+
+/// No figures but the node's own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoExtras;
+
+impl Extras for NoExtras {}
+
+/// Figures of the rest of the program. Fill in what there is, leave the rest at its default.
+///
+/// What is counted only rises while the process runs; every figure since the start of it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ExtraFigures {
+    /// Connections of visitors that are open now.
+    pub connections_open: u64,
+    /// How often accepting paused because as many connections were open as there may be.
+    pub accept_pauses: u64,
+    /// How often accepting failed, most likely with too many files open.
+    pub accept_failures: u64,
+    /// Bypass rules that could not be worked out for a request.
+    pub bypass_failures: BTreeMap<RoomName, u64>,
+    /// How often the journal was written anew from memory because it had gone.
+    pub journal_rewrites: u64,
+    /// Config files that were read again and taken.
+    pub reloads: u64,
+    /// Config files that were read again and refused.
+    pub failed_reloads: u64,
+    /// Why the newest config file was refused; `None` if it was taken.
+    pub last_reload_error: Option<String>,
+    /// Requests that went to the origin, by what became of them: a few fixed words, such as
+    /// `answered` or `timed_out`.
+    pub origin_outcomes: BTreeMap<(RoomName, &'static str), u64>,
+    /// Requests by what was said to them: a few fixed words, such as `admit` or `queue`.
+    pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
+}

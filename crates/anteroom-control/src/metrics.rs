@@ -1,0 +1,83 @@
+//! Which figures does a scrape bring, and how are they written?
+//!
+//! One collector reads everything at the moment of the scrape: nothing is kept here. What a room's
+//! figures mean is in `rooms`, those of the rest of the program in `others`.
+
+mod families;
+mod others;
+mod rooms;
+
+use std::fmt;
+use std::sync::Arc;
+
+use anteroom_node::Node;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, text};
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::clocks::{Clocks, timestamp};
+use crate::extras::Extras;
+use families::Families;
+
+/// What [`Metrics::text`] is.
+pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics of a process.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    registry: Registry,
+}
+
+impl Metrics {
+    pub(crate) fn new(node: Arc<Node>, extras: Arc<dyn Extras>) -> Self {
+        let mut registry = Registry::with_prefix("anteroom");
+        registry.register(
+            "build",
+            "The program that runs",
+            Info::new([("version", env!("CARGO_PKG_VERSION"))]),
+        );
+        registry.register_with_unit(
+            "start_time",
+            "When this process began to answer here, in seconds since the Unix epoch",
+            Unit::Seconds,
+            ConstGauge::new(timestamp(node.clock().wall())),
+        );
+        registry.register_collector(Box::new(AtScrape { node, extras }));
+        Self { registry }
+    }
+
+    /// Everything now, in the OpenMetrics text format.
+    pub(crate) fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+/// Reads figures when they are asked for.
+struct AtScrape {
+    node: Arc<Node>,
+    extras: Arc<dyn Extras>,
+}
+
+impl fmt::Debug for AtScrape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AtScrape({:?})", self.node)
+    }
+}
+
+impl Collector for AtScrape {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let clocks = Clocks::read(self.node.clock());
+        let mut families = Families::new(encoder);
+        families.seconds(
+            "clock_offset",
+            "How far room time is ahead of this machine's wall clock; negative: behind.",
+            clocks.offset_seconds(),
+        )?;
+        rooms::write(&mut families, &self.node, clocks)?;
+        others::write(&mut families, &self.extras.read())
+    }
+}

@@ -1,0 +1,93 @@
+//! What do the figures of the rest of the program mean?
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anteroom_wire::config::RoomName;
+
+use super::families::{Families, Title};
+use crate::extras::ExtraFigures;
+
+/// Writes all families of the rest of the program.
+pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    families.count(
+        "connections_open",
+        "Connections of visitors that are open.",
+        figures.connections_open,
+    )?;
+    families.total(
+        "accept_pauses",
+        "How often accepting paused because as many connections were open as there may be.",
+        figures.accept_pauses,
+    )?;
+    families.total(
+        "accept_failures",
+        "How often accepting failed, most likely with too many files open.",
+        figures.accept_failures,
+    )?;
+    families.total(
+        "journal_rewritten",
+        "How often the journal was written anew from memory because it had gone.",
+        figures.journal_rewrites,
+    )?;
+    write_reloads(families, figures)?;
+    let failures = figures.bypass_failures.iter();
+    families.totals(
+        Title {
+            name: "bypass_failures",
+            help: "Bypass rules that could not be worked out for a request.",
+        },
+        failures.map(|(room, &count)| ([("room", room.as_str())], count)),
+    )?;
+    write_words(
+        families,
+        Title {
+            name: "origin_outcomes",
+            help: "Requests that went to the origin, by what became of them.",
+        },
+        "class",
+        &figures.origin_outcomes,
+    )?;
+    write_words(
+        families,
+        Title {
+            name: "verdicts",
+            help: "Requests by what was said to them.",
+        },
+        "verdict",
+        &figures.verdicts,
+    )
+}
+
+fn write_reloads(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    families.totals(
+        Title {
+            name: "config_reloads",
+            help: "Config files that were read again, by whether they were taken.",
+        },
+        [
+            ([("outcome", "ok")], figures.reloads),
+            ([("outcome", "failed")], figures.failed_reloads),
+        ],
+    )?;
+    families.count(
+        "config_refused",
+        "1 while the newest config file is not the one that holds, because it was refused.",
+        u64::from(figures.last_reload_error.is_some()),
+    )
+}
+
+/// A family by room and by a word from a short list.
+fn write_words(
+    families: &mut Families<'_>,
+    title: Title<'_>,
+    label: &'static str,
+    counts: &BTreeMap<(RoomName, &'static str), u64>,
+) -> fmt::Result {
+    let labels = |room, word| [("room", room), (label, word)];
+    let counts = counts.iter();
+    families.totals(
+        title,
+        counts.map(|((room, word), &count)| (labels(room.as_str(), *word), count)),
+    )
+}

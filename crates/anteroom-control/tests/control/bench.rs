@@ -1,0 +1,165 @@
+//! A node with two rooms and its admin address, on a clock that is moved by hand.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_control::{Control, ExtraFigures, Extras, serve};
+use anteroom_core::hash::LotteryKey;
+use anteroom_core::id::BirthId;
+use anteroom_core::time::{Millis, Span};
+use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, RoomHandle};
+use anteroom_store::{Clock, DataDir, Embedded, Identity, faults::Faults};
+use anteroom_wire::config::{Config, RoomName};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::client::{Answer, request};
+
+/// 2023-09-11T11:45:54Z.
+pub(crate) const NOW: Millis = Millis(1_694_432_754_000);
+
+const CONFIG: &str = r#"
+[[room]]
+name = "shop"
+host = "shop.example"
+origin = "http://127.0.0.1:9000"
+total_active_users = 200
+new_users_per_minute = 300
+session_duration = "5m"
+bypass = []
+
+[[room]]
+name = "tickets"
+host = "tickets.example"
+origin = "http://127.0.0.1:9001"
+total_active_users = 200
+new_users_per_minute = 200
+session_duration = "5m"
+queue_all = true
+bypass = []
+"#;
+
+pub(crate) struct Bench {
+    pub(crate) clock: Arc<HandClock>,
+    pub(crate) faults: Faults,
+    pub(crate) node: Arc<Node>,
+    address: SocketAddr,
+    stop: oneshot::Sender<()>,
+    done: JoinHandle<()>,
+    _temp: tempfile::TempDir,
+}
+
+struct Fixed(ExtraFigures);
+
+impl Extras for Fixed {
+    fn read(&self) -> ExtraFigures {
+        self.0.clone()
+    }
+}
+
+pub(crate) fn room_name(name: &str) -> RoomName {
+    RoomName::new(name).unwrap()
+}
+
+impl Bench {
+    /// A node that has heard from its store.
+    pub(crate) async fn new() -> Self {
+        Self::with_extras(ExtraFigures::default()).await
+    }
+
+    pub(crate) async fn with_extras(extras: ExtraFigures) -> Self {
+        let bench = Self::start(Faults::default(), extras).await;
+        bench.until_healthy(true).await;
+        bench
+    }
+
+    /// A node that may not have heard from its store yet.
+    pub(crate) async fn start(faults: Faults, extras: ExtraFigures) -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(&temp.path().join("data")).unwrap();
+        let clock = Arc::new(HandClock::new(NOW));
+        let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let store = Embedded::with_faults(dir, Identity(1), store_clock, &faults);
+        let settings = NodeSettings {
+            ticket_keys: vec![[7; 32]],
+            birth: BirthId(1),
+            lottery_key: LotteryKey([1; 16]),
+            data_center: "San Jose".to_owned(),
+            rooms: Config::parse("test.toml", CONFIG).unwrap().config.rooms,
+        };
+        let node = Node::start(settings, Arc::new(store), Arc::clone(&clock) as _).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let shutdown = async {
+            let _ = stopped.await;
+        };
+        let control = Control::new(Arc::clone(&node), Arc::new(Fixed(extras)));
+        let done = tokio::spawn(serve(listener, control.router(), shutdown));
+        Self {
+            clock,
+            faults,
+            node,
+            address,
+            stop,
+            done,
+            _temp: temp,
+        }
+    }
+
+    pub(crate) fn room(&self, name: &str) -> Arc<RoomHandle> {
+        self.node.room(&room_name(name)).unwrap()
+    }
+
+    /// One request of somebody new.
+    pub(crate) async fn visit(&self, room: &str) -> Outcome {
+        let arrival = Arrival {
+            tickets: &[],
+            is_navigation: true,
+        };
+        self.room(room).decide(arrival).await
+    }
+
+    /// Waits until every room's figures are so.
+    pub(crate) async fn until(&self, is_so: impl Fn(&RoomHandle) -> bool) {
+        let wait = async {
+            while !self.node.rooms().iter().all(|room| is_so(room)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        // Only so that a failure is a failure and does not hang.
+        tokio::time::timeout(Duration::from_secs(60), wait)
+            .await
+            .expect("what is waited for happens");
+    }
+
+    pub(crate) async fn until_healthy(&self, is_healthy: bool) {
+        self.until(|room| room.figures().has_live_lease == is_healthy)
+            .await;
+    }
+
+    /// Takes the disk away and lets all leases end.
+    pub(crate) fn lose_leases(&self) {
+        self.faults.set_full(true);
+        self.clock.advance(Span(11_000));
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn send(&self, text: &str) -> Answer {
+        request(self.address, text).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"))
+            .await
+    }
+
+    /// Ends everything in order.
+    pub(crate) async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.done.await.unwrap();
+        self.node.stop().await;
+    }
+}

@@ -1,0 +1,98 @@
+//! `/healthz`: when it fails, and what it says.
+
+use anteroom_control::{ExtraFigures, Health};
+use anteroom_store::faults::Faults;
+use serde_json::json;
+
+use crate::bench::Bench;
+use crate::client::Answer;
+
+fn read(answer: &Answer) -> Health {
+    serde_json::from_str(&answer.body).unwrap()
+}
+
+#[tokio::test]
+async fn a_node_with_live_leases_is_healthy() {
+    let bench = Bench::new().await;
+    let answer = bench.get("/healthz").await;
+    assert_eq!(answer.status, 200);
+    let expected = json!({"healthy": true, "rooms": [], "lastReloadError": null});
+    assert_eq!(answer.json(), expected);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_that_has_not_heard_from_its_store_is_not_healthy() {
+    let faults = Faults::default();
+    faults.set_full(true);
+    let bench = Bench::start(faults, ExtraFigures::default()).await;
+    let answer = bench.get("/healthz").await;
+    assert_eq!(answer.status, 503);
+    let health = read(&answer);
+    assert!(!health.healthy);
+    let details: Vec<_> = health.rooms.iter().map(|it| it.detail.as_str()).collect();
+    assert_eq!(details, ["the store has not answered yet"; 2]);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn health_fails_once_leases_have_ended_and_comes_back_with_the_store() {
+    let bench = Bench::new().await;
+    bench.lose_leases();
+    let answer = bench.get("/healthz").await;
+    assert_eq!(answer.status, 503);
+    let trouble = |room| {
+        json!({
+            "room": room,
+            "reason": "store_away",
+            "failing": true,
+            "detail": "the lease has ended and the store does not answer",
+        })
+    };
+    let expected = json!({
+        "healthy": false,
+        "rooms": [trouble("shop"), trouble("tickets")],
+        "lastReloadError": null,
+    });
+    assert_eq!(answer.json(), expected);
+    bench.faults.set_full(false);
+    bench.until_healthy(true).await;
+    assert_eq!(bench.get("/healthz").await.status, 200);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn an_origin_that_is_down_is_told_and_does_not_fail() {
+    let bench = Bench::new().await;
+    let room = bench.room("shop");
+    for _ in 0..3 {
+        room.handle_origin_outcome(anteroom_core::origin::OriginOutcome::Unreachable);
+    }
+    let answer = bench.get("/healthz").await;
+    assert_eq!(answer.status, 200);
+    let health = read(&answer);
+    assert!(health.healthy);
+    let [trouble] = health.rooms.as_slice() else {
+        panic!("one room is in trouble, not {health:?}");
+    };
+    assert_eq!((trouble.room.as_str(), trouble.failing), ("shop", false));
+    assert_eq!(trouble.reason, "origin_down");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_refused_config_file_is_told_and_does_not_fail() {
+    let extras = ExtraFigures {
+        last_reload_error: Some("anteroom.toml:3: \"name\" is missing".to_owned()),
+        ..ExtraFigures::default()
+    };
+    let bench = Bench::with_extras(extras).await;
+    let answer = bench.get("/healthz").await;
+    assert_eq!(answer.status, 200);
+    let error = read(&answer).last_reload_error;
+    assert_eq!(
+        error.as_deref(),
+        Some("anteroom.toml:3: \"name\" is missing")
+    );
+    bench.stop().await;
+}

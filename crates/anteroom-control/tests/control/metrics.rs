@@ -1,0 +1,183 @@
+//! `/metrics`: names, types, values, and that every line can be read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use anteroom_control::ExtraFigures;
+use anteroom_core::time::Span;
+use anteroom_node::Outcome;
+
+use crate::bench::{Bench, NOW, room_name};
+use crate::exposition::{Family, parse};
+
+/// Figures of the rest of the program, one of each.
+fn everything() -> ExtraFigures {
+    let shop = room_name("shop");
+    ExtraFigures {
+        connections_open: 3,
+        accept_pauses: 1,
+        accept_failures: 2,
+        bypass_failures: [(shop.clone(), 4)].into(),
+        journal_rewrites: 5,
+        reloads: 6,
+        failed_reloads: 7,
+        last_reload_error: Some("no".to_owned()),
+        origin_outcomes: [((shop.clone(), "answered"), 8)].into(),
+        verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
+    }
+}
+
+async fn scrape(bench: &Bench) -> BTreeMap<String, Family> {
+    let answer = bench.get("/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(
+        answer.header("content-type"),
+        Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
+    );
+    parse(&answer.body)
+}
+
+/// The value of a family for these labels; `None` if there is no such sample.
+fn value(families: &BTreeMap<String, Family>, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+    let family = families.get(name).expect("a family of this name");
+    let mut samples = family.samples.iter();
+    let is_it = |known: &[(String, String)]| {
+        known.len() == labels.len()
+            && labels
+                .iter()
+                .all(|(name, value)| known.contains(&((*name).to_owned(), (*value).to_owned())))
+    };
+    samples
+        .find(|sample| is_it(&sample.labels))
+        .map(|sample| sample.value)
+}
+
+const SHOP: [(&str, &str); 1] = [("room", "shop")];
+
+#[tokio::test]
+async fn names_types_and_labels_are_as_written_down() {
+    let bench = Bench::with_extras(everything()).await;
+    let mut lines = String::new();
+    for (name, family) in scrape(&bench).await {
+        assert!(name.starts_with("anteroom_"), "{name}");
+        let help = &family.help;
+        assert!(help.len() > 15 && help.ends_with('.'), "{name}: {help}");
+        let keys: BTreeSet<_> = family
+            .samples
+            .iter()
+            .flat_map(|sample| sample.labels.iter().map(|(key, _)| key.as_str()))
+            .collect();
+        let keys = keys.into_iter().collect::<Vec<_>>().join(",");
+        lines.push_str(&format!("{} {name} {{{keys}}}\n", family.kind));
+    }
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/metrics.txt");
+    if std::env::var_os("ANTEROOM_UPDATE").is_some() {
+        fs::write(&golden, &lines).unwrap();
+    }
+    let expected = fs::read_to_string(&golden).unwrap_or_default();
+    assert_eq!(
+        lines, expected,
+        "dashboards use these names; ANTEROOM_UPDATE=1 writes the new ones down"
+    );
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_scrape_shows_what_happened() {
+    let bench = Bench::new().await;
+    for _ in 0..3 {
+        assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
+    }
+    assert!(matches!(
+        bench.visit("tickets").await,
+        Outcome::Queue { .. }
+    ));
+    bench
+        .until(|room| room.config().name.as_str() != "shop" || room.state().active_users == 3)
+        .await;
+    let families = scrape(&bench).await;
+    let check = |name: &str, expected: f64| {
+        assert_eq!(value(&families, name, &SHOP), Some(expected), "{name}");
+    };
+    check("anteroom_seats_inside", 3.0);
+    check("anteroom_admissions", 3.0);
+    check("anteroom_admissions_outside_limits", 0.0);
+    check("anteroom_queued_answers", 0.0);
+    check("anteroom_total_active_users_limit", 200.0);
+    check("anteroom_new_users_per_minute_limit", 300.0);
+    check("anteroom_lease_live", 1.0);
+    check("anteroom_nodes", 1.0);
+    // Ten seconds, less a margin for drift; the clock stands.
+    check("anteroom_lease_left_seconds", 9.95);
+    check("anteroom_outlook_age_seconds", 0.0);
+    let tickets = [("room", "tickets")];
+    let queued = value(&families, "anteroom_queued_answers", &tickets);
+    assert_eq!(queued, Some(1.0));
+    let started = value(&families, "anteroom_start_time_seconds", &[]);
+    assert_eq!(started, Some(NOW.0 as f64 / 1_000.0));
+    let offset = value(&families, "anteroom_clock_offset_seconds", &[]);
+    assert_eq!(offset, Some(0.0));
+    let version = [("version", env!("CARGO_PKG_VERSION"))];
+    assert_eq!(value(&families, "anteroom_build", &version), Some(1.0));
+    assert_eq!(
+        value(&families, "anteroom_reopens_timestamp_seconds", &SHOP),
+        None
+    );
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_lease_that_has_ended_shows() {
+    let bench = Bench::new().await;
+    let reason = |reason| [("room", "shop"), ("reason", reason)];
+    let families = scrape(&bench).await;
+    for name in ["store_away", "recovering", "origin_down"] {
+        let degraded = value(&families, "anteroom_degraded", &reason(name));
+        assert_eq!(degraded, Some(0.0), "{name}");
+    }
+    bench.lose_leases();
+    bench
+        .until(|room| room.figures().failed_syncs_total > 0)
+        .await;
+    bench.clock.advance(Span(1_500));
+    let families = scrape(&bench).await;
+    let check = |name: &str, expected: f64| {
+        assert_eq!(value(&families, name, &SHOP), Some(expected), "{name}");
+    };
+    check("anteroom_lease_live", 0.0);
+    check("anteroom_lease_left_seconds", 0.0);
+    check("anteroom_outlook_age_seconds", 12.5);
+    let degraded = value(&families, "anteroom_degraded", &reason("store_away"));
+    assert_eq!(degraded, Some(1.0));
+    let failed = value(&families, "anteroom_failed_syncs", &SHOP);
+    assert!(failed >= Some(1.0), "{failed:?}");
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn figures_of_the_rest_of_the_program_are_passed_on() {
+    let bench = Bench::with_extras(everything()).await;
+    let families = scrape(&bench).await;
+    let check = |name: &str, labels: &[(&str, &str)], expected: f64| {
+        let name = format!("anteroom_{name}");
+        assert_eq!(value(&families, &name, labels), Some(expected), "{name}");
+    };
+    check("connections_open", &[], 3.0);
+    check("accept_pauses", &[], 1.0);
+    check("accept_failures", &[], 2.0);
+    check("bypass_failures", &SHOP, 4.0);
+    check("journal_rewritten", &[], 5.0);
+    check("config_reloads", &[("outcome", "ok")], 6.0);
+    check("config_reloads", &[("outcome", "failed")], 7.0);
+    check("config_refused", &[], 1.0);
+    check(
+        "origin_outcomes",
+        &[("room", "shop"), ("class", "answered")],
+        8.0,
+    );
+    check("verdicts", &[("room", "shop"), ("verdict", "admit")], 9.0);
+    let odd = "a \"b\"\n\\";
+    check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
+    bench.stop().await;
+}
