@@ -1,5 +1,11 @@
 //! What the binary is made of, as a library, so that tests can use the parts without a process.
 //!
-//! Only the demo's parts live here. The other commands belong to the binary alone.
+//! One file per command. Here, and nowhere else, backends are named.
 
+pub mod check;
 pub mod demo;
+mod extras;
+pub mod gateway;
+pub mod logging;
+pub mod serve;
+pub mod status;

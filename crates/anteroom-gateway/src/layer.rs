@@ -1,0 +1,336 @@
+//! What happens to a request: find its room, ask who may pass, take it to the origin or answer.
+//!
+//! A `tower` layer: what stands behind it is any service that answers requests, in the product the
+//! [`ReverseProxy`](crate::proxy::ReverseProxy). Who goes in is decided by the node's rooms; this
+//! file carries the question there and the answer back.
+
+mod access;
+mod answer;
+mod doors;
+mod tallies;
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use anteroom_core::decision::Place;
+use anteroom_node::{Arrival, Node, Outcome, Pass};
+use anteroom_wire::config::{Config, RoomName};
+use arc_swap::ArcSwap;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+
+use crate::body::Body;
+use crate::bypass::BypassRequest;
+use crate::cookies;
+use crate::error_page::{self, Format};
+use crate::forwarded::{Client, Scheme};
+use crate::path::Readings;
+use crate::proxy::Upstream;
+use crate::status::Refusal;
+use crate::waiting::{Answer, RequestKind, place_endpoint, respond};
+use access::{Access, Verdict};
+use doors::{Door, Doors};
+pub use doors::{DoorsError, RoomProblem};
+pub use tallies::CountsByRoom;
+use tallies::Tallies;
+
+/// Puts rooms in front of a service.
+#[derive(Clone)]
+pub struct WaitingRoomLayer {
+    gate: Arc<Gate>,
+}
+
+struct Gate {
+    node: Arc<Node>,
+    doors: ArcSwap<Doors>,
+    tallies: Tallies,
+}
+
+impl WaitingRoomLayer {
+    /// A layer for the rooms of `config`, which run in `node`.
+    ///
+    /// # Errors
+    ///
+    /// [`DoorsError`] with everything that is wrong with the rooms' paths and bypass rules.
+    pub fn new(node: Arc<Node>, config: &Config) -> Result<Self, DoorsError> {
+        let tallies = Tallies::default();
+        let doors = Doors::new(&node, config, &tallies)?;
+        Ok(Self {
+            gate: Arc::new(Gate {
+                node,
+                doors: ArcSwap::from_pointee(doors),
+                tallies,
+            }),
+        })
+    }
+
+    /// Says what is wrong with the rooms of `config`, as far as only this crate can know.
+    ///
+    /// # Errors
+    ///
+    /// As [`WaitingRoomLayer::new`].
+    pub fn check(config: &Config) -> Result<(), DoorsError> {
+        Doors::check(config)
+    }
+
+    /// Applies a changed configuration to requests from now on. The node reloads first.
+    ///
+    /// # Errors
+    ///
+    /// As [`WaitingRoomLayer::new`]; nothing changes then.
+    pub fn reload(&self, config: &Config) -> Result<(), DoorsError> {
+        let doors = Doors::new(&self.gate.node, config, &self.gate.tallies)?;
+        self.gate.doors.store(Arc::new(doors));
+        Ok(())
+    }
+
+    /// What was said to requests for rooms so far.
+    #[must_use]
+    pub fn verdicts(&self) -> CountsByRoom {
+        self.gate.tallies.verdicts()
+    }
+
+    /// How origins of rooms did so far.
+    #[must_use]
+    pub fn origin_outcomes(&self) -> CountsByRoom {
+        self.gate.tallies.outcomes()
+    }
+
+    /// How often bypass rules failed to evaluate, since they were read.
+    #[must_use]
+    pub fn bypass_failures(&self) -> BTreeMap<RoomName, u64> {
+        let doors = self.gate.doors.load();
+        let failures = doors
+            .iter()
+            .map(|door| (door.config.name.clone(), door.bypass.failures()));
+        failures.collect()
+    }
+}
+
+impl<S> tower::Layer<S> for WaitingRoomLayer {
+    type Service = WaitingRoom<S>;
+
+    fn layer(&self, inner: S) -> WaitingRoom<S> {
+        WaitingRoom {
+            gate: Arc::clone(&self.gate),
+            inner,
+        }
+    }
+}
+
+/// A service with rooms in front.
+#[derive(Clone)]
+pub struct WaitingRoom<S> {
+    gate: Arc<Gate>,
+    inner: S,
+}
+
+impl<S> tower::Service<Request<Body>> for WaitingRoom<S>
+where
+    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        // The service that was found ready serves this request; the clone waits for its turn.
+        let next = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, next);
+        let gate = Arc::clone(&self.gate);
+        Box::pin(async move { Ok(gate.serve(request, inner).await) })
+    }
+}
+
+impl Gate {
+    async fn serve<S>(&self, request: Request<Body>, inner: S) -> Response<Body>
+    where
+        S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let mut access = Access::of(&request);
+        let response = self.decide(request, inner, &mut access).await;
+        access.log(response.status());
+        response
+    }
+
+    async fn decide<S>(
+        &self,
+        request: Request<Body>,
+        inner: S,
+        access: &mut Access,
+    ) -> Response<Body>
+    where
+        S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    {
+        let doors = self.doors.load_full();
+        let Some(client) = request.extensions().get::<Client>().cloned() else {
+            return refuse(Refusal::BadRequest, request.headers());
+        };
+        if request.uri().path() == place_endpoint::PATH {
+            return Self::tell_place(&doors, &request, &client, access).await;
+        }
+        let Ok(readings) = Readings::of(request.uri().path()) else {
+            return refuse(Refusal::BadRequest, request.headers());
+        };
+        let Ok(found) = doors.find(client.host(), &readings) else {
+            return refuse(Refusal::BadRequest, request.headers());
+        };
+        let Some(door) = found else {
+            let origin = doors.origin_of(client.host());
+            return match origin {
+                Some(upstream) => pass_by(request, inner, upstream, access, Verdict::NoRoom).await,
+                None => refuse(Refusal::NotFound, request.headers()),
+            };
+        };
+        access.enter(door);
+        if door.config.suspended {
+            let upstream = door.upstream.clone();
+            return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
+        }
+        let question = BypassRequest {
+            method: request.method(),
+            host: client.host(),
+            address: client.address,
+            query: request.uri().query().unwrap_or_default(),
+            headers: request.headers(),
+        };
+        if door.bypass.allow(&readings, &question) {
+            let upstream = door.upstream.clone();
+            return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
+        }
+        let json_enabled = door.config.json_response_enabled;
+        let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
+        let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
+        match ask(door, request.headers(), is_navigation).await {
+            Outcome::Pass(pass) => {
+                access.pass(&pass);
+                let answer = let_in(door, &pass, request, inner).await;
+                answer::finish(door, &pass, client.scheme, answer).await
+            }
+            Outcome::Queue { ticket, place } => {
+                access.queue(&place);
+                let answer = Answer {
+                    kind,
+                    is_head: request.method() == Method::HEAD,
+                    queueing_status: door.queueing_status,
+                };
+                let response = respond(&door.view(place), answer);
+                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+            }
+        }
+    }
+
+    /// Answers a waiting page that asks where it stands.
+    async fn tell_place(
+        doors: &Doors,
+        request: &Request<Body>,
+        client: &Client,
+        access: &mut Access,
+    ) -> Response<Body> {
+        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
+        let door = room
+            .as_deref()
+            .map(|room| doors.by_name(room, client.host()));
+        let door = match door {
+            None => return place_endpoint::bad_question().map(Body::full),
+            // Whoever waits for a room that is gone or open to all has no reason to wait.
+            Some(None) => return place_endpoint::not_waiting().map(Body::full),
+            Some(Some(door)) => door,
+        };
+        access.enter(door);
+        if door.config.suspended {
+            return place_endpoint::not_waiting().map(Body::full);
+        }
+        // Looking at a place does not prolong a session; coming in by it counts as a navigation.
+        match ask(door, request.headers(), false).await {
+            Outcome::Pass(pass) => {
+                access.pass(&pass);
+                let response = place_endpoint::not_waiting().map(Body::full);
+                answer::carry_ticket(door, &pass, client.scheme, response)
+            }
+            Outcome::Queue { ticket, place } => {
+                access.queue(&place);
+                let response = place_endpoint::still_waiting(&door.view(place));
+                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+            }
+        }
+    }
+}
+
+async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool) -> Outcome {
+    let tickets = cookies::values(headers, &door.cookie_name);
+    let arrival = Arrival {
+        tickets: &tickets,
+        is_navigation,
+    };
+    door.room.decide(arrival).await
+}
+
+/// On to the origin, with what it is told about the visitor.
+async fn let_in<S>(door: &Door, pass: &Pass, mut request: Request<Body>, inner: S) -> Response<Body>
+where
+    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    answer::introduce(door, pass, request.headers_mut());
+    forward(request, inner, door.upstream.clone()).await
+}
+
+/// On to the origin, untouched but for our own cookies.
+async fn pass_by<S>(
+    request: Request<Body>,
+    inner: S,
+    upstream: Upstream,
+    access: &mut Access,
+    verdict: Verdict,
+) -> Response<Body>
+where
+    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    access.pass_by(verdict);
+    forward(request, inner, upstream).await
+}
+
+async fn forward<S>(mut request: Request<Body>, mut inner: S, upstream: Upstream) -> Response<Body>
+where
+    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    cookies::without(request.headers_mut(), cookies::PREFIX);
+    request.extensions_mut().insert(upstream);
+    let Ok(response) = inner.call(request).await;
+    response
+}
+
+fn hand_out(
+    door: &Door,
+    mut response: Response<Body>,
+    ticket: Option<String>,
+    scheme: Scheme,
+    place: Place,
+) -> Response<Body> {
+    answer::mark_waiting(response.headers_mut(), place.reason);
+    if let Some(ticket) = ticket {
+        let max_age = door.config.rules.place_grace;
+        answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
+    }
+    response
+}
+
+fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
+    error_page::answer(refusal, Format::asked_for(headers))
+}
+
+/// The status of waiting answers, checked when the config was read.
+fn status_of(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::OK)
+}

@@ -1,0 +1,145 @@
+//! The access log: one line for each request, with what was decided about it.
+//!
+//! Paths without their queries, which carry secrets of the site; no cookie, no visitor id.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anteroom_core::decision::Place;
+use anteroom_node::Pass;
+use http::{Method, Request, StatusCode};
+
+use super::doors::Door;
+use super::tallies::RoomTally;
+use crate::body::Body;
+use crate::forwarded::Client;
+
+/// What was decided about a request.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub(super) enum Verdict {
+    /// Neither malformed requests nor unknown hosts get further than this.
+    #[default]
+    Refuse,
+    /// No room covers it.
+    NoRoom,
+    /// Its room is switched off.
+    Suspended,
+    /// A bypass rule let it pass.
+    Bypass,
+    /// Let in just now.
+    Admit,
+    /// Inside already.
+    Pass,
+    /// Told to wait.
+    Queue,
+}
+
+impl Verdict {
+    pub(super) const ALL: [Self; 7] = [
+        Self::Refuse,
+        Self::NoRoom,
+        Self::Suspended,
+        Self::Bypass,
+        Self::Admit,
+        Self::Pass,
+        Self::Queue,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Refuse => "refuse",
+            Self::NoRoom => "no_room",
+            Self::Suspended => "suspended",
+            Self::Bypass => "bypass",
+            Self::Admit => "admit",
+            Self::Pass => "pass",
+            Self::Queue => "queue",
+        }
+    }
+}
+
+/// What the line will say.
+pub(super) struct Access {
+    started_at: Instant,
+    method: Method,
+    path: Box<str>,
+    client: Option<IpAddr>,
+    verdict: Verdict,
+    room: Option<Box<str>>,
+    tally: Option<Arc<RoomTally>>,
+    reason: Option<&'static str>,
+    position: Option<u32>,
+    is_logged: bool,
+}
+
+impl Access {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a request took is logged and decides nothing"
+    )]
+    pub(super) fn of(request: &Request<Body>) -> Self {
+        // Nobody reads the line: spare the copies.
+        let is_logged = tracing::enabled!(target: "access", tracing::Level::INFO);
+        let path = if is_logged { request.uri().path() } else { "" };
+        Self {
+            started_at: Instant::now(),
+            method: request.method().clone(),
+            path: path.into(),
+            client: request.extensions().get::<Client>().map(|c| c.address),
+            verdict: Verdict::Refuse,
+            room: None,
+            tally: None,
+            reason: None,
+            position: None,
+            is_logged,
+        }
+    }
+
+    pub(super) fn enter(&mut self, door: &Door) {
+        self.tally = Some(Arc::clone(&door.tally));
+        if self.is_logged {
+            self.room = Some(door.config.name.as_str().into());
+        }
+    }
+
+    pub(super) fn pass_by(&mut self, verdict: Verdict) {
+        self.verdict = verdict;
+    }
+
+    pub(super) fn pass(&mut self, pass: &Pass) {
+        self.verdict = if pass.is_admission {
+            Verdict::Admit
+        } else {
+            Verdict::Pass
+        };
+    }
+
+    pub(super) fn queue(&mut self, place: &Place) {
+        self.verdict = Verdict::Queue;
+        self.reason = Some(place.reason.name());
+        self.position = place.people_ahead.map(|ahead| ahead.saturating_add(1));
+    }
+
+    /// Counts the request and writes its line.
+    pub(super) fn log(self, status: StatusCode) {
+        if let Some(tally) = &self.tally {
+            tally.count_verdict(self.verdict);
+        }
+        if !self.is_logged {
+            return;
+        }
+        tracing::info!(
+            target: "access",
+            client = self.client.map(tracing::field::display),
+            method = %self.method,
+            path = %self.path,
+            status = status.as_u16(),
+            verdict = self.verdict.name(),
+            room = self.room.as_deref(),
+            reason = self.reason,
+            position = self.position,
+            micros = u64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(u64::MAX),
+        );
+    }
+}

@@ -1,0 +1,213 @@
+//! Which room is behind a host and path, and what belongs to it here.
+
+use std::sync::Arc;
+
+use anteroom_core::decision::Place;
+use anteroom_core::time::Millis;
+use anteroom_node::{Node, RoomHandle};
+use anteroom_wire::config::{Config, Host, RoomConfig};
+use http::uri::Authority;
+use http::{HeaderValue, StatusCode};
+
+use super::status_of;
+use super::tallies::{RoomTally, Tallies};
+use crate::bypass::BypassRules;
+use crate::path::Readings;
+use crate::proxy::Upstream;
+use crate::route::{AmbiguousPathError, Routes, bare_host};
+use crate::waiting::WaitingView;
+
+/// What is wrong with a room, beyond what the config file alone shows.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RoomProblem {
+    /// Name of the room.
+    pub room: String,
+    /// Line in the config file; 0 = not known.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+/// Everything that is wrong with the rooms.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("{} rooms cannot be served as configured", problems.len())]
+pub struct DoorsError {
+    /// One by one.
+    pub problems: Vec<RoomProblem>,
+}
+
+/// All rooms as requests find them.
+pub(super) struct Doors {
+    routes: Routes,
+    doors: Vec<Door>,
+    origins: Vec<(Host, Upstream)>,
+}
+
+/// One room as requests find it.
+pub(super) struct Door {
+    pub(super) room: Arc<RoomHandle>,
+    pub(super) config: Arc<RoomConfig>,
+    pub(super) cookie_name: String,
+    pub(super) name: HeaderValue,
+    pub(super) bypass: BypassRules,
+    pub(super) upstream: Upstream,
+    pub(super) queueing_status: StatusCode,
+    pub(super) tally: Arc<RoomTally>,
+}
+
+impl Doors {
+    pub(super) fn new(node: &Node, config: &Config, tallies: &Tallies) -> Result<Self, DoorsError> {
+        let mut problems = Vec::new();
+        let mut doors = Vec::with_capacity(config.rooms.len());
+        for room in &config.rooms {
+            match Door::new(node, room, tallies) {
+                Ok(door) => doors.push(door),
+                Err(more) => problems.extend(more),
+            }
+        }
+        let routes = routes(config, &mut problems);
+        match routes {
+            Some(routes) if problems.is_empty() => Ok(Self {
+                routes,
+                origins: origins(&doors),
+                doors,
+            }),
+            _ => Err(DoorsError { problems }),
+        }
+    }
+
+    pub(super) fn check(config: &Config) -> Result<(), DoorsError> {
+        let mut problems = Vec::new();
+        for room in &config.rooms {
+            problems.extend(compile(room).err().into_iter().flatten());
+            problems.extend(upstream(room).err());
+        }
+        routes(config, &mut problems);
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(DoorsError { problems })
+        }
+    }
+
+    pub(super) fn find(
+        &self,
+        host: &str,
+        readings: &Readings<'_>,
+    ) -> Result<Option<&Door>, AmbiguousPathError> {
+        let found = self.routes.find(host, readings)?;
+        Ok(found.and_then(|at| self.doors.get(at)))
+    }
+
+    /// The room of this name, if it covers anything on this host.
+    pub(super) fn by_name(&self, name: &str, host: &str) -> Option<&Door> {
+        let host = bare_host(host);
+        let door = self.iter().find(|door| door.config.name.as_str() == name)?;
+        let mut hosts = door.config.routes.iter().map(|route| &route.host);
+        let is_here = hosts.any(|covered| match covered {
+            Host::Any => true,
+            Host::Name(name) => *name == *host,
+        });
+        is_here.then_some(door)
+    }
+
+    /// Where requests go that no room of this host covers: the origin of the first room in the
+    /// file that has something on the host.
+    pub(super) fn origin_of(&self, host: &str) -> Option<Upstream> {
+        let host = bare_host(host);
+        let by_name = self
+            .origins
+            .iter()
+            .find(|(covered, _)| matches!(covered, Host::Name(name) if *name == *host));
+        let any = || {
+            self.origins
+                .iter()
+                .find(|(covered, _)| *covered == Host::Any)
+        };
+        by_name.or_else(any).map(|(_, upstream)| upstream.clone())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Door> {
+        self.doors.iter()
+    }
+}
+
+impl Door {
+    fn new(node: &Node, config: &RoomConfig, tallies: &Tallies) -> Result<Self, Vec<RoomProblem>> {
+        let problem = |message: &str| RoomProblem {
+            room: config.name.to_string(),
+            line: 0,
+            message: message.to_owned(),
+        };
+        let bypass = compile(config)?;
+        let upstream = upstream(config).map_err(|problem| vec![problem])?;
+        let room = node
+            .room(&config.name)
+            .ok_or_else(|| vec![problem("the node does not run this room")])?;
+        let name = HeaderValue::from_str(config.name.as_str())
+            .map_err(|_| vec![problem("the name does not fit a header")])?;
+        Ok(Self {
+            cookie_name: config.cookie_name(),
+            config: Arc::new(config.clone()),
+            queueing_status: status_of(config.queueing_status_code),
+            tally: tallies.of(&config.name),
+            room,
+            name,
+            bypass,
+            upstream,
+        })
+    }
+
+    pub(super) fn view(&self, place: Place) -> WaitingView<'_> {
+        let now: Millis = self.room.wall_now();
+        WaitingView::new(self.config.name.as_str(), &self.config.rules, place, now)
+    }
+}
+
+fn compile(config: &RoomConfig) -> Result<BypassRules, Vec<RoomProblem>> {
+    BypassRules::compile(&config.bypass).map_err(|errors| {
+        let problems = errors.into_iter().map(|error| RoomProblem {
+            room: config.name.to_string(),
+            line: error.line,
+            message: error.to_string(),
+        });
+        problems.collect()
+    })
+}
+
+fn upstream(config: &RoomConfig) -> Result<Upstream, RoomProblem> {
+    let authority: Result<Authority, _> = config.origin.authority().parse();
+    let authority = authority.map_err(|error| RoomProblem {
+        room: config.name.to_string(),
+        line: 0,
+        message: format!("origin {}: {error}", config.origin.authority()),
+    })?;
+    Ok(Upstream { authority })
+}
+
+fn routes(config: &Config, problems: &mut Vec<RoomProblem>) -> Option<Routes> {
+    let routes = Routes::new(config.rooms.iter().map(|room| room.routes.as_slice()));
+    match routes {
+        Ok(routes) => Some(routes),
+        Err(error) => {
+            problems.push(RoomProblem {
+                room: String::new(),
+                line: 0,
+                message: format!("a room's path can never be asked for: {error}"),
+            });
+            None
+        }
+    }
+}
+
+fn origins(doors: &[Door]) -> Vec<(Host, Upstream)> {
+    let mut origins: Vec<(Host, Upstream)> = Vec::new();
+    for door in doors {
+        for route in &door.config.routes {
+            if !origins.iter().any(|(host, _)| *host == route.host) {
+                origins.push((route.host.clone(), door.upstream.clone()));
+            }
+        }
+    }
+    origins
+}

@@ -1,0 +1,85 @@
+//! How often each verdict was given, and how the origin did, room by room: for metrics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_wire::config::RoomName;
+use parking_lot::Mutex;
+
+use super::access::Verdict;
+use crate::proxy::OriginOutcome;
+
+/// Names of what the origin did, in the order of their counts.
+const OUTCOMES: [&str; 5] = [
+    "answered",
+    "server_error",
+    "connect_failed",
+    "timed_out",
+    "broken",
+];
+
+/// Counts of one room; they only rise, also over reloads.
+#[derive(Debug, Default)]
+pub(super) struct RoomTally {
+    verdicts: [AtomicU64; Verdict::ALL.len()],
+    outcomes: [AtomicU64; OUTCOMES.len()],
+}
+
+/// The counts of all rooms there have been.
+#[derive(Debug, Default)]
+pub(super) struct Tallies {
+    rooms: Mutex<BTreeMap<RoomName, Arc<RoomTally>>>,
+}
+
+/// How often something happened in a room, by a fixed word.
+pub type CountsByRoom = BTreeMap<(RoomName, &'static str), u64>;
+
+impl RoomTally {
+    pub(super) fn count_verdict(&self, verdict: Verdict) {
+        if let Some(at) = Verdict::ALL.iter().position(|each| *each == verdict) {
+            self.verdicts[at].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn count_outcome(&self, outcome: OriginOutcome) {
+        let at = match outcome {
+            OriginOutcome::Answered(status) if !status.is_server_error() => 0,
+            OriginOutcome::Answered(_) => 1,
+            OriginOutcome::ConnectFailed => 2,
+            OriginOutcome::TimedOut => 3,
+            OriginOutcome::Broken => 4,
+        };
+        self.outcomes[at].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Tallies {
+    /// The counts of a room, begun at its first appearance.
+    pub(super) fn of(&self, room: &RoomName) -> Arc<RoomTally> {
+        Arc::clone(self.rooms.lock().entry(room.clone()).or_default())
+    }
+
+    pub(super) fn verdicts(&self) -> CountsByRoom {
+        let names = Verdict::ALL.map(Verdict::name);
+        self.read(&names, |tally| &tally.verdicts)
+    }
+
+    pub(super) fn outcomes(&self) -> CountsByRoom {
+        self.read(&OUTCOMES, |tally| &tally.outcomes)
+    }
+
+    fn read(
+        &self,
+        names: &[&'static str],
+        counts: impl Fn(&RoomTally) -> &[AtomicU64],
+    ) -> CountsByRoom {
+        let mut all = CountsByRoom::new();
+        for (room, tally) in &*self.rooms.lock() {
+            for (name, count) in names.iter().zip(counts(tally)) {
+                all.insert((room.clone(), *name), count.load(Ordering::Relaxed));
+            }
+        }
+        all
+    }
+}

@@ -1,0 +1,143 @@
+//! `anteroom check`: everything that is wrong with a config file, at once.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
+use anteroom_wire::config::{Config, Parsed, Problem, Problems};
+use clap::Args;
+use serde_json::json;
+
+/// Exit code for a configuration that is wrong.
+pub const EXIT_BAD_CONFIG: u8 = 2;
+
+/// Flags of `anteroom check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
+    /// Config file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Mistakes, one a line, ready to be shown.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Report {
+    lines: Vec<String>,
+}
+
+impl Report {
+    pub(crate) fn of_problems(problems: &Problems) -> Self {
+        Self {
+            lines: problems.0.iter().map(Problem::to_string).collect(),
+        }
+    }
+
+    /// The mistakes.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        self.lines.clone()
+    }
+
+    /// Prints them for people.
+    #[expect(
+        clippy::print_stderr,
+        reason = "a command tells its user what is wrong"
+    )]
+    pub fn print(&self) {
+        for line in &self.lines {
+            eprintln!("error: {line}");
+        }
+        let count = self.lines.len();
+        let mistakes = if count == 1 { "mistake" } else { "mistakes" };
+        eprintln!("{count} {mistakes}; nothing was started or changed");
+    }
+}
+
+/// Reads a config file and checks everything that can be checked without starting it.
+///
+/// # Errors
+///
+/// A [`Report`] of every mistake.
+pub fn read(file: &Path) -> Result<Parsed, Report> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file).map_err(|error| Report {
+        lines: vec![format!("{name}: cannot read the file: {error}")],
+    })?;
+    let parsed = Config::parse(&name, &text).map_err(|problems| Report::of_problems(&problems))?;
+    with_rooms_of(&name, parsed)
+}
+
+/// Checks what only the gateway can know: bypass rules and paths.
+///
+/// # Errors
+///
+/// A [`Report`] of every mistake.
+pub(crate) fn with_rooms(parsed: Parsed) -> Result<Parsed, Report> {
+    with_rooms_of("", parsed)
+}
+
+fn with_rooms_of(name: &str, parsed: Parsed) -> Result<Parsed, Report> {
+    match WaitingRoomLayer::check(&parsed.config) {
+        Ok(()) => Ok(parsed),
+        Err(DoorsError { problems }) => {
+            let lines = problems.into_iter().map(|problem| {
+                let place = match (name, problem.line) {
+                    ("", _) => String::new(),
+                    (_, 0) => format!("{name}: "),
+                    (_, line) => format!("{name}:{line}: "),
+                };
+                format!("{place}room \"{}\": {}", problem.room, problem.message)
+            });
+            Err(Report {
+                lines: lines.collect(),
+            })
+        }
+    }
+}
+
+/// Checks a file and says what is wrong with it.
+///
+/// # Errors
+///
+/// None; mistakes are an exit code of 2.
+#[expect(clippy::print_stdout, reason = "the command's output")]
+pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
+    let result = read(&options.config);
+    if options.json {
+        let (mistakes, warnings) = match &result {
+            Ok(parsed) => (
+                vec![],
+                parsed.warnings.iter().map(Problem::to_string).collect(),
+            ),
+            Err(report) => (report.lines(), vec![]),
+        };
+        let is_valid = result.is_ok();
+        println!(
+            "{}",
+            json!({ "valid": is_valid, "errors": mistakes, "warnings": warnings })
+        );
+    } else {
+        match &result {
+            Ok(parsed) => {
+                for warning in &parsed.warnings {
+                    println!("warning: {warning}");
+                }
+                let rooms = parsed.config.rooms.len();
+                let rooms = if rooms == 1 {
+                    "1 room".to_owned()
+                } else {
+                    format!("{rooms} rooms")
+                };
+                println!("{}: valid, {rooms}", options.config.display());
+            }
+            Err(report) => report.print(),
+        }
+    }
+    Ok(match result {
+        Ok(_) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::from(EXIT_BAD_CONFIG),
+    })
+}

@@ -1,0 +1,97 @@
+//! Figures that the admin address shows and that neither node nor control know by themselves.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_control::ExtraFigures;
+use anteroom_gateway::layer::WaitingRoomLayer;
+use anteroom_gateway::serve::ConnectionObserver;
+use anteroom_store::Embedded;
+use parking_lot::Mutex;
+
+/// Counts connections.
+#[derive(Debug, Default)]
+pub(crate) struct Connections {
+    opened: AtomicU64,
+    closed: AtomicU64,
+    accept_paused: AtomicU64,
+    accept_failed: AtomicU64,
+}
+
+impl ConnectionObserver for Connections {
+    fn opened(&self) {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn closed(&self) {
+        self.closed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn accept_paused(&self) {
+        self.accept_paused.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn accept_failed(&self, _error: &std::io::Error) {
+        self.accept_failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// What the other crates of a running gateway count.
+pub(crate) struct Extras {
+    layer: WaitingRoomLayer,
+    connections: Arc<Connections>,
+    store: Arc<Embedded>,
+    reloads: Mutex<Reloads>,
+}
+
+#[derive(Debug, Default)]
+struct Reloads {
+    good: u64,
+    bad: u64,
+    problem: Option<String>,
+}
+
+impl Extras {
+    pub(crate) fn new(
+        layer: WaitingRoomLayer,
+        connections: Arc<Connections>,
+        store: Arc<Embedded>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            layer,
+            connections,
+            store,
+            reloads: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn note_reload(&self, problem: Option<String>) {
+        let mut reloads = self.reloads.lock();
+        if problem.is_some() {
+            reloads.bad += 1;
+        } else {
+            reloads.good += 1;
+        }
+        reloads.problem = problem;
+    }
+}
+
+impl anteroom_control::Extras for Extras {
+    fn read(&self) -> ExtraFigures {
+        let connections = &self.connections;
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let reloads = self.reloads.lock();
+        ExtraFigures {
+            connections_open: read(&connections.opened).saturating_sub(read(&connections.closed)),
+            accept_pauses: read(&connections.accept_paused),
+            accept_failures: read(&connections.accept_failed),
+            bypass_failures: self.layer.bypass_failures(),
+            journal_rewrites: self.store.rewritten_total(),
+            reloads: reloads.good,
+            failed_reloads: reloads.bad,
+            last_reload_error: reloads.problem.clone(),
+            origin_outcomes: self.layer.origin_outcomes(),
+            verdicts: self.layer.verdicts(),
+        }
+    }
+}

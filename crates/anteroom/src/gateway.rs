@@ -1,0 +1,256 @@
+//! A whole gateway in this process: store, node, front door and admin address, started and stopped
+//! in order.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_control::Control;
+use anteroom_gateway::forwarded::TrustedProxies;
+use anteroom_gateway::layer::WaitingRoomLayer;
+use anteroom_gateway::proxy::ReverseProxy;
+use anteroom_gateway::serve::{ConnectionCap, DrainTrigger, Server, drain, listen};
+use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
+use anteroom_wire::config::{Config, Flags};
+use anyhow::Context as _;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tower::Layer as _;
+
+use crate::demo::{GatewayFigures, GatewayPlan, RunningGateway};
+use crate::extras::{Connections, Extras};
+
+/// A running gateway.
+pub struct Gateway {
+    node: Arc<Node>,
+    layer: WaitingRoomLayer,
+    extras: Arc<Extras>,
+    address: SocketAddr,
+    admin: SocketAddr,
+    drain: DrainTrigger,
+    front: JoinHandle<()>,
+    control: JoinHandle<()>,
+    stop_control: watch::Sender<bool>,
+    has_configured_keys: bool,
+    dir: DataDir,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Gateway({})", self.address)
+    }
+}
+
+impl Gateway {
+    /// Starts everything. Visitors inside pass at once; nobody is admitted before the journal is
+    /// open.
+    ///
+    /// # Errors
+    ///
+    /// If an address is taken, the data folder cannot be used, or a room cannot be served.
+    pub async fn start(config: &Config) -> anyhow::Result<Self> {
+        WaitingRoomLayer::check(config)?;
+        let server = &config.server;
+        let dir = DataDir::open(&server.data_dir)?;
+        let clock = Arc::new(RoomClock::start(dir.clock()));
+        Self::start_with(config, dir, clock).await
+    }
+
+    /// The same with a clock of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gateway::start`].
+    pub async fn start_with<C: NodeClock>(
+        config: &Config,
+        dir: DataDir,
+        clock: Arc<C>,
+    ) -> anyhow::Result<Self> {
+        let deployment = dir.deployment()?;
+        let identity = Identity(deployment.birth.0);
+        let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+        let store = Arc::new(Embedded::new(dir.clone(), identity, store_clock));
+        Self::start_on(config, dir, clock, store).await
+    }
+
+    /// The same on a store of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gateway::start`].
+    pub async fn start_on<C: NodeClock>(
+        config: &Config,
+        dir: DataDir,
+        clock: Arc<C>,
+        store: Arc<Embedded>,
+    ) -> anyhow::Result<Self> {
+        let server = &config.server;
+        let front = listen(server.listen, false)
+            .with_context(|| format!("cannot listen on {} (server.listen)", server.listen))?;
+        let admin = TcpListener::bind(server.admin)
+            .await
+            .with_context(|| format!("cannot listen on {} (server.admin)", server.admin))?;
+        let deployment = dir.deployment()?;
+        let settings = NodeSettings {
+            ticket_keys: ticket_keys(config, &dir)?,
+            birth: deployment.birth,
+            lottery_key: deployment.lottery_key,
+            data_center: server.data_center.clone(),
+            rooms: config.rooms.clone(),
+        };
+        let node_store = Arc::clone(&store) as Arc<dyn Store>;
+        let node = Node::start(settings, node_store, clock as Arc<dyn NodeClock>)?;
+        let layer = WaitingRoomLayer::new(Arc::clone(&node), config)?;
+        let connections = Arc::new(Connections::default());
+        let extras = Extras::new(layer.clone(), Arc::clone(&connections), store);
+        let (drain, draining) = drain();
+        let (address, admin_address) = (front.local_addr()?, admin.local_addr()?);
+        let http = Server::new(
+            &server.time_outs,
+            &server.size_limits,
+            TrustedProxies::new(server.trusted_proxies.iter().copied()),
+            ConnectionCap::new(server.size_limits.connections),
+            connections,
+        );
+        let service = layer.layer(ReverseProxy::new(&server.time_outs));
+        let (stop_control, mut stopped) = watch::channel(false);
+        let control = Control::new(Arc::clone(&node), Arc::clone(&extras) as Arc<_>);
+        let stopping = async move {
+            // The sender lives in the gateway; when that is gone, so are we.
+            let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
+        };
+        Ok(Self {
+            address,
+            admin: admin_address,
+            front: tokio::spawn(http.serve(front, service, draining)),
+            control: tokio::spawn(anteroom_control::serve(admin, control.router(), stopping)),
+            node,
+            layer,
+            extras,
+            drain,
+            stop_control,
+            has_configured_keys: !server.ticket_keys.is_empty(),
+            dir,
+        })
+    }
+
+    /// Where visitors connect.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where operators connect.
+    #[must_use]
+    pub fn admin(&self) -> SocketAddr {
+        self.admin
+    }
+
+    /// The node.
+    #[must_use]
+    pub fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// Applies a changed configuration: rooms and ticket keys at once. Addresses, folders, sizes
+    /// and time-outs stay until a restart.
+    ///
+    /// # Errors
+    ///
+    /// If a room cannot be served as configured; nothing changes then.
+    pub fn reload(&self, config: &Config) -> anyhow::Result<()> {
+        WaitingRoomLayer::check(config)?;
+        if config.server.ticket_keys.is_empty() == self.has_configured_keys {
+            anyhow::bail!(
+                "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
+            );
+        }
+        let keys = ticket_keys(config, &self.dir)?;
+        self.node.reload(config.rooms.clone());
+        self.layer.reload(config)?;
+        self.node.set_ticket_keys(&keys);
+        Ok(())
+    }
+
+    /// Notes how a reload went, for metrics and health.
+    pub fn note_reload(&self, problem: Option<String>) {
+        self.extras.note_reload(problem);
+    }
+
+    /// Gives everything back, lets go of the journal so that a successor may lend, then lets open
+    /// requests finish.
+    pub async fn stop(self) {
+        self.node.stop().await;
+        self.drain.start();
+        // Tasks that panicked have said so already.
+        let _ = self.front.await;
+        self.stop_control.send_replace(true);
+        let _ = self.control.await;
+    }
+
+    /// Stops without waiting for requests that go on and on.
+    pub async fn stop_soon(self) {
+        // Whatever is still open after this was a stream; its end is no loss.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.stop()).await;
+    }
+}
+
+fn ticket_keys(config: &Config, dir: &DataDir) -> anyhow::Result<Vec<[u8; 32]>> {
+    if config.server.ticket_keys.is_empty() {
+        Ok(dir.ticket_keys()?)
+    } else {
+        Ok(config.server.ticket_keys.clone())
+    }
+}
+
+/// Starts the gateway of a demo, on a free port.
+///
+/// # Errors
+///
+/// As [`Gateway::start`].
+pub async fn start_for_demo(plan: GatewayPlan) -> anyhow::Result<RunningGateway> {
+    let gateway = Gateway::start(&demo_config(&plan)?).await?;
+    let url = format!("http://{}/", gateway.address()).parse()?;
+    let room = gateway.node().rooms().into_iter().next();
+    let room = room.context("the demo has a room")?;
+    let figures = move || {
+        let figures = room.figures();
+        GatewayFigures {
+            inside: figures.outlook.inside,
+            waiting: figures.people_waiting,
+            admitted: figures.tally.admitted,
+        }
+    };
+    Ok(RunningGateway {
+        url,
+        figures: Box::new(figures),
+        stop: Box::pin(gateway.stop_soon()),
+    })
+}
+
+fn demo_config(plan: &GatewayPlan) -> anyhow::Result<Config> {
+    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let flags = Flags {
+        name: Some(plan.room.clone()),
+        origin: Some(format!("http://{}", plan.origin)),
+        total_active_users: Some(plan.limits.total_active_users.to_string()),
+        new_users_per_minute: Some(plan.limits.new_users_per_minute.to_string()),
+        session_duration: Some(format!("{}ms", plan.session_duration.0)),
+        data_dir: Some(plan.data_dir.display().to_string()),
+        ..Flags::default()
+    };
+    let mut config = Config::single_room(&flags)?.config;
+    config.server.listen = any_port;
+    config.server.admin = any_port;
+    Ok(config)
+}
+
+/// A folder named in a config file is meant relative to that file.
+pub(crate) fn resolve_data_dir(config: &mut Config, file: &Path) {
+    if let Some(folder) = file.parent() {
+        config.server.data_dir = folder.join(&config.server.data_dir);
+    }
+}

@@ -1,0 +1,173 @@
+//! `anteroom serve`: the gateway, until it is told to stop.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anteroom_wire::config::{Config, Flags, Parsed};
+use anyhow::Context as _;
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::check;
+use crate::gateway::{Gateway, resolve_data_dir};
+use crate::logging::{self, LogOptions};
+
+/// Flags of `anteroom serve`. With `--config` they come from the file; without, they describe one
+/// room.
+#[derive(Args, Clone, Debug)]
+#[command(group = clap::ArgGroup::new("source").args(["config", "origin"]).required(true))]
+pub struct ServeOptions {
+    /// Config file; SIGHUP reads it again (see anteroom.example.toml)
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where admitted requests go: http://host[:port]
+    #[arg(long, value_name = "URL")]
+    origin: Option<String>,
+    /// Where visitors connect [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    listen: Option<String>,
+    /// Where operators connect: health, metrics, state [default: 127.0.0.1:8081]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    admin: Option<String>,
+    /// Folder of the journal and the ticket keys [default: anteroom-data]
+    #[arg(long, value_name = "DIR", conflicts_with = "config")]
+    data: Option<String>,
+    /// Most visitors inside at once
+    #[arg(long, value_name = "N", conflicts_with = "config", requires = "origin")]
+    total_active_users: Option<String>,
+    /// Most new visitors in a minute
+    #[arg(long, value_name = "N", conflicts_with = "config", requires = "origin")]
+    new_users_per_minute: Option<String>,
+    /// How long a visitor stays inside after its last request, as in 5m or 90s [default: 5m]
+    #[arg(long, value_name = "DURATION", conflicts_with = "config")]
+    session_duration: Option<String>,
+    /// fifo, random, passthrough or reject [default: fifo]
+    #[arg(long, value_name = "METHOD", conflicts_with = "config")]
+    queueing_method: Option<String>,
+    /// Hold everybody who is not inside yet
+    #[arg(long, conflicts_with = "config")]
+    queue_all: bool,
+    /// Requests that pass untouched, as CEL expressions; may be repeated
+    #[arg(long, value_name = "CEL", conflicts_with = "config")]
+    bypass: Vec<String>,
+    /// Proxies whose X-Forwarded-* headers are believed; may be repeated
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    trusted_proxies: Vec<String>,
+    #[command(flatten)]
+    logs: LogOptions,
+}
+
+/// Runs the gateway until SIGTERM or SIGINT.
+///
+/// # Errors
+///
+/// If the configuration is wrong or something cannot be started.
+pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
+    logging::init(&options.logs)?;
+    let Some(config) = configure(&options) else {
+        return Ok(ExitCode::from(check::EXIT_BAD_CONFIG));
+    };
+    let gateway = Gateway::start(&config).await?;
+    tracing::info!(
+        visitors = %format_args!("http://{}/", gateway.address()),
+        operators = %format_args!("http://{}/", gateway.admin()),
+        data = %config.server.data_dir.display(),
+        rooms = config.rooms.len(),
+        "serving"
+    );
+    until_stopped(&gateway, options.config.as_deref()).await?;
+    tracing::info!("giving back what is lent, then letting open requests finish");
+    gateway.stop().await;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The configuration, or `None` if it is wrong and that has been said.
+fn configure(options: &ServeOptions) -> Option<Config> {
+    match &options.config {
+        Some(file) => read(file).map_err(|report| report.print()).ok(),
+        None => {
+            let parsed = Config::single_room(&options.flags());
+            let parsed = parsed.map_err(|problems| check::Report::of_problems(&problems));
+            let checked = parsed.and_then(check::with_rooms);
+            match checked {
+                Ok(parsed) => Some(parsed.config),
+                Err(report) => {
+                    report.print();
+                    None
+                }
+            }
+        }
+    }
+}
+
+fn read(file: &Path) -> Result<Config, check::Report> {
+    let Parsed {
+        mut config,
+        warnings,
+    } = check::read(file)?;
+    for warning in warnings {
+        tracing::warn!("{warning}");
+    }
+    resolve_data_dir(&mut config, file);
+    Ok(config)
+}
+
+async fn until_stopped(gateway: &Gateway, file: Option<&Path>) -> anyhow::Result<()> {
+    let listen_for = |kind| signal(kind).context("cannot listen for signals");
+    let mut hang_up = listen_for(SignalKind::hangup())?;
+    let mut terminate = listen_for(SignalKind::terminate())?;
+    let mut interrupt = listen_for(SignalKind::interrupt())?;
+    loop {
+        tokio::select! {
+            _ = hang_up.recv() => reload(gateway, file),
+            _ = terminate.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+        }
+    }
+}
+
+/// Reads the file again. A bad one changes nothing, and is told.
+fn reload(gateway: &Gateway, file: Option<&Path>) {
+    let Some(file) = file else {
+        tracing::warn!("SIGHUP: there is no config file to read again");
+        return;
+    };
+    let result = match read(file) {
+        Ok(config) => gateway
+            .reload(&config)
+            .map_err(|error| vec![format!("{error:#}")]),
+        Err(report) => Err(report.lines()),
+    };
+    match result {
+        Ok(()) => {
+            tracing::info!(file = %file.display(), "reloaded");
+            gateway.note_reload(None);
+        }
+        Err(lines) => {
+            for line in &lines {
+                tracing::error!("{line}");
+            }
+            tracing::error!(file = %file.display(), "not reloaded; the old configuration stays");
+            gateway.note_reload(Some(lines.join("; ")));
+        }
+    }
+}
+
+impl ServeOptions {
+    fn flags(&self) -> Flags {
+        Flags {
+            listen: self.listen.clone(),
+            admin: self.admin.clone(),
+            data_dir: self.data.clone(),
+            trusted_proxies: self.trusted_proxies.clone(),
+            origin: self.origin.clone(),
+            total_active_users: self.total_active_users.clone(),
+            new_users_per_minute: self.new_users_per_minute.clone(),
+            session_duration: self.session_duration.clone(),
+            queueing_method: self.queueing_method.clone(),
+            queue_all: self.queue_all,
+            bypass: self.bypass.clone(),
+            ..Flags::default()
+        }
+    }
+}

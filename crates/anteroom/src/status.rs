@@ -1,0 +1,153 @@
+//! `anteroom status`: the rooms of a running gateway, as a table.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anteroom_wire::state::RoomState;
+use anyhow::Context as _;
+use bytes::Bytes;
+use clap::Args;
+use http_body_util::{BodyExt as _, Empty, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+
+/// Nobody waits longer for a table.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A thousand rooms fit well.
+const BODY_BYTES_MAX: usize = 8 << 20;
+
+/// Flags of `anteroom status`.
+#[derive(Args, Clone, Debug)]
+pub struct StatusOptions {
+    /// Where the gateway's operators connect
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    admin: SocketAddr,
+    /// Print what the gateway says as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Asks a gateway and prints what it says. Exit code 1 if a room is degraded.
+///
+/// # Errors
+///
+/// If there is no gateway, or it does not make itself understood.
+#[expect(clippy::print_stdout, reason = "the command's output")]
+pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
+    let body = tokio::time::timeout(PATIENCE, fetch(options.admin))
+        .await
+        .unwrap_or_else(|_| anyhow::bail!("no answer within five seconds"))
+        .with_context(|| {
+            format!(
+                "cannot ask http://{}/rooms (is `anteroom serve` running, and is this its --admin address?)",
+                options.admin
+            )
+        })?;
+    let rooms: Vec<RoomState> = serde_json::from_slice(&body)
+        .context("this is no answer of an anteroom gateway of this version")?;
+    if options.json {
+        println!("{}", String::from_utf8_lossy(&body).trim_end());
+    } else {
+        print!("{}", table(&rooms));
+    }
+    let is_degraded = rooms.iter().any(|room| room.degraded.is_some());
+    Ok(if is_degraded {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
+    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let response = client.get(format!("http://{admin}/rooms").parse()?).await?;
+    anyhow::ensure!(
+        response.status().is_success(),
+        "it answered {}",
+        response.status()
+    );
+    let body = Limited::new(response.into_body(), BODY_BYTES_MAX)
+        .collect()
+        .await;
+    Ok(body.map_err(|error| anyhow::anyhow!(error))?.to_bytes())
+}
+
+fn table(rooms: &[RoomState]) -> String {
+    let header = [
+        "room",
+        "inside",
+        "waiting",
+        "this minute",
+        "watermark",
+        "age",
+        "state",
+    ];
+    let mut rows = vec![header.map(str::to_owned)];
+    rows.extend(rooms.iter().map(row));
+    let widths: Vec<usize> = (0..header.len())
+        .map(|column| {
+            rows.iter()
+                .map(|row| row[column].chars().count())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row
+            .iter()
+            .zip(&widths)
+            .map(|(cell, width)| format!("{cell:<width$}"));
+        let line: Vec<String> = cells.collect();
+        text.push_str(line.join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn row(room: &RoomState) -> [String; 7] {
+    let phantoms = match room.phantom_seats {
+        0 => String::new(),
+        seats => format!(" (+{seats} unaccounted)"),
+    };
+    let watermark = match (&room.watermark, room.watermark_open) {
+        (_, true) => "open".to_owned(),
+        (Some(at), false) => at.clone(),
+        (None, false) => "closed".to_owned(),
+    };
+    [
+        room.room.clone(),
+        format!(
+            "{}/{}{phantoms}",
+            room.active_users, room.total_active_users
+        ),
+        room.queued_users.to_string(),
+        format!(
+            "{}/{}",
+            room.admissions_this_minute, room.new_users_per_minute
+        ),
+        watermark,
+        format!("{} ms", room.age_ms),
+        state(room),
+    ]
+}
+
+fn state(room: &RoomState) -> String {
+    if room.suspended {
+        return "suspended".to_owned();
+    }
+    if let Some(reason) = &room.degraded {
+        return match &room.reopens_at {
+            Some(at) => format!("DEGRADED: {reason} until {at}"),
+            None => format!("DEGRADED: {reason}"),
+        };
+    }
+    if room.queue_all {
+        return "queue-all".to_owned();
+    }
+    if room.queued_users > 0 {
+        return format!("queueing ({})", room.queueing_method);
+    }
+    "ok".to_owned()
+}
