@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anteroom_control::RoomStates;
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -44,7 +45,7 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
                 options.admin
             )
         })?;
-    let rooms: Vec<RoomState> = serde_json::from_slice(&body)
+    let RoomStates { rooms } = serde_json::from_slice(&body)
         .context("this is no answer of an anteroom gateway of this version")?;
     if options.json {
         println!("{}", String::from_utf8_lossy(&body).trim_end());

@@ -25,9 +25,9 @@ pub struct RoomFigures {
     pub passed_total: u64,
     /// Cookies that were no tickets, since the start.
     pub strange_tickets_total: u64,
-    /// Conversations with the store, since the start.
+    /// Conversations with the store that were answered, since the start.
     pub syncs_total: u64,
-    /// Those that failed.
+    /// Those that were not.
     pub failed_syncs_total: u64,
     /// How many wait here.
     pub people_waiting: u32,

@@ -1,0 +1,4 @@
+//! End to end: the real binary, real sockets, real cookies, an origin that judges.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod support;

@@ -1,0 +1,28 @@
+//! A gateway as a process, a client with a cookie jar, and waiting for conditions instead of time.
+
+pub(crate) mod client;
+pub(crate) mod process;
+
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Longer than anything here takes on a busy machine; a test that reaches it has failed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until `holds` says so, looking often.
+pub(crate) async fn eventually<F>(what: &str, mut holds: impl FnMut() -> F)
+where
+    F: Future<Output = bool>,
+{
+    let deadline = Instant::now() + PATIENCE;
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    loop {
+        looks.tick().await;
+        if holds().await {
+            return;
+        }
+        assert!(Instant::now() < deadline, "still not so: {what}");
+    }
+}
