@@ -23,8 +23,15 @@ const SCOPE_ANYWHERE: u8 = 1;
 /// Opens the journal's file.
 pub(super) type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send + Sync>;
 
-/// Opens a journal on a real file.
+/// Opens a journal on a real file, which only its owner may read.
 pub(super) fn open_file(path: &Path) -> Result<Database, DatabaseError> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)?;
     Database::create(path)
 }
 
