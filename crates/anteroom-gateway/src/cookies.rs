@@ -95,14 +95,14 @@ fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
             continue;
         }
         if rest.is_empty() {
-            // Nothing stands before it, or only what is no cookie: no separator to keep.
+            // Nothing stands before it, or only blanks: no separator to keep.
             rest.extend_from_slice(piece.trim_ascii_start());
         } else {
             rest.push(b';');
             rest.extend_from_slice(piece);
         }
     }
-    if rest.trim_ascii().is_empty() {
+    if rest.is_empty() {
         return None;
     }
     let mut rest =

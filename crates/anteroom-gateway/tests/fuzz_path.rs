@@ -28,6 +28,8 @@ const LANGUAGE: Language<'_> = Language {
         b"%25",
         b"%252f",
         b"%00",
+        b"%1f",
+        b"\x1f",
         b"%7f",
         b"%c0%af",
         b"%c3%a9",
