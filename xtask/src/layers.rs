@@ -63,6 +63,12 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Crates that every crate's tests may use, and nothing but tests. They know no crate of ours.
 const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 
+/// Arrows of tests alone: whoever runs a node in a test must bring a store.
+const ARROWS_OF_TESTS: &[(&str, &str)] = &[
+    ("anteroom-control", "anteroom-store"),
+    ("anteroom-gateway", "anteroom-store"),
+];
+
 /// Checks the crates of this workspace.
 ///
 /// # Errors
@@ -93,7 +99,9 @@ fn problems(metadata: &Metadata) -> Vec<String> {
                 continue;
             }
             let kind = dependency.kind.as_deref().unwrap_or("normal");
-            if kind == "dev" && FOR_TESTS.contains(&to.as_str()) {
+            let is_for_tests = FOR_TESTS.contains(&to.as_str())
+                || ARROWS_OF_TESTS.contains(&(from.as_str(), to.as_str()));
+            if kind == "dev" && is_for_tests {
                 continue;
             }
             problems.push(format!(
@@ -170,6 +178,15 @@ mod tests {
             let may_use = allowed.iter().any(|below| FOR_TESTS.contains(below));
             assert!(!may_use, "{name} may use it in what ships");
         }
+    }
+
+    #[test]
+    fn an_arrow_of_tests_is_for_tests_alone() {
+        assert!(check_arrow("anteroom-control", "anteroom-store", r#""dev""#).is_empty());
+        assert_eq!(
+            check_arrow("anteroom-control", "anteroom-store", "null").len(),
+            1
+        );
     }
 
     #[test]

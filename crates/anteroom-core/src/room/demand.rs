@@ -16,13 +16,47 @@ const SLOTS_MAX: u32 = 10_000;
 /// What happened since the last request, and the recent past.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
-    missing_slots: u32,
-    missing_credits: u32,
+    slots: Missing,
+    credits: Missing,
     admissions: Stretch,
     renewals: Stretch,
     admissions_untold: u32,
     admissions_in_flight: u32,
     has_changed: bool,
+}
+
+/// What somebody asked for and did not find here.
+///
+/// Whoever waits for the parent's answer takes what it brings a moment later; a request that is
+/// made in that moment must not give it back.
+#[derive(Clone, Copy, Debug, Default)]
+struct Missing {
+    untold: u32,
+    promised: u32,
+    promised_at: Millis,
+}
+
+impl Missing {
+    fn note(&mut self) {
+        self.untold = self.untold.saturating_add(1);
+    }
+
+    fn note_taken(&mut self) {
+        self.promised = self.promised.saturating_sub(1);
+    }
+
+    /// What is missing now or was a moment ago.
+    fn begin_request(&mut self, now: Millis) -> u32 {
+        if now.since(self.promised_at) >= SYNC_PERIOD {
+            self.promised = 0;
+        }
+        if self.untold > 0 {
+            self.promised = self.promised.saturating_add(self.untold);
+            self.promised_at = now;
+            self.untold = 0;
+        }
+        self.promised
+    }
 }
 
 /// Events in this sync period and in the one before.
@@ -62,17 +96,18 @@ impl Stretch {
 impl Demand {
     /// Somebody eligible found no slot here.
     pub(super) fn note_missing_slot(&mut self) {
-        self.missing_slots = self.missing_slots.saturating_add(1);
+        self.slots.note();
     }
 
     /// A check-in was due and found no credit here.
     pub(super) fn note_missing_credit(&mut self) {
-        self.missing_credits = self.missing_credits.saturating_add(1);
+        self.credits.note();
     }
 
     /// Somebody went in.
     pub(super) fn note_admission(&mut self, now: Millis) {
         self.admissions.note(now);
+        self.slots.note_taken();
         self.admissions_untold = self.admissions_untold.saturating_add(1);
         self.has_changed = true;
     }
@@ -80,6 +115,7 @@ impl Demand {
     /// A seat was prolonged.
     pub(super) fn note_renewal(&mut self, now: Millis) {
         self.renewals.note(now);
+        self.credits.note_taken();
         self.has_changed = true;
     }
 
@@ -90,7 +126,7 @@ impl Demand {
 
     /// Whether there is news for the parent.
     pub(super) fn has_news(&self) -> bool {
-        self.has_changed || self.missing_slots > 0 || self.missing_credits > 0
+        self.has_changed || self.slots.untold > 0 || self.credits.untold > 0
     }
 
     /// Admissions that the outlook does not contain yet.
@@ -100,12 +136,10 @@ impl Demand {
 
     /// What to ask for; starts counting anew what is not told.
     pub(super) fn begin_request(&mut self, inside: u32, now: Millis) -> Wants {
-        let slots = self
-            .missing_slots
-            .saturating_add(self.admissions.expected(now));
-        let credits = self
-            .missing_credits
-            .saturating_add(self.renewals.expected(now));
+        let slots = self.slots.begin_request(now);
+        let slots = slots.saturating_add(self.admissions.expected(now));
+        let credits = self.credits.begin_request(now);
+        let credits = credits.saturating_add(self.renewals.expected(now));
         self.begin_goodbye();
         Wants {
             slots: slots.min(SLOTS_MAX),
@@ -117,8 +151,6 @@ impl Demand {
     pub(super) fn begin_goodbye(&mut self) {
         self.admissions_in_flight += self.admissions_untold;
         self.admissions_untold = 0;
-        self.missing_slots = 0;
-        self.missing_credits = 0;
         self.has_changed = false;
     }
 
@@ -142,6 +174,15 @@ mod tests {
         }
         assert_eq!(demand.begin_request(0, Millis(1_250)).slots, 50);
         assert_eq!(demand.begin_request(0, Millis(1_500)).slots, 0);
+    }
+
+    #[test]
+    fn what_somebody_waited_for_is_not_given_back_before_it_could_be_taken() {
+        let mut demand = Demand::default();
+        demand.note_missing_slot();
+        assert_eq!(demand.begin_request(0, Millis(1_000)).slots, 1);
+        assert_eq!(demand.begin_request(0, Millis(1_001)).slots, 1);
+        assert_eq!(demand.begin_request(0, Millis(1_250)).slots, 0);
     }
 
     #[test]

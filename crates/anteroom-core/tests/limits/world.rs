@@ -287,6 +287,10 @@ impl World {
         self.room.handle_revoke(ticket, self.now);
         if self.room.is_revoked(ticket.visitor) {
             self.inside.remove(&ticket.visitor);
+            // Who leaves does not queue with an old ticket; that it is refused meanwhile is the
+            // node's business.
+            self.shown.retain(|shown| shown.visitor != ticket.visitor);
+            self.waiting.retain(|shown| shown.visitor != ticket.visitor);
             self.logged_out.push(ticket);
         }
         self.sync(true, true);
