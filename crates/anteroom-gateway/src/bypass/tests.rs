@@ -1,3 +1,5 @@
+//! Which rules let which requests pass, and which rules are refused.
+
 use http::HeaderValue;
 
 use super::*;

@@ -16,17 +16,37 @@ use super::{Client, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 const OWN_PREFIX: &str = "anteroom-";
 
 /// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
-/// for this gateway.
+/// for this gateway. In every spelling that an origin may take for it, see [`begins`].
 pub fn strip_own(headers: &mut HeaderMap) {
-    remove_where(headers, |name| name.starts_with(OWN_PREFIX));
+    remove_where(headers, |name| begins(name, OWN_PREFIX));
 }
 
 /// Removes what somebody who is not trusted says about who they are: `Forwarded`,
-/// `X-Forwarded-*`, `X-Real-IP`.
+/// `X-Forwarded-*`, `X-Real-IP`, in every spelling.
 pub fn strip_hearsay(headers: &mut HeaderMap) {
-    remove_where(headers, |name| {
-        name.starts_with("x-forwarded-") || name == "forwarded" || name == "x-real-ip"
-    });
+    remove_where(headers, is_hearsay);
+}
+
+fn is_hearsay(name: &str) -> bool {
+    begins(name, "x-forwarded-") || name == "forwarded" || is_same(name, "x-real-ip")
+}
+
+/// Hearsay in a spelling that no proxy writes: a client's, that a trusted proxy has overlooked.
+fn is_disguised(name: &str) -> bool {
+    is_hearsay(name) && name.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
+}
+
+/// Whether a name begins like this for an origin that gets its headers by CGI, WSGI or the like.
+///
+/// There `anteroom-visitor`, `anteroom_visitor` and, with some, `anteroom.visitor` are all
+/// `HTTP_ANTEROOM_VISITOR`, and which of them the origin sees is a matter of luck.
+fn begins(name: &str, prefix: &str) -> bool {
+    let dashed = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
+    name.len() >= prefix.len() && prefix.bytes().eq(name.bytes().take(prefix.len()).map(dashed))
+}
+
+fn is_same(name: &str, other: &str) -> bool {
+    name.len() == other.len() && begins(name, other)
 }
 
 fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
@@ -40,6 +60,7 @@ fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
 /// Tells the origin who the client is.
 pub fn write(headers: &mut HeaderMap, client: &Client) {
     if client.has_trusted_peer {
+        remove_where(headers, is_disguised);
         continue_chain(headers, client);
     } else {
         strip_hearsay(headers);
@@ -107,4 +128,64 @@ fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &[u8]) {
     }
     list.extend_from_slice(element);
     insert(headers, name, Bytes::from(list));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::super::Scheme;
+    use super::*;
+
+    /// What is left of these names, in the order of the alphabet.
+    fn left(names: &[&'static str], strip: impl Fn(&mut HeaderMap)) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        for name in names {
+            headers.append(*name, HeaderValue::from_static("forged"));
+        }
+        strip(&mut headers);
+        let mut left: Vec<_> = headers.keys().map(ToString::to_string).collect();
+        left.sort_unstable();
+        left
+    }
+
+    const DISGUISED: [&str; 7] = [
+        "anteroom_visitor",
+        "anteroom-seat_ends",
+        "Anteroom.Room",
+        "x_forwarded_for",
+        "x-forwarded_proto",
+        "x_real_ip",
+        "x_anteroom",
+    ];
+
+    #[test]
+    fn names_that_an_origin_may_take_for_ours_are_removed_too() {
+        let hearsay = ["x-forwarded_proto", "x_anteroom", "x_forwarded_for", "x_real_ip"];
+        assert_eq!(left(&DISGUISED, strip_own), hearsay);
+        let own = ["anteroom-seat_ends", "anteroom.room", "anteroom_visitor", "x_anteroom"];
+        assert_eq!(left(&DISGUISED, strip_hearsay), own);
+    }
+
+    #[test]
+    fn a_trusted_proxy_that_overlooks_a_disguise_is_not_believed_in_it() {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let client = Client {
+            address,
+            scheme: Scheme::Http,
+            host: HeaderValue::from_static("a"),
+            peer: address,
+            has_trusted_peer: true,
+        };
+        let told = ["x_forwarded_for", "x-forwarded-port", "x_real_ip", "x-real-ip"];
+        let expected = [
+            "forwarded",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-port",
+            "x-forwarded-proto",
+            "x-real-ip",
+        ];
+        assert_eq!(left(&told, |headers| write(headers, &client)), expected);
+    }
 }

@@ -1,3 +1,5 @@
+//! Who is believed about the client, and what the origin is told.
+
 use super::*;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

@@ -1,3 +1,5 @@
+//! What a path may be taken for, and that no disguise hides it.
+
 use super::*;
 
 fn readings(path: &str) -> Vec<String> {

@@ -1,3 +1,5 @@
+//! Which requests are refused before anybody looks at them.
+
 use super::*;
 
 fn intake() -> Intake {

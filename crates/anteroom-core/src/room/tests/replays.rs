@@ -1,0 +1,95 @@
+//! Tickets that are shown more often than they should be, and sessions that end early.
+
+use super::*;
+
+#[test]
+fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
+    let mut pair = Pair::new(rules(5, 100));
+    let ticket = pair.admit();
+    pair.wait(100_000);
+    let newest = pair.renew(ticket);
+    for _ in 0..5 {
+        let handed = pair.renew(ticket);
+        assert_eq!(handed.seats.ends_at(), newest.seats.ends_at());
+    }
+    pair.wait(220_000);
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 1, "the first end has passed");
+    assert_eq!(pair.room.tally().renewed, 1);
+}
+
+#[test]
+fn a_waiting_ticket_is_exchanged_for_one_seat_however_often_it_is_shown() {
+    let mut pair = Pair::new(rules(5, 100));
+    pair.room.handle_rules(Rules {
+        queue_all: true,
+        ..rules(5, 100)
+    });
+    let (waiting, _) = pair.queue(None);
+    pair.room.handle_rules(rules(5, 100));
+    let mut ends = Vec::new();
+    for _ in 0..10 {
+        match pair.visit(Some(waiting)) {
+            Verdict::Admit(ticket) => ends.push((ticket.seats.ends_at(), ticket.accepted_at)),
+            other => panic!("{other:?}"),
+        }
+    }
+    ends.dedup();
+    assert_eq!(ends.len(), 1);
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 1);
+}
+
+#[test]
+fn a_ticket_with_a_seat_elsewhere_takes_one_seat_here_however_often_it_is_shown() {
+    let mut pair = Pair::new(rules(5, 100));
+    let mut ticket = pair.admit();
+    pair.sync();
+    let elsewhere = Seat {
+        data_center: DataCenterId(9),
+        ends_at: pair.now + Span(300_000),
+        epoch: Epoch(0),
+    };
+    ticket.visitor = VisitorId([77; 16]);
+    ticket.seats = Seats::default();
+    ticket.seats.put(elsewhere);
+    pair.wait(60_000);
+    for _ in 0..10 {
+        let renewed = pair.renew(ticket);
+        assert!(renewed.seats.of(DataCenterId(1)).is_some());
+    }
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 2);
+}
+
+#[test]
+fn a_logout_frees_one_seat_once_and_its_ticket_is_refused_from_then_on() {
+    let mut pair = Pair::new(rules(2, 100));
+    let ticket = pair.admit();
+    pair.admit();
+    assert!(pair.room.handle_revoke(ticket, pair.now));
+    assert!(!pair.room.handle_revoke(ticket, pair.now), "replayed");
+    assert_eq!(pair.check_in(ticket), CheckIn::Over);
+    pair.sync();
+    assert!(!pair.room.handle_revoke(ticket, pair.now), "replayed later");
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 1);
+    pair.admit();
+    pair.queue(None);
+    assert_eq!(pair.check_in(ticket), CheckIn::Over);
+}
+
+#[test]
+fn near_the_limit_a_first_seat_is_short_until_its_ticket_comes_back() {
+    let mut pair = Pair::new(Rules {
+        seat_needs_cookie: SeatNeedsCookie::Always,
+        ..rules(10, 100)
+    });
+    let ticket = pair.admit();
+    assert!(ticket.is_provisional);
+    assert!(ticket.seats.ends_at().unwrap() <= START + Span(70_000));
+    pair.wait(1_000);
+    let full = pair.renew(ticket);
+    assert!(!full.is_provisional);
+    assert!(full.seats.ends_at().unwrap() >= pair.now + Span(300_000));
+}

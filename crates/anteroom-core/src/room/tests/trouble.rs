@@ -1,0 +1,146 @@
+//! A parent that is away, slow or forgetful, and rules that change under way.
+
+use super::*;
+
+#[test]
+fn an_answer_under_way_when_limits_are_lowered_is_void() {
+    let mut pair = Pair::new(rules(10, 100));
+    pair.visit(None);
+    pair.room.demand.note_missing_slot();
+    let request = pair.room.poll_sync(pair.now);
+    let ledger = core::mem::take(&mut pair.ledger);
+    let (ledger, reply) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    pair.ledger = ledger;
+    pair.room.handle_rules(rules(1, 100));
+    assert!(!pair.room.handle_reply(reply, pair.now));
+    pair.queue(None);
+}
+
+#[test]
+fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
+    let mut pair = Pair::new(rules(5, 100));
+    let ticket = pair.admit();
+    let request = pair.room.poll_goodbye(pair.now);
+    let ledger = core::mem::take(&mut pair.ledger);
+    let (_, reply) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    pair.room.handle_reply(reply, pair.now);
+    pair.wait(60_000);
+    let back = Return {
+        ticket,
+        is_navigation: true,
+        may_ask_parent: true,
+    };
+    assert_eq!(pair.room.handle_check_in(back, pair.now), CheckIn::Pass);
+    let visit = Visit {
+        visitor: VisitorId([9; 16]),
+        ticket: None,
+        may_ask_parent: true,
+    };
+    let verdict = pair.room.handle_visit(visit, pair.now);
+    assert!(matches!(verdict, Verdict::Queue(..)), "{verdict:?}");
+}
+
+#[test]
+fn without_a_parent_nobody_is_admitted_or_prolonged_but_tickets_run_on() {
+    let mut pair = Pair::new(rules(10, 100));
+    let ticket = pair.admit();
+    pair.wait(10_000);
+    let visit = Visit {
+        visitor: VisitorId([9; 16]),
+        ticket: None,
+        may_ask_parent: false,
+    };
+    let Verdict::Queue(_, place) = pair.room.handle_visit(visit, pair.now) else {
+        panic!("the lease has ended")
+    };
+    assert_eq!(place.reason, QueueReason::StoreAway);
+    let back = Return {
+        ticket,
+        is_navigation: true,
+        may_ask_parent: false,
+    };
+    assert_eq!(pair.room.handle_check_in(back, pair.now), CheckIn::Pass);
+    assert_eq!(pair.room.tally().passed_unrenewed, 1);
+    assert_eq!(pair.room.degraded(pair.now), Some(QueueReason::StoreAway));
+}
+
+#[test]
+fn on_store_failure_admit_lets_everybody_in_and_says_so() {
+    let mut pair = Pair::new(Rules {
+        on_store_failure: OnStoreFailure::Admit,
+        ..rules(1, 1)
+    });
+    let visit = Visit {
+        visitor: VisitorId([9; 16]),
+        ticket: None,
+        may_ask_parent: false,
+    };
+    let verdict = pair.room.handle_visit(visit, pair.now);
+    assert!(matches!(verdict, Verdict::Admit(_)));
+    assert_eq!(pair.room.tally().admitted_outside_limits, 1);
+}
+
+#[test]
+fn lowered_limits_act_at_once_and_nobody_inside_is_thrown_out() {
+    let mut pair = Pair::new(rules(10, 100));
+    let tickets: Vec<_> = (0..6).map(|_| pair.admit()).collect();
+    pair.room.handle_rules(rules(3, 100));
+    pair.queue(None);
+    assert!(tickets.iter().all(|t| pair.check_in(*t) == CheckIn::Pass));
+    pair.room.handle_rules(rules(7, 100));
+    pair.admit();
+    pair.queue(None);
+}
+
+#[test]
+fn a_longer_session_is_given_only_after_the_parent_knows() {
+    let mut pair = Pair::new(rules(10, 100));
+    pair.sync();
+    pair.room.handle_rules(Rules {
+        session_duration: Span(600_000),
+        ..rules(10, 100)
+    });
+    assert_eq!(pair.room.seat_terms.session, Span(300_000));
+    pair.sync();
+    assert_eq!(pair.room.seat_terms.session, Span(600_000));
+    pair.room.handle_rules(rules(10, 100));
+    assert_eq!(pair.room.seat_terms.session, Span(300_000));
+}
+
+#[test]
+fn a_node_that_slept_past_its_lease_reports_once_more_and_keeps_its_visitors() {
+    let mut pair = Pair::new(rules(10, 100));
+    let ticket = pair.admit();
+    pair.wait(60_000);
+    pair.sync();
+    assert_eq!(pair.ledger.phantoms(), 0, "what it did is known");
+    assert_eq!(pair.ledger.inside(), 1);
+    pair.renew(ticket);
+    assert_eq!(pair.room.lease.generation(), 2);
+}
+
+#[test]
+fn a_lost_answer_costs_nothing() {
+    let mut pair = Pair::new(rules(2, 100));
+    for _ in 0..3 {
+        let request = pair.room.poll_sync(pair.now);
+        let ledger = core::mem::take(&mut pair.ledger);
+        pair.ledger = ledger.sync(&request, LendingTerms::default(), pair.now).0;
+    }
+    pair.admit();
+    pair.admit();
+    pair.queue(None);
+}
+
+#[test]
+fn an_answer_that_comes_late_is_not_applied() {
+    let mut pair = Pair::new(rules(2, 100));
+    pair.visit(None);
+    let request = pair.room.poll_sync(pair.now);
+    let ledger = core::mem::take(&mut pair.ledger);
+    let (ledger, late) = ledger.sync(&request, LendingTerms::default(), pair.now);
+    pair.ledger = ledger;
+    pair.sync();
+    assert!(!pair.room.handle_reply(late, pair.now));
+    assert!(!pair.room.handle_reply(Reply::Stale, pair.now));
+}
