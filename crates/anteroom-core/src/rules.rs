@@ -31,6 +31,8 @@ pub struct Rules {
     pub seat_needs_cookie: SeatNeedsCookie,
     /// How long a waiting ticket is good after its last ask.
     pub place_grace: Span,
+    /// How often everybody asks again, 1 s to 60 s; `None`: often near the front, seldom far back.
+    pub ask_again: Option<Span>,
     /// What to do when the lease has ended and the store is still away.
     pub on_store_failure: OnStoreFailure,
 }
@@ -144,6 +146,7 @@ impl Default for Rules {
             pacing: true,
             seat_needs_cookie: SeatNeedsCookie::NearLimit,
             place_grace: Span::from_secs(300),
+            ask_again: None,
             on_store_failure: OnStoreFailure::Bounded,
         }
     }

@@ -74,6 +74,7 @@ curve_factor = 0.20412
 pacing = false
 seat_needs_cookie = "always"
 place_grace = "10s"
+ask_again = "20s"
 on_store_failure = "admit"
 json_response_enabled = true
 queueing_status_code = "503"
@@ -103,6 +104,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
             pacing: false,
             seat_needs_cookie: SeatNeedsCookie::Always,
             place_grace: Span::from_secs(10),
+            ask_again: Some(Span::from_secs(20)),
             on_store_failure: OnStoreFailure::Admit,
         }
     );

@@ -117,6 +117,17 @@ fn the_articles_state_leaves_150_slots_split_15_22_113() {
 }
 
 #[test]
+fn rounding_each_share_half_up_would_hand_out_a_slot_that_is_not_there() {
+    let half_up = |weight: u32| (150 * weight + 100) / 200;
+    let parts = [20, 30, 150].map(half_up);
+    assert_eq!(parts, [15, 23, 113]);
+    assert_eq!(parts.iter().sum::<u32>(), 151);
+    let budget = Budget::of(&article(), rules(200, 200).limits);
+    let shares: u32 = budget.shares.iter().map(|(_, slots)| slots).sum();
+    assert_eq!(shares + budget.anywhere, 150);
+}
+
+#[test]
 fn shares_that_sum_to_more_than_one_are_scaled_down() {
     let mut snapshot = article();
     snapshot.last_minute = vec![(SAN_JOSE, 300), (LONDON, 100)];

@@ -106,6 +106,10 @@ impl Room {
         jitter: u64,
         now: Millis,
     ) -> Span {
+        if let Some(interval) = self.rules.ask_again {
+            // Within the last second of it, so that it is still that many seconds when rounded up.
+            return Span(interval.0 - jitter % 1_000);
+        }
         if let QueueReason::NotOpenYet { opens_at } = reason {
             return ask_at_opening(opens_at.since(now), waiting, jitter);
         }

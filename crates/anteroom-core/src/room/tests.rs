@@ -278,6 +278,19 @@ fn passthrough_lets_everybody_in_and_counts_them() {
 }
 
 #[test]
+fn everybody_asks_again_as_often_as_the_operator_says() {
+    let mut pair = Pair::new(Rules {
+        ask_again: Some(Span(20_000)),
+        ..rules(1, 100)
+    });
+    pair.admit();
+    for _ in 0..20 {
+        let (_, place) = pair.queue(None);
+        assert_eq!(place.ask_after.map(Span::secs_ceil), Some(20));
+    }
+}
+
+#[test]
 fn a_random_room_tells_no_position() {
     let mut pair = Pair::new(Rules {
         queueing_method: QueueingMethod::Random,

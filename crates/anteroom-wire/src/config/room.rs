@@ -12,7 +12,7 @@ use super::reader::Table;
 mod keys;
 
 use keys::{
-    ALLOCATION, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
+    ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
     ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, NAME, NEW_USERS_PER_MINUTE, OPENS_AT,
     ORIGIN, PACING, PATH, PLACE_GRACE, QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE,
     SEAT, SECURE, SESSION_DURATION, STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
@@ -145,6 +145,7 @@ fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
     let pacing = table.defaulted(&PACING);
     let seat_needs_cookie = table.defaulted(&SEAT);
     let place_grace = table.defaulted(&PLACE_GRACE);
+    let ask_again = table.optional(&ASK_AGAIN);
     let on_store_failure = table.defaulted(&STORE_FAILURE);
     Some(Rules {
         limits: Limits {
@@ -162,6 +163,7 @@ fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
         pacing,
         seat_needs_cookie,
         place_grace,
+        ask_again,
         on_store_failure,
     })
 }

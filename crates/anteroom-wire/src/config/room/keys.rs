@@ -77,6 +77,15 @@ const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Du
 pub(super) const SESSION_DURATION: Key<Duration> =
     minutes("session_duration", Span::from_secs(1), "\"5m\"");
 pub(super) const PLACE_GRACE: Key<Duration> = minutes("place_grace", Span::from_secs(10), "\"5m\"");
+pub(super) const ASK_AGAIN: Key<Duration> = Key {
+    name: "ask_again",
+    kind: Duration {
+        min: Span::from_secs(1),
+        max: Span::from_secs(60),
+        bare_unit: "s",
+    },
+    default: None,
+};
 
 const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
     Key {
