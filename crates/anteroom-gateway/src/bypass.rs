@@ -126,6 +126,14 @@ impl BypassRules {
         })
     }
 
+    /// Says everything that is wrong with one rule, for the config's reader.
+    #[must_use]
+    pub fn check(rule: &BypassRule) -> Vec<String> {
+        let errors = Self::compile(std::slice::from_ref(rule)).err();
+        let errors = errors.into_iter().flatten();
+        errors.map(|error| error.to_string()).collect()
+    }
+
     /// Whether some rule lets this request pass, in every decoded reading of its path.
     #[must_use]
     pub fn allow(&self, readings: &Readings<'_>, request: &BypassRequest<'_>) -> bool {

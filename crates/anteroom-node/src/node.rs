@@ -198,7 +198,9 @@ async fn slew(clock: Arc<dyn NodeClock>) {
     let mut ticks = tokio::time::interval(Duration::from_millis(SLEW_PERIOD.0));
     loop {
         ticks.tick().await;
-        clock.slew();
+        let clock = Arc::clone(&clock);
+        // It may write a file, and a disk may hang.
+        let _ = tokio::task::spawn_blocking(move || clock.slew()).await;
     }
 }
 

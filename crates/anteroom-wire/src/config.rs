@@ -30,7 +30,7 @@ pub use model::{
     BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, RoomConfig, RoomName, Route,
     SameSite, Secure, ServerConfig, SizeLimits, TimeOuts,
 };
-pub use notes::KnownKey;
+pub use notes::{CheckBypass, KnownKey};
 pub use problem::{Finding, Problem, Problems};
 
 use notes::Notes;
@@ -59,7 +59,21 @@ impl Config {
     /// [`Problems`] with every mistake that the text holds; only the first one if it is no TOML
     /// at all, because nothing behind that can be trusted.
     pub fn parse(source_name: &str, text: &str) -> Result<Parsed, Problems> {
-        let mut notes = Notes::new(Some(Source::new(source_name, text)));
+        Self::parse_with(source_name, text, |_| Vec::new())
+    }
+
+    /// The same, with somebody who knows bypass rules.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::parse`], mistakes in bypass rules included.
+    pub fn parse_with(
+        source_name: &str,
+        text: &str,
+        check_bypass: CheckBypass,
+    ) -> Result<Parsed, Problems> {
+        let source = Source::new(source_name, text);
+        let mut notes = Notes::new(Some(source), check_bypass);
         if let Some(offset) = depth::find_too_deep(text) {
             notes.refuse_syntax("a key of too many segments", offset);
             return Err(Problems(notes.problems));
@@ -87,7 +101,16 @@ impl Config {
     /// [`Problems`] with every mistake; the keys are the names of the flags, such as
     /// `--session-duration`.
     pub fn single_room(flags: &Flags) -> Result<Parsed, Problems> {
-        read(Notes::new(None), &flags.table())
+        Self::single_room_with(flags, |_| Vec::new())
+    }
+
+    /// The same, with somebody who knows bypass rules.
+    ///
+    /// # Errors
+    ///
+    /// As [`Config::single_room`], mistakes in bypass rules included.
+    pub fn single_room_with(flags: &Flags, check_bypass: CheckBypass) -> Result<Parsed, Problems> {
+        read(Notes::new(None, check_bypass), &flags.table())
     }
 
     /// Every key of the file by its path, such as `room.cookie_attributes.secure`: for whatever
@@ -101,7 +124,7 @@ impl Config {
         // Routes only have keys where there is a route.
         let document = DeTable::parse("room = [{ additional_routes = [{}] }]")
             .expect("the constant is legal TOML");
-        let mut notes = Notes::new(None);
+        let mut notes = Notes::new(None, |_| Vec::new());
         read_rooms(&mut notes, document.get_ref());
         notes.known
     }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
 use anteroom_wire::config::{Config, Parsed, Problem, Problems};
 use clap::Args;
@@ -66,7 +67,8 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     let text = std::fs::read_to_string(file).map_err(|error| Report {
         lines: vec![format!("{name}: cannot read the file: {error}")],
     })?;
-    let parsed = Config::parse(&name, &text).map_err(|problems| Report::of_problems(&problems))?;
+    let parsed = Config::parse_with(&name, &text, BypassRules::check);
+    let parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
     with_rooms_of(&name, parsed)
 }
 

@@ -33,7 +33,10 @@ fn is_hearsay(name: &str) -> bool {
 
 /// Hearsay in a spelling that no proxy writes: a client's, that a trusted proxy has overlooked.
 fn is_disguised(name: &str) -> bool {
-    is_hearsay(name) && name.bytes().any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
+    is_hearsay(name)
+        && name
+            .bytes()
+            .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
 }
 
 /// Whether a name begins like this for an origin that gets its headers by CGI, WSGI or the like.
@@ -41,8 +44,17 @@ fn is_disguised(name: &str) -> bool {
 /// There `anteroom-visitor`, `anteroom_visitor` and, with some, `anteroom.visitor` are all
 /// `HTTP_ANTEROOM_VISITOR`, and which of them the origin sees is a matter of luck.
 fn begins(name: &str, prefix: &str) -> bool {
-    let dashed = |byte: u8| if byte.is_ascii_alphanumeric() { byte } else { b'-' };
-    name.len() >= prefix.len() && prefix.bytes().eq(name.bytes().take(prefix.len()).map(dashed))
+    let dashed = |byte: u8| {
+        if byte.is_ascii_alphanumeric() {
+            byte
+        } else {
+            b'-'
+        }
+    };
+    name.len() >= prefix.len()
+        && prefix
+            .bytes()
+            .eq(name.bytes().take(prefix.len()).map(dashed))
 }
 
 fn is_same(name: &str, other: &str) -> bool {
@@ -161,9 +173,19 @@ mod tests {
 
     #[test]
     fn names_that_an_origin_may_take_for_ours_are_removed_too() {
-        let hearsay = ["x-forwarded_proto", "x_anteroom", "x_forwarded_for", "x_real_ip"];
+        let hearsay = [
+            "x-forwarded_proto",
+            "x_anteroom",
+            "x_forwarded_for",
+            "x_real_ip",
+        ];
         assert_eq!(left(&DISGUISED, strip_own), hearsay);
-        let own = ["anteroom-seat_ends", "anteroom.room", "anteroom_visitor", "x_anteroom"];
+        let own = [
+            "anteroom-seat_ends",
+            "anteroom.room",
+            "anteroom_visitor",
+            "x_anteroom",
+        ];
         assert_eq!(left(&DISGUISED, strip_hearsay), own);
     }
 
@@ -177,7 +199,12 @@ mod tests {
             peer: address,
             has_trusted_peer: true,
         };
-        let told = ["x_forwarded_for", "x-forwarded-port", "x_real_ip", "x-real-ip"];
+        let told = [
+            "x_forwarded_for",
+            "x-forwarded-port",
+            "x_real_ip",
+            "x-real-ip",
+        ];
         let expected = [
             "forwarded",
             "x-forwarded-for",

@@ -2,6 +2,7 @@
 //!
 //! Nothing is judged here; whether a problem ends the start is the caller's business.
 
+use super::model::BypassRule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -41,12 +42,19 @@ pub(super) struct Notes {
     pub(super) warnings: Vec<Problem>,
     /// Every key that was asked for, by its path without indices.
     pub(super) known: BTreeMap<String, KnownKey>,
+    /// Says what is wrong with the text of a bypass rule.
+    pub(super) check_bypass: CheckBypass,
 }
 
+/// Says everything that is wrong with a bypass rule. What rules mean is not known here; whoever
+/// compiles them brings this, so that their mistakes are told together with all others.
+pub type CheckBypass = fn(&BypassRule) -> Vec<String>;
+
 impl Notes {
-    pub(super) const fn new(source: Option<Source>) -> Self {
+    pub(super) const fn new(source: Option<Source>, check_bypass: CheckBypass) -> Self {
         Self {
             source,
+            check_bypass,
             problems: Vec::new(),
             warnings: Vec::new(),
             known: BTreeMap::new(),

@@ -232,11 +232,23 @@ fn read_bypass(table: &mut Table<'_>) -> Vec<BypassRule> {
         let spot = first_too_many.spot.clone();
         table.notes.refuse(&spot, found, allowed, None);
     }
-    rules
+    let rules: Vec<_> = rules
         .into_iter()
-        .map(|rule| BypassRule {
-            expression: rule.value,
-            line: rule.spot.line,
+        .map(|Placed { value, spot }| {
+            let line = spot.line;
+            let rule = BypassRule {
+                expression: value,
+                line,
+            };
+            (rule, spot)
         })
-        .collect()
+        .collect();
+    // Rules beyond the limit are refused anyway, and reading them may cost.
+    for (rule, spot) in rules.iter().take(BYPASS_RULES_MAX) {
+        for mistake in (table.notes.check_bypass)(rule) {
+            let finding = Finding::Remark(mistake);
+            table.notes.refuse(spot, finding, "", None);
+        }
+    }
+    rules.into_iter().map(|(rule, _)| rule).collect()
 }
