@@ -20,6 +20,19 @@ const DRAW_STEPS: u64 = 4_096;
 /// least once in it.
 pub const ROUND: Span = Span(10_000);
 
+/// The bucket of a visitor who comes now.
+///
+/// When a draw starts in the middle of a bucket, whoever comes in the rest of it is put into the
+/// next one. Otherwise it would look as if it had come before the start, and take part.
+#[must_use]
+pub fn bucket(now: Millis, rules: &Rules) -> Millis {
+    let bucket = now.floor_to(BUCKET);
+    match rules.opens_at {
+        Some(opens_at) if rules.draw && bucket < opens_at && opens_at <= now => bucket + BUCKET,
+        _ => bucket,
+    }
+}
+
 /// The rank by which a visitor is served.
 #[must_use]
 pub fn rank(bucket: Millis, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Millis {
@@ -103,6 +116,39 @@ mod tests {
         assert!((400..600).contains(&rising), "{rising} of 999 rise");
         let late = rank(Millis(10_000_000), visitor(1), &rules, &KEY);
         assert_eq!(late, Millis(10_000_000));
+    }
+
+    #[test]
+    fn whoever_comes_right_after_a_draw_has_no_part_in_it() {
+        let rules = Rules {
+            opens_at: Some(Millis(10_000_400)),
+            draw: true,
+            ..Rules::default()
+        };
+        let check = |now, is_early| {
+            let bucket = bucket(Millis(now), &rules);
+            let rank = rank(bucket, visitor(1), &rules, &KEY);
+            assert_eq!(rank < Millis(10_000_000), is_early, "{now}");
+        };
+        check(9_999_999, true);
+        check(10_000_000, true);
+        check(10_000_399, true);
+        check(10_000_400, false);
+        check(10_000_999, false);
+        check(10_001_000, false);
+    }
+
+    #[test]
+    fn without_a_draw_the_bucket_is_the_second_of_arrival() {
+        let rules = Rules {
+            opens_at: Some(Millis(10_000_400)),
+            ..Rules::default()
+        };
+        assert_eq!(bucket(Millis(10_000_999), &rules), Millis(10_000_000));
+        assert_eq!(
+            bucket(Millis(10_000_999), &Rules::default()),
+            Millis(10_000_000)
+        );
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use super::{Room, Verdict, Visit};
 use crate::decision::{Place, QueueReason, WaitRange};
 use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, ask_after};
-use crate::order::ROUND;
+use crate::order::{self, ROUND};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
 use crate::waiting::Ask;
-use crate::watermark::BUCKET;
 
 /// When a room opens, those who wait ask spread over a second for every so many of them.
 const OPENING_ASKS_PER_SECOND: u64 = 5_000;
@@ -19,7 +18,7 @@ impl Room {
         self.tally.queued += 1;
         let arrived_at = visit
             .ticket
-            .map_or_else(|| now.floor_to(BUCKET), |ticket| ticket.bucket);
+            .map_or_else(|| order::bucket(now, &self.rules), |ticket| ticket.bucket);
         if reason == QueueReason::Rejecting {
             let place = Place {
                 reason,

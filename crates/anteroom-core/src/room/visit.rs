@@ -10,7 +10,7 @@ use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::sync::MINUTES_KEPT;
 use crate::ticket::{Seat, Seats, Ticket};
 use crate::time::{Millis, Span};
-use crate::watermark::{BUCKET, Watermark};
+use crate::watermark::Watermark;
 
 /// A first seat lasts at most this long until its ticket has been brought back. A page has loaded
 /// its second resource by then.
@@ -186,7 +186,7 @@ impl Room {
         self.count_admission(now);
         let bucket = visit
             .ticket
-            .map_or_else(|| now.floor_to(BUCKET), |ticket| ticket.bucket);
+            .map_or_else(|| order::bucket(now, &self.rules), |ticket| ticket.bucket);
         if visit.ticket.is_some() {
             let rank = self.rank(visit, bucket);
             self.waiting.handle_gone(visit.visitor, rank, now);
