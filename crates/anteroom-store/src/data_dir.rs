@@ -3,18 +3,32 @@
 //! `deployment` (birth and lottery key), `ticket-keys` (unless configured), `lock`, and the
 //! journal itself, which is [`crate::Embedded`]'s business.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
+use parking_lot::Mutex;
 
-/// A node's folder.
-#[derive(Clone, Debug)]
+/// A node's folder. Clones know what one of them has read.
+#[derive(Clone)]
 pub struct DataDir {
     path: PathBuf,
+    /// Files as they were read last, by name. Without them a folder that is deleted under the
+    /// running process would make everybody inside and waiting a new visitor of the next one.
+    known: Arc<Mutex<BTreeMap<&'static str, String>>>,
+}
+
+impl fmt::Debug for DataDir {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not what is known: keys have no place in logs.
+        write!(f, "DataDir({})", self.path.display())
+    }
 }
 
 /// What makes a deployment itself: drawn at the first start and kept from then on.
@@ -68,19 +82,26 @@ impl DataDir {
     ///
     /// [`DataDirError::Io`] if it can neither be found nor made.
     pub fn open(path: &Path) -> Result<Self, DataDirError> {
-        use std::os::unix::fs::DirBuilderExt as _;
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(path)
-            .map_err(|source| DataDirError::Io {
-                doing: "make the folder",
-                path: path.display().to_string(),
-                source,
-            })?;
+        make_folder(path)?;
         Ok(Self {
             path: path.to_path_buf(),
+            known: Arc::default(),
         })
+    }
+
+    /// Makes sure of the folder again, and of the birth and keys that were read from it: somebody
+    /// may have deleted them. What is there stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError`] if something is missing and cannot be written.
+    pub fn restore(&self) -> Result<(), DataDirError> {
+        make_folder(&self.path)?;
+        let known = self.known.lock().clone();
+        for (name, text) in known {
+            self.read_or_make(name, || Ok(text))?;
+        }
+        Ok(())
     }
 
     /// Where it is.
@@ -118,10 +139,12 @@ impl DataDir {
                 lottery_key: LotteryKey(from_hex(key)?),
             })
         });
-        parsed.ok_or_else(|| DataDirError::Damaged {
+        let deployment = parsed.ok_or_else(|| DataDirError::Damaged {
             path: self.path.join("deployment").display().to_string(),
             expected: "16 and 32 hex digits",
-        })
+        })?;
+        self.known.lock().insert("deployment", text);
+        Ok(deployment)
     }
 
     /// The generated ticket keys, newest first; one is drawn if there are none.
@@ -133,11 +156,14 @@ impl DataDir {
         let text =
             self.read_or_make("ticket-keys", || Ok(format!("{}\n", hex(&random::<32>()?))))?;
         let keys: Option<TicketKeys> = text.lines().map(|line| from_hex(line.trim())).collect();
-        keys.filter(|keys| !keys.is_empty())
+        let keys = keys
+            .filter(|keys| !keys.is_empty())
             .ok_or_else(|| DataDirError::Damaged {
                 path: self.path.join("ticket-keys").display().to_string(),
                 expected: "64 hex digits a line, newest key first",
-            })
+            })?;
+        self.known.lock().insert("ticket-keys", text);
+        Ok(keys)
     }
 
     /// Takes the lock that makes this process the only one that lends. `None` if another holds it.
@@ -166,8 +192,8 @@ impl DataDir {
         }
     }
 
-    /// Reads a file, or makes it with mode 0600. Of two processes that make it at the same time
-    /// both read what the first one wrote.
+    /// Reads a file, or makes it with mode 0600: as it was, if it was read before. Of two processes
+    /// that make it at the same time both read what the first one wrote.
     fn read_or_make(
         &self,
         name: &str,
@@ -187,7 +213,11 @@ impl DataDir {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(failed("read")(error)),
         }
-        let text = make()?;
+        let known = self.known.lock().get(name).cloned();
+        let text = match known {
+            Some(text) => text,
+            None => make()?,
+        };
         let draft = self.path.join(format!("{name}.{}", hex(&random::<8>()?)));
         let written =
             write_private(&draft, &text).and_then(|()| match fs::hard_link(&draft, &path) {
@@ -219,6 +249,20 @@ impl DataDirLock {
         fs::metadata(&self.path)
             .is_ok_and(|found| found.dev() == held.dev() && found.ino() == held.ino())
     }
+}
+
+/// Makes a folder that only its owner may read, unless there is one.
+fn make_folder(path: &Path) -> Result<(), DataDirError> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    let made = fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path);
+    made.map_err(|source| DataDirError::Io {
+        doing: "make the folder",
+        path: path.display().to_string(),
+        source,
+    })
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
@@ -275,6 +319,35 @@ mod tests {
         }
         let names = fs::read_dir(data.path()).unwrap().count();
         assert_eq!(names, 2, "no drafts stay");
+    }
+
+    #[test]
+    fn a_folder_that_was_deleted_gets_back_the_keys_and_the_birth_that_were_in_use() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(&dir.path().join("data")).unwrap();
+        let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
+        fs::remove_dir_all(data.path()).unwrap();
+        data.clone().restore().unwrap();
+        let next = DataDir::open(data.path()).unwrap();
+        assert_eq!(
+            (next.deployment().unwrap(), next.ticket_keys().unwrap()),
+            first
+        );
+        let shown = format!("{data:?}");
+        assert!(!shown.contains(&hex(&first.1[0])), "{shown}");
+    }
+
+    #[test]
+    fn restoring_replaces_nothing_that_is_there_and_draws_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(dir.path()).unwrap();
+        data.restore().unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+        data.ticket_keys().unwrap();
+        let rotated = format!("{}\n", "ab".repeat(32));
+        fs::write(dir.path().join("ticket-keys"), &rotated).unwrap();
+        data.restore().unwrap();
+        assert_eq!(data.ticket_keys().unwrap(), [[0xab; 32]]);
     }
 
     #[test]

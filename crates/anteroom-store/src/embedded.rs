@@ -4,7 +4,8 @@
 //! One process lends; it holds the folder's lock. A newcomer that does not get it answers nothing
 //! until it does, and then counts what its predecessor had lent as used. When the disk fails,
 //! writes fail, and with them syncs: what is lent runs out and nothing more is lent. When the
-//! folder is deleted under a running process the journal is written anew from memory.
+//! folder is deleted under a running process the journal is written anew from memory, with the birth
+//! and the keys of tickets that were in use.
 
 pub mod faults;
 mod journal;
@@ -174,8 +175,8 @@ impl Inner {
             path: self.dir.journal().display().to_string(),
             source: Box::new(source),
         };
-        let dir = DataDir::open(self.dir.path()).map_err(unavailable)?;
-        match dir.try_lock().map_err(unavailable)? {
+        self.dir.restore().map_err(unavailable)?;
+        match self.dir.try_lock().map_err(unavailable)? {
             Some(lock) => {
                 state.lock = Some(lock);
                 Ok(())
