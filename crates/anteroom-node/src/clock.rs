@@ -12,13 +12,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anteroom_core::room_clock::{Offset, SavedOffset};
 use anteroom_core::time::{Millis, Span};
 use anteroom_store::Clock;
+use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 /// The clock is slewed once in this time.
 pub(crate) const SLEW_PERIOD: Span = Span(1_000);
 
 /// An offset is written down again when it has moved this far, in microseconds.
-const SAVE_AFTER_MICROS: i64 = 50_000;
+const SAVE_AFTER_MICROS: u64 = 50_000;
 
 /// Room time, and how far the wall clock is from it.
 pub trait NodeClock: Clock {
@@ -54,7 +55,9 @@ impl WallClock for SystemWallClock {
 /// The clock of a running node.
 pub struct RoomClock {
     offset_micros: AtomicI64,
-    saved_micros: AtomicI64,
+    /// The offset that is written down. Held while the offset changes, so that changes follow each
+    /// other.
+    saved_micros: Mutex<Option<i64>>,
     boot_id: String,
     file: PathBuf,
     wall: Box<dyn WallClock>,
@@ -81,12 +84,12 @@ impl RoomClock {
         let offset = Offset::at_start(parse(&text), &boot_id, boot_time(), wall.read());
         let clock = Self {
             offset_micros: AtomicI64::new(offset.micros),
-            saved_micros: AtomicI64::new(i64::MIN),
+            saved_micros: Mutex::new(None),
             boot_id,
             file,
             wall: Box::new(wall),
         };
-        clock.save_if_moved();
+        clock.change(|offset| offset);
         clock
     }
 
@@ -96,25 +99,23 @@ impl RoomClock {
         }
     }
 
-    fn set(&self, offset: Offset) {
-        self.offset_micros.store(offset.micros, Ordering::Relaxed);
-        self.save_if_moved();
-    }
-
-    /// Writes the offset down. A disk that does not take it costs nothing before a restart, and
-    /// then at most what was slewed since; the journal bounds even that.
-    fn save_if_moved(&self) {
-        let micros = self.offset().micros;
-        let saved = self.saved_micros.load(Ordering::Relaxed);
-        if saved != i64::MIN && micros.abs_diff(saved) < SAVE_AFTER_MICROS.unsigned_abs() {
+    /// Changes the offset and, when it has moved enough, writes it down. A disk that does not take it
+    /// costs nothing before a restart, and then at most what was slewed since; the journal bounds
+    /// even that.
+    fn change(&self, change: impl FnOnce(Offset) -> Offset) {
+        let mut saved = self.saved_micros.lock();
+        let micros = change(self.offset()).micros;
+        self.offset_micros.store(micros, Ordering::Relaxed);
+        let moved = saved.map_or(u64::MAX, |saved| micros.abs_diff(saved));
+        if moved < SAVE_AFTER_MICROS {
             return;
         }
         let draft = self.file.with_extension("new");
         let text = format!("{} {micros}\n", self.boot_id);
         let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.file));
         match written {
-            Ok(()) => self.saved_micros.store(micros, Ordering::Relaxed),
-            Err(error) => tracing::warn!(%error, "cannot write down the clock"),
+            Ok(()) => *saved = Some(micros),
+            Err(error) => tracing::debug!(%error, "cannot write down the clock"),
         }
     }
 }
@@ -125,11 +126,7 @@ impl Clock for RoomClock {
     }
 
     fn never_before(&self, at: Millis) {
-        let offset = self.offset();
-        let later = offset.never_before(boot_time(), at);
-        if later != offset {
-            self.set(later);
-        }
+        self.change(|offset| offset.never_before(boot_time(), at));
     }
 }
 
@@ -139,10 +136,7 @@ impl NodeClock for RoomClock {
     }
 
     fn slew(&self) {
-        self.set(
-            self.offset()
-                .slewed(boot_time(), self.wall.read(), SLEW_PERIOD),
-        );
+        self.change(|offset| offset.slewed(boot_time(), self.wall.read(), SLEW_PERIOD));
     }
 }
 

@@ -15,10 +15,14 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use crate::clock::{NodeClock, SLEW_PERIOD};
 use crate::random::{self, Random};
 use crate::room::{RoomHandle, Shared};
+
+/// How long a store may take to close: a last write.
+const CLOSE_TIME_OUT: Duration = Duration::from_secs(2);
 
 /// What a node needs to start.
 pub struct NodeSettings {
@@ -52,6 +56,8 @@ pub struct Node {
     tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
     slewing: JoinHandle<()>,
     lives: AtomicU64,
+    /// Loops of rooms that are gone, as long as they say goodbye.
+    leaving: Mutex<Vec<JoinHandle<()>>>,
 }
 
 struct RoomTask {
@@ -92,6 +98,7 @@ impl Node {
             tasks: Mutex::default(),
             slewing: tokio::spawn(slew(clock)),
             lives: AtomicU64::new(0),
+            leaving: Mutex::default(),
         });
         node.reload(settings.rooms);
         Ok(node)
@@ -115,8 +122,9 @@ impl Node {
         &*self.shared.clock
     }
 
-    /// Applies a changed list of rooms: changed limits act at once, nobody loses a place; a room
-    /// that is gone gives back what it was lent.
+    /// Applies a changed list of rooms: changed limits act at once, nobody loses a place. A room
+    /// that is gone gives back what it was lent; one that is renamed, or whose cookie is, is another
+    /// room to its visitors.
     pub fn reload(&self, configs: Vec<RoomConfig>) {
         let present = self.rooms.load_full();
         let mut next = BTreeMap::new();
@@ -132,13 +140,20 @@ impl Node {
             };
             next.insert(name, handle);
         }
-        tasks.retain(|name, task| {
-            let stays = next.contains_key(name);
-            if !stays {
-                task.stop.send_replace(true);
-            }
-            stays
-        });
+        let gone: Vec<_> = tasks
+            .keys()
+            .filter(|name| !next.contains_key(*name))
+            .cloned()
+            .collect();
+        for (name, task) in gone
+            .into_iter()
+            .filter_map(|name| tasks.remove_entry(&name))
+        {
+            tracing::warn!(room = %name, "the room is gone from the configuration; its visitors begin anew elsewhere");
+            task.stop.send_replace(true);
+            self.leaving.lock().push(task.done);
+        }
+        self.leaving.lock().retain(|task| !task.is_finished());
         self.rooms.store(Arc::new(next));
     }
 
@@ -161,11 +176,18 @@ impl Node {
         for task in tasks.values() {
             task.stop.send_replace(true);
         }
-        for task in tasks.into_values() {
+        let leaving = std::mem::take(&mut *self.leaving.lock());
+        for done in tasks.into_values().map(|task| task.done).chain(leaving) {
             // A loop that panicked has said so already.
-            let _ = task.done.await;
+            let _ = done.await;
         }
-        self.shared.store.close().await;
+        // A disk that hangs must not keep the process from draining.
+        if timeout(CLOSE_TIME_OUT, self.shared.store.close())
+            .await
+            .is_err()
+        {
+            tracing::error!("the store does not let itself be closed; leaving all the same");
+        }
     }
 
     /// An id of its own for every life of a room: a room that is closed and opened again counts

@@ -7,10 +7,13 @@ use anteroom_core::time::Millis;
 /// A request, as far as a room cares.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival<'a> {
-    /// The values of the room's cookie. A client may send several; the first that opens counts.
+    /// The values of the room's cookie. A client may send several, such as one for each kind of
+    /// jar that it keeps; the one that is worth most counts.
     pub tickets: &'a [&'a str],
     /// Whether a page is asked for, and not something that a page loads.
     pub is_navigation: bool,
+    /// Whether somebody new only wants to know where it would stand.
+    pub is_look: bool,
 }
 
 /// What becomes of a request.
@@ -25,6 +28,8 @@ pub enum Outcome {
         /// Where the visitor stands.
         place: Place,
     },
+    /// The answer to a look: somebody new would be let in.
+    MayCome,
 }
 
 /// Somebody who is inside.

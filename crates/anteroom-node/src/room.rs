@@ -8,18 +8,17 @@ mod asking;
 mod figures;
 mod syncing;
 mod view;
+mod wall_time;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use anteroom_core::decision::{Place, QueueReason};
 use anteroom_core::id::BirthId;
 use anteroom_core::origin::OriginOutcome;
 use anteroom_core::room::check_in::Return;
 use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
-use anteroom_core::rules::Rules;
 use anteroom_core::ticket::{Standing, Ticket};
-use anteroom_core::time::{Millis, Span};
+use anteroom_core::time::Millis;
 use anteroom_store::{CounterName, RecordKey, Store};
 use anteroom_ticket::{Binding, KeyRing};
 use anteroom_wire::config::RoomConfig;
@@ -32,6 +31,7 @@ use crate::random::Random;
 use asking::Rounds;
 pub use figures::RoomFigures;
 use view::View;
+use wall_time::{in_room_time, in_wall_time};
 
 /// What all rooms of a node share.
 pub(crate) struct Shared {
@@ -58,8 +58,7 @@ pub struct RoomHandle {
 
 /// What follows from a room's configuration.
 struct Settings {
-    config: RoomConfig,
-    cookie_name: String,
+    config: Arc<RoomConfig>,
     binding: Binding,
 }
 
@@ -99,13 +98,7 @@ impl RoomHandle {
     /// The room's configuration.
     #[must_use]
     pub fn config(&self) -> Arc<RoomConfig> {
-        Arc::new(self.settings.load().config.clone())
-    }
-
-    /// The name of its cookie.
-    #[must_use]
-    pub fn cookie_name(&self) -> String {
-        self.settings.load().cookie_name.clone()
+        Arc::clone(&self.settings.load().config)
     }
 
     /// Room time.
@@ -141,7 +134,7 @@ impl RoomHandle {
             Some(ticket) if ticket.accepted_at.is_some() => {
                 match self.check_in(ticket, arrival.is_navigation).await {
                     Some(pass) => Outcome::Pass(pass),
-                    None => self.visit(None).await,
+                    None => self.visit(None, arrival.is_look).await,
                 }
             }
             _ => {
@@ -151,7 +144,7 @@ impl RoomHandle {
                 let waiting = ticket
                     .filter(|_| standing == Some(Standing::Waiting))
                     .filter(is_welcome);
-                self.visit(waiting).await
+                self.visit(waiting, arrival.is_look).await
             }
         }
     }
@@ -163,6 +156,7 @@ impl RoomHandle {
         let is_new = {
             let mut room = self.room.lock();
             let is_new = room.handle_revoke(ticket, now);
+            // Under the lock: views follow each other as the room's states do.
             self.view.store(Arc::new(View::of(&room)));
             is_new
         };
@@ -210,17 +204,24 @@ impl RoomHandle {
         }
     }
 
-    /// The first of the cookie's values that is a ticket. Anything else is a new visitor.
+    /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
+    /// the best place. Without one it is a new visitor.
     fn open(&self, values: &[&str]) -> Option<Ticket> {
         if values.is_empty() {
             return None;
         }
         let settings = self.settings.load();
         let ring = self.shared.ring.load();
-        let mut opened = values
+        let opened = values
             .iter()
             .map(|value| ring.open(value, self.shared.birth, &settings.binding));
-        let found = opened.find_map(Result::ok);
+        let now = self.now();
+        let worth = |ticket: &Ticket| match self.standing(ticket, now) {
+            Standing::Inside { ends_at } => (2, ends_at),
+            Standing::Waiting => (1, Millis(u64::MAX - ticket.bucket.0)),
+            Standing::Over => (0, Millis::ZERO),
+        };
+        let found = opened.filter_map(Result::ok).max_by_key(worth);
         if found.is_none() {
             self.counts.strange_tickets.fetch_add(1, Ordering::Relaxed);
         }
@@ -270,18 +271,25 @@ impl RoomHandle {
         })
     }
 
-    async fn visit(&self, ticket: Option<Ticket>) -> Outcome {
+    async fn visit(&self, ticket: Option<Ticket>, is_look: bool) -> Outcome {
         let mut visit = Visit {
             visitor: ticket.map_or_else(|| self.shared.random.visitor(), |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
         };
-        let mut verdict = self.locked(|room, now| room.handle_visit(visit, now));
+        let mut verdict = if is_look && ticket.is_none() {
+            match self.locked(|room, now| room.handle_look(visit, now)) {
+                Some(verdict) => verdict,
+                None => return Outcome::MayCome,
+            }
+        } else {
+            self.locked(|room, now| room.handle_visit(visit, now))
+        };
         loop {
             match verdict {
                 Verdict::Admit(ticket) => return self.admitted(ticket),
                 Verdict::Queue(ticket, place) => {
-                    let place = self.in_wall_time(place);
+                    let place = in_wall_time(place, &*self.shared.clock);
                     let ticket = ticket.map(|ticket| self.seal(&ticket));
                     return Outcome::Queue { ticket, place };
                 }
@@ -319,7 +327,8 @@ impl RoomHandle {
         match tokio::time::timeout(asking::PATIENCE, number).await {
             Ok(Ok(number)) => Some(number),
             Ok(Err(error)) => {
-                tracing::warn!(room = %self.key.0, %error, "no number from the counter");
+                // The room's loop says so once; here it would be said for every visitor.
+                tracing::debug!(room = %self.key.0, %error, "no number from the counter");
                 None
             }
             Err(_) => None,
@@ -332,19 +341,6 @@ impl RoomHandle {
         let mut room = self.room.lock();
         decide(&mut room, self.shared.clock.now())
     }
-
-    /// Points in time that people read are told by the wall clock.
-    fn in_wall_time(&self, mut place: Place) -> Place {
-        let clock = &*self.shared.clock;
-        let shift = |at: Millis| Millis((at.0 + clock.wall().0).saturating_sub(clock.now().0));
-        place.arrived_at = shift(place.arrived_at);
-        match &mut place.reason {
-            QueueReason::NotOpenYet { opens_at } => *opens_at = shift(*opens_at),
-            QueueReason::Recovering { reopens_at } => *reopens_at = shift(*reopens_at),
-            _ => {}
-        }
-        place
-    }
 }
 
 impl Settings {
@@ -352,25 +348,7 @@ impl Settings {
         let cookie_name = config.cookie_name();
         Self {
             binding: Binding::new(&cookie_name, config.name.as_str()),
-            cookie_name,
-            config,
+            config: Arc::new(config),
         }
     }
 }
-
-/// An operator means the wall clock when writing down a time of opening.
-fn in_room_time(rules: Rules, clock: &dyn NodeClock) -> Rules {
-    let opens_at = rules.opens_at.map(|at| {
-        let (wall, room) = (clock.wall(), clock.now());
-        if wall.0.abs_diff(room.0) < OPENING_TOLERANCE.0 {
-            at
-        } else {
-            Millis((at.0 + room.0).saturating_sub(wall.0))
-        }
-    });
-    Rules { opens_at, ..rules }
-}
-
-/// How far the clocks may be apart before a time of opening is converted. Below it the conversion
-/// would only make the time tremble.
-const OPENING_TOLERANCE: Span = Span(500);

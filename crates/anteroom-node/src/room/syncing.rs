@@ -9,8 +9,9 @@ use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_store::{StoreError, SyncError, sync};
 use tokio::sync::watch;
 
+use super::RoomHandle;
 use super::view::View;
-use super::{RoomHandle, in_room_time};
+use super::wall_time::{self, in_room_time};
 
 /// A round that takes longer has failed: a disk or network that hangs must not hold the loop.
 const ROUND_TIME_OUT: Duration = Duration::from_secs(2);
@@ -84,11 +85,10 @@ impl RoomHandle {
 
     fn apply(&self, reply: Reply) {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
-        let view = self.locked(|room, now| {
+        self.locked(|room, now| {
             room.handle_reply(reply, now);
-            View::of(room)
+            self.view.store(Arc::new(View::of(room)));
         });
-        self.view.store(Arc::new(view));
     }
 
     fn note_failure(&self, error: &SyncError, was_failing: bool) {
@@ -146,7 +146,7 @@ impl RoomHandle {
                 (Some(held), Some(meant)) => held.0.abs_diff(meant.0),
                 _ => 0,
             };
-            if apart > super::OPENING_TOLERANCE.0 {
+            if apart > wall_time::TOLERANCE.0 {
                 room.handle_rules(rules);
             }
         });
