@@ -25,7 +25,7 @@ function local(id, at, day) {
   var e = el(id), form = { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
   if (!e || !at) return;
   if (day) { form.weekday = form.month = 'long'; form.day = form.year = 'numeric'; }
-  else form.second = '2-digit';
+  if (!day || at % 60000) form.second = '2-digit';
   try {
     put(id, new Date(at).toLocaleString('en-GB', form));
     e.setAttribute('datetime', new Date(at).toISOString());
@@ -68,6 +68,17 @@ function show(c, w) {
   d.getElementsByTagName('dl')[0].hidden = el('check').hidden = false;
   d.title = (w.ahead && c.peopleAhead != null ? w.ahead + ' ahead: ' : '') + w.heading;
   speak(c, w);
+}
+
+// Browsers that keep none may say that they do, so one is tried. No room's name has a dot in it.
+function keepsCookies() {
+  var probe = '__anteroom_.=1', kept = false;
+  try {
+    d.cookie = probe + ';SameSite=Lax';
+    kept = d.cookie.indexOf(probe) >= 0;
+    d.cookie = probe + ';Max-Age=0';
+  } catch (x) { /* forbidden: kept nowhere */ }
+  return kept;
 }
 
 // By GET: what was sent by POST must not be sent again without being asked for.
@@ -140,9 +151,11 @@ if (el('updated')) local('updated', Number(el('updated').getAttribute('data-at')
 target = Number(el('until').getAttribute('data-at')) || 0;
 tick();
 setInterval(tick, 1000);
-if (navigator.cookieEnabled === false) el('cookies').hidden = false;
 if (!ask) return;
-if (!window.fetch || !window.Promise) { setTimeout(go, Math.max(20000, Number(ask))); return; }
+// Without a cookie nobody has a place to ask for: asking would take a seat that cannot be used.
+var stranger = !keepsCookies();
+if (stranger) { el('cookies').hidden = false; line('kept', null); }
+if (stranger || !window.fetch || !window.Promise) { setTimeout(go, Math.max(20000, Number(ask))); return; }
 put('live', 'This page updates itself.');
 el('check').addEventListener('click', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
