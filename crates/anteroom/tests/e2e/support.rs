@@ -1,7 +1,12 @@
 //! A gateway as a process, a client with a cookie jar, and waiting for conditions instead of time.
 
 pub(crate) mod client;
+pub(crate) mod command;
+pub(crate) mod config;
+pub(crate) mod origin;
 pub(crate) mod process;
+pub(crate) mod raw;
+pub(crate) mod site;
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,0 +1,42 @@
+//! Commands that end by themselves.
+
+use std::process::Stdio;
+
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use super::PATIENCE;
+use super::process::BINARY;
+
+/// How a command went.
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+/// The binary under test, untouched by what happens to be in our environment.
+pub(crate) fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(BINARY);
+    command
+        .args(args)
+        .env_remove("ANTEROOM_LOG")
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs a command to its end.
+pub(crate) async fn run(args: &[&str]) -> Ended {
+    let output = timeout(PATIENCE, command(args).output()).await;
+    let output = output
+        .unwrap_or_else(|_| panic!("{args:?} does not end"))
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Ended {
+        code: output.status.code(),
+        out: text(output.stdout),
+        err: text(output.stderr),
+    }
+}

@@ -1,0 +1,203 @@
+//! An origin that remembers what it was asked, and answers as the last segment of the path says.
+//!
+//! | last segment | answer |
+//! | --- | --- |
+//! | `echo` | the request's body, piece by piece, and its trailers |
+//! | `sse` | what [`RecordingOrigin::emit`] is given, for as long as somebody listens |
+//! | `ws` | switches protocols, then says again whatever it hears |
+//! | `logout`, `cf-logout` | commands that the session ends |
+//! | `cached` | a page for every cache |
+//! | `error` | 500 |
+//!
+//! Anything else is a page. With `?held` it answers once [`RecordingOrigin::release`] was called.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Body, Frame, Incoming};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+
+type OriginBody = BoxBody<Bytes, hyper::Error>;
+
+/// A running origin; gone when dropped.
+pub(crate) struct RecordingOrigin {
+    pub(crate) address: SocketAddr,
+    memory: Arc<Memory>,
+    accepting: JoinHandle<()>,
+}
+
+/// A request as it arrived, without its body.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) method: Method,
+    pub(crate) target: String,
+    pub(crate) headers: HeaderMap,
+}
+
+#[derive(Default)]
+struct Memory {
+    heads: Mutex<Vec<Head>>,
+    is_released: watch::Sender<bool>,
+    listeners: Mutex<Vec<mpsc::UnboundedSender<Bytes>>>,
+}
+
+impl Head {
+    /// The one value of a header, or `None`; two are a failure.
+    pub(crate) fn header(&self, name: &str) -> Option<String> {
+        let mut values = self.headers.get_all(name).iter();
+        let value = values.next().map(|it| it.to_str().unwrap().to_owned());
+        assert!(values.next().is_none(), "{name} came twice: {self:?}");
+        value
+    }
+
+    /// A header that holds a number.
+    pub(crate) fn number(&self, name: &str) -> u64 {
+        let value = self.header(name);
+        value.unwrap_or_default().parse().expect("a number")
+    }
+}
+
+impl RecordingOrigin {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let memory = Arc::new(Memory::default());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&memory)));
+        Self {
+            address,
+            memory,
+            accepting,
+        }
+    }
+
+    /// All requests so far.
+    pub(crate) fn heads(&self) -> Vec<Head> {
+        self.memory.heads.lock().clone()
+    }
+
+    /// How many requests there were.
+    pub(crate) fn count(&self) -> usize {
+        self.memory.heads.lock().len()
+    }
+
+    /// The newest request.
+    pub(crate) fn last(&self) -> Head {
+        self.heads().pop().expect("somebody came")
+    }
+
+    /// Lets all held requests go, and holds no more.
+    pub(crate) fn release(&self) {
+        self.memory.is_released.send_replace(true);
+    }
+
+    /// Sends a piece to everybody who listens.
+    pub(crate) fn emit(&self, piece: &str) {
+        let piece = Bytes::copy_from_slice(piece.as_bytes());
+        let mut listeners = self.memory.listeners.lock();
+        listeners.retain(|listener| listener.send(piece.clone()).is_ok());
+    }
+}
+
+impl Drop for RecordingOrigin {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+async fn accept(listener: TcpListener, memory: Arc<Memory>) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let memory = Arc::clone(&memory);
+        let service = service_fn(move |request| answer(request, Arc::clone(&memory)));
+        let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+        tokio::spawn(connection.with_upgrades());
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    memory: Arc<Memory>,
+) -> Result<Response<OriginBody>, Infallible> {
+    memory.heads.lock().push(Head {
+        method: request.method().clone(),
+        target: request.uri().to_string(),
+        headers: request.headers().clone(),
+    });
+    if request.uri().query() == Some("held") {
+        let mut released = memory.is_released.subscribe();
+        let _ = released.wait_for(|is_released| *is_released).await;
+    }
+    let path = request.uri().path().to_owned();
+    let mut response = Response::new(text(format!("the origin, at {path}")));
+    let mut set = |name, value| {
+        let value = HeaderValue::from_static(value);
+        response.headers_mut().insert(name, value);
+    };
+    match path.rsplit('/').next().unwrap_or_default() {
+        "echo" => {
+            if let Some(trailer) = request.headers().get("trailer") {
+                response.headers_mut().insert("trailer", trailer.clone());
+            }
+            *response.body_mut() = request.into_body().boxed();
+        }
+        "sse" => {
+            set("content-type", "text/event-stream");
+            let (speaker, listener) = mpsc::unbounded_channel();
+            memory.listeners.lock().push(speaker);
+            *response.body_mut() = Pieces(listener).map_err(|never| match never {}).boxed();
+        }
+        "ws" => {
+            set("connection", "upgrade");
+            set("upgrade", "websocket");
+            *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+            *response.body_mut() = text(String::new());
+            tokio::spawn(say_again(request));
+        }
+        "logout" => set("anteroom-command", "revoke"),
+        "cf-logout" => set("cf-waiting-room-command", "revoke"),
+        "cached" => set("cache-control", "public, max-age=60"),
+        "error" => *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR,
+        _ => {}
+    }
+    Ok(response)
+}
+
+async fn say_again(request: Request<Incoming>) {
+    let stream = TokioIo::new(hyper::upgrade::on(request).await.unwrap());
+    let (mut heard, mut said) = tokio::io::split(stream);
+    // The other side may be gone before everything is said.
+    let _ = tokio::io::copy(&mut heard, &mut said).await;
+}
+
+fn text(text: String) -> OriginBody {
+    let body = Full::new(Bytes::from(text));
+    body.map_err(|never| match never {}).boxed()
+}
+
+/// A body of pieces that come when they come.
+struct Pieces(mpsc::UnboundedReceiver<Bytes>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let piece = self.0.poll_recv(context);
+        piece.map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

@@ -1,0 +1,100 @@
+//! What do the ways to run a room mean for its visitors?
+
+use crate::support::eventually;
+use crate::support::site::{Site, until_inside};
+
+#[tokio::test]
+async fn a_suspended_room_lets_everybody_pass_untouched() {
+    let site = Site::with_room(1, "suspended = true").await;
+    for _ in 0..5 {
+        let answer = site.visitor().navigate("/").await;
+        assert!(!answer.is_queued() && !answer.headers.contains_key("set-cookie"));
+        assert!(site.origin.last().header("anteroom-visitor").is_none());
+    }
+    let place = site
+        .visitor()
+        .get("/.well-known/anteroom/place?room=main")
+        .await;
+    assert_eq!(place.json()["cfWaitingRoom"]["inWaitingRoom"], false);
+    let state = site.state("main").await;
+    assert_eq!(state["suspended"], true);
+    assert_eq!(state["activeUsers"], 0);
+}
+
+#[tokio::test]
+async fn queue_all_holds_everybody_however_empty_the_room_is() {
+    let site = Site::with_room(1_000, "queue_all = true").await;
+    let mut visitor = site.visitor();
+    for _ in 0..3 {
+        let room = visitor.get("/").await.json()["cfWaitingRoom"].clone();
+        assert_eq!(room["queueAll"], true);
+        assert_eq!(room["reason"], "queue_all");
+        assert_eq!(room["waitTimeKnown"], false);
+    }
+    let page = visitor.navigate("/").await.text();
+    assert!(page.contains("<!doctype html>"));
+    assert_eq!(site.origin.count(), 0);
+}
+
+#[tokio::test]
+async fn reject_turns_away_without_a_place() {
+    let site = Site::with_room(1_000, "queueing_method = \"reject\"").await;
+    let mut visitor = site.visitor();
+    let answer = visitor.get("/").await;
+    assert!(answer.is_queued() && !answer.headers.contains_key("set-cookie"));
+    assert_eq!(answer.headers["retry-after"], "300");
+    let room = answer.json()["cfWaitingRoom"].clone();
+    assert_eq!(room["isRejectQueue"], true);
+    assert_eq!(room["reason"], "rejecting");
+    assert!(room["position"].is_null());
+    assert_eq!(room["refreshIntervalSeconds"], 0);
+    assert_eq!(site.origin.count(), 0);
+}
+
+#[tokio::test]
+async fn passthrough_lets_everybody_in_and_counts_them() {
+    let site = Site::with_room(1, "queueing_method = \"passthrough\"").await;
+    for _ in 0..5 {
+        let mut visitor = site.visitor();
+        assert!(!visitor.navigate("/").await.is_queued());
+        assert!(site.origin.last().header("anteroom-visitor").is_some());
+        assert_eq!(visitor.cookies.len(), 1);
+    }
+    eventually("five are counted", || async {
+        site.state("main").await["activeUsers"] == 5
+    })
+    .await;
+    let outside = "anteroom_admissions_outside_limits_total{room=\"main\"}";
+    assert_eq!(site.figure(outside).await, Some(5.0));
+}
+
+#[tokio::test]
+async fn by_lot_the_room_fills_up_and_nobody_has_a_position() {
+    let site = Site::with_room(1, "queueing_method = \"random\"").await;
+    let mut first = site.insider().await;
+    let mut second = site.visitor();
+    let room = second.get("/").await.json()["cfWaitingRoom"].clone();
+    assert_eq!(room["isRandomQueue"], true);
+    assert!(room["position"].is_null());
+    first.get("/logout").await;
+    until_inside(&mut second, "/").await;
+}
+
+#[tokio::test]
+async fn a_minute_admits_no_more_than_its_limit_though_seats_are_free() {
+    let site = Site::with_room(1_000, "new_users_per_minute = 2\npacing = false").await;
+    for _ in 0..12 {
+        site.visitor().navigate("/").await;
+    }
+    let mut minutes = std::collections::BTreeMap::new();
+    for head in site.origin.heads() {
+        *minutes
+            .entry(head.number("anteroom-accepted-at") / 60_000)
+            .or_insert(0) += 1;
+    }
+    // The turn of the minute may lie in between.
+    assert!(
+        minutes.values().all(|admitted| *admitted <= 2),
+        "{minutes:?}"
+    );
+}
