@@ -1,0 +1,9 @@
+//! What operators do with a gateway, and what they see of it.
+
+mod checking;
+mod figures;
+mod help;
+mod logs;
+mod reload;
+mod starting;
+mod traffic;

@@ -1,0 +1,178 @@
+//! Does a running gateway take a changed config file, and refuse a bad one?
+
+use crate::support::client::Client;
+use crate::support::config::{SERVER, room};
+use crate::support::eventually;
+use crate::support::site::{Site, until_inside};
+
+/// Reloads, and waits until the gateway has said how that went for the `times`-th time.
+async fn reload(site: &Site, outcome: &str, times: f64) {
+    site.gateway.signal("HUP");
+    let sample = format!("anteroom_config_reloads_total{{outcome=\"{outcome}\"}}");
+    eventually("the reload is counted", || async {
+        site.figure(&sample).await == Some(times)
+    })
+    .await;
+}
+
+async fn last_reload_error(site: &Site) -> serde_json::Value {
+    let answer = site.operators("/healthz").await;
+    assert_eq!(
+        answer.status, 200,
+        "a bad file is no reason to be taken out of service"
+    );
+    answer.json()["lastReloadError"].clone()
+}
+
+#[tokio::test]
+async fn a_bad_file_changes_nothing_and_everybody_is_told() {
+    let site = Site::with_room(1, "").await;
+    let mut inside = site.insider().await;
+    let mut waiting = site.visitor();
+    waiting.get("/").await;
+    assert!(last_reload_error(&site).await.is_null());
+
+    let good = SERVER.to_owned() + &room("main", site.origin.address, 5, "");
+    let bad = good.replace(
+        "total_active_users = 5",
+        "total_active_users = 0\nsesion = 1",
+    );
+    for (times, text) in [(1.0, bad.as_str()), (2.0, "not toml ["), (3.0, "")] {
+        site.file.write(text);
+        reload(&site, "failed", times).await;
+        assert!(last_reload_error(&site).await.is_string(), "{text}");
+        assert_eq!(site.figure("anteroom_config_refused").await, Some(1.0));
+        assert!(!inside.navigate("/").await.is_queued(), "{text}");
+        assert!(waiting.navigate("/").await.is_queued(), "{text}");
+        assert_eq!(site.state("main").await["totalActiveUsers"], 1);
+    }
+    let log = site.gateway.log().join("\n");
+    for said in [
+        "total_active_users",
+        "sesion",
+        "the old configuration stays",
+    ] {
+        assert!(log.contains(said), "{said} is not in the log");
+    }
+
+    site.file.write(&good);
+    reload(&site, "ok", 1.0).await;
+    assert!(last_reload_error(&site).await.is_null());
+    assert_eq!(site.figure("anteroom_config_refused").await, Some(0.0));
+    until_inside(&mut waiting, "/").await;
+}
+
+async fn position(visitor: &mut Client) -> u64 {
+    let answer = visitor.get("/").await;
+    assert!(answer.is_queued());
+    answer.json()["cfWaitingRoom"]["position"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
+    let site = Site::with_room(1, "").await;
+    let write = |total, more: &str| {
+        let room = room("main", site.origin.address, total, more);
+        site.file.write(&(SERVER.to_owned() + &room));
+    };
+    let mut inside = site.insider().await;
+    let mut first = site.visitor();
+    position(&mut first).await;
+    // Order is by the second of arrival.
+    let next = jiff::Timestamp::now().as_second() + 2;
+    eventually("it is later", || async {
+        jiff::Timestamp::now().as_second() >= next
+    })
+    .await;
+    let mut second = site.visitor();
+    let line = tokio::sync::Mutex::new((&mut first, &mut second));
+    let in_order = || async {
+        let (first, second) = &mut *line.lock().await;
+        (position(first).await, position(second).await) == (1, 2)
+    };
+    eventually("they stand in their order", in_order).await;
+
+    write(1, "place_grace = \"10m\"\nqueueing_status_code = 503");
+    reload(&site, "ok", 1.0).await;
+    eventually("they stand in their order", in_order).await;
+    assert_eq!(site.visitor().get("/").await.status, 503);
+
+    write(2, "");
+    reload(&site, "ok", 2.0).await;
+    until_inside(&mut first, "/").await;
+    let second = tokio::sync::Mutex::new(&mut second);
+    eventually("the second one has moved up", || async {
+        position(*second.lock().await).await == 1
+    })
+    .await;
+
+    // Lowered: whoever is inside stays, and nobody else comes in.
+    write(1, "");
+    reload(&site, "ok", 3.0).await;
+    for visitor in [&mut inside, &mut first] {
+        assert!(!visitor.navigate("/").await.is_queued());
+    }
+    assert!(second.lock().await.navigate("/").await.is_queued());
+    let state = site.state("main").await;
+    assert_eq!(
+        (&state["activeUsers"], &state["totalActiveUsers"]),
+        (&2.into(), &1.into())
+    );
+    inside.get("/logout").await;
+    assert!(second.lock().await.navigate("/").await.is_queued());
+    first.get("/logout").await;
+    until_inside(*second.lock().await, "/").await;
+}
+
+#[tokio::test]
+async fn rooms_come_and_go() {
+    let site = Site::with_room(10, "").await;
+    let mut visitor = site.insider().await;
+    let hold = room(
+        "hold",
+        site.origin.address,
+        1,
+        "path = \"/hold\"\nqueue_all = true",
+    );
+    let main = room("main", site.origin.address, 10, "");
+    site.file.write(&(SERVER.to_owned() + &hold + &main));
+    reload(&site, "ok", 1.0).await;
+    assert!(visitor.navigate("/hold/on").await.is_queued());
+    assert!(!visitor.navigate("/").await.is_queued());
+
+    site.file.write(&(SERVER.to_owned() + &main));
+    reload(&site, "ok", 2.0).await;
+    assert!(!visitor.navigate("/hold/on").await.is_queued());
+    assert_eq!(site.operators("/rooms/hold/state").await.status, 404);
+}
+
+#[tokio::test]
+async fn keys_can_be_changed_without_anybody_being_thrown_out() {
+    let [old, new] = [
+        "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=",
+        "Dx4tPEtaaXiHlqW0w9Lh8A8eLTxLWml4h5altMPS4fA=",
+    ];
+    let config = |keys: &[&str], origin| {
+        let keys = format!("ticket_keys = {keys:?}\n");
+        SERVER.to_owned() + &keys + &room("main", origin, 10, "")
+    };
+    let site = Site::start(|origin| config(&[old], origin)).await;
+    let write = |keys: &[&str]| site.file.write(&config(keys, site.origin.address));
+    let id = || site.origin.last().header("anteroom-visitor");
+    let mut early = site.insider().await;
+    let early_id = id();
+
+    write(&[new, old]);
+    reload(&site, "ok", 1.0).await;
+    early.navigate("/").await;
+    assert_eq!(id(), early_id);
+    let mut late = site.insider().await;
+    let late_id = id();
+
+    write(&[new]);
+    reload(&site, "ok", 2.0).await;
+    late.navigate("/").await;
+    assert_eq!(id(), late_id);
+    until_inside(&mut early, "/").await;
+    assert_ne!(id(), early_id, "without its key a ticket is none");
+}
