@@ -160,7 +160,7 @@ impl Gate {
     {
         let mut access = Access::of(&request);
         let response = self.decide(request, inner, &mut access).await;
-        access.log(response.status());
+        access.answered(response.status());
         response
     }
 
@@ -212,7 +212,9 @@ impl Gate {
         let json_enabled = door.config.json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
         let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
-        match ask(door, request.headers(), is_navigation).await {
+        match ask(door, request.headers(), is_navigation, false).await {
+            // Only looks are answered so; nobody asked for one here.
+            Outcome::MayCome => refuse(Refusal::Unavailable, request.headers()),
             Outcome::Pass(pass) => {
                 access.pass(&pass);
                 let answer = let_in(door, &pass, request, inner).await;
@@ -238,6 +240,9 @@ impl Gate {
         client: &Client,
         access: &mut Access,
     ) -> Response<Body> {
+        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+            return place_endpoint::bad_question().map(Body::full);
+        }
         let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
         let door = room
             .as_deref()
@@ -245,15 +250,24 @@ impl Gate {
         let door = match door {
             None => return place_endpoint::bad_question().map(Body::full),
             // Whoever waits for a room that is gone or open to all has no reason to wait.
-            Some(None) => return place_endpoint::not_waiting().map(Body::full),
+            Some(None) => {
+                access.pass_by(Verdict::NoRoom);
+                return place_endpoint::not_waiting().map(Body::full);
+            }
             Some(Some(door)) => door,
         };
         access.enter(door);
         if door.config.suspended {
+            access.pass_by(Verdict::Suspended);
             return place_endpoint::not_waiting().map(Body::full);
         }
-        // Looking at a place does not prolong a session; coming in by it counts as a navigation.
-        match ask(door, request.headers(), false).await {
+        // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
+        // another site must not take seats.
+        match ask(door, request.headers(), false, true).await {
+            Outcome::MayCome => {
+                access.pass_by(Verdict::Look);
+                place_endpoint::not_waiting().map(Body::full)
+            }
             Outcome::Pass(pass) => {
                 access.pass(&pass);
                 let response = place_endpoint::not_waiting().map(Body::full);
@@ -268,11 +282,12 @@ impl Gate {
     }
 }
 
-async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool) -> Outcome {
+async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool, is_look: bool) -> Outcome {
     let tickets = cookies::values(headers, &door.cookie_name);
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation,
+        is_look,
     };
     door.room.decide(arrival).await
 }
@@ -298,7 +313,10 @@ where
     S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
     access.pass_by(verdict);
-    forward(request, inner, upstream).await
+    let mut response = forward(request, inner, upstream).await;
+    // They are meant for us, also where there is no session to end.
+    answer::take_commands(response.headers_mut());
+    response
 }
 
 async fn forward<S>(mut request: Request<Body>, mut inner: S, upstream: Upstream) -> Response<Body>

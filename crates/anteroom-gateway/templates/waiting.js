@@ -6,7 +6,9 @@ var sent = root.hasAttribute('data-post'), grace = root.getAttribute('data-grace
 // The server's clock less ours; only the server's counts.
 var shift = Number(root.getAttribute('data-now')) - Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
-var said = {}, saidAt = 0, target = 0;
+var said = {}, saidAt = 0, target = 0, bounced = false;
+// Sent back here right after going in: the ticket got lost. Do not spin.
+try { bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000; } catch (x) { /* may be forbidden */ }
 
 function el(id) { return d.getElementById(id); }
 function put(id, text) {
@@ -87,25 +89,23 @@ function go() {
   else location.reload();
 }
 function enter() {
-  var pause = 1500, last = 0;
+  var next = bounced ? 'Trying again in 20 seconds.' : 'You are being taken in now.';
   inside = true;
   target = 0;
   clearTimeout(timer);
-  // Sent back here right after going in: the browser keeps no cookies. Do not spin.
-  try {
-    last = Number(sessionStorage.getItem(place)) || 0;
-    sessionStorage.setItem(place, Date.now());
-  } catch (x) { /* storage may be forbidden */ }
-  if (Date.now() - last < 30000) { pause = 20000; el('cookies').hidden = false; }
+  if (bounced) el('cookies').hidden = false;
   d.title = 'It is your turn';
   put('heading', 'It is your turn');
-  put('reason', (pause > 1500 ? '' : 'You are being taken in now. ') +
-    (sent ? 'Please send again what was not passed on.' : ''));
+  put('reason', next + (sent ? ' Please send again what was not passed on.' : ''));
   d.getElementsByTagName('dl')[0].hidden = true;
   line('order', null); line('kept', null);
   el('check').hidden = true;
-  put('live', 'It is your turn. ' + (pause > 1500 ? 'Trying again in 20 seconds.' : 'You are being taken in now.'));
-  setTimeout(go, pause);
+  put('live', '');
+  put('say', 'It is your turn. ' + next);
+  setTimeout(function () {
+    try { sessionStorage.setItem(place, Date.now()); } catch (x) { /* may be forbidden */ }
+    go();
+  }, bounced ? 20000 : 1500);
 }
 
 function plan(ms) {
@@ -154,7 +154,13 @@ setInterval(tick, 1000);
 if (!ask) return;
 // Without a cookie nobody has a place to ask for: asking would take a seat that cannot be used.
 var stranger = !keepsCookies();
-if (stranger) { el('cookies').hidden = false; line('kept', null); }
+if (stranger) {
+  d.title = 'Please allow cookies';
+  put('heading', d.title);
+  d.getElementsByTagName('dl')[0].hidden = true;
+  line('order', null); line('kept', null);
+  el('cookies').hidden = false;
+}
 if (stranger || !window.fetch || !window.Promise) { setTimeout(go, Math.max(20000, Number(ask))); return; }
 put('live', 'This page updates itself.');
 el('check').addEventListener('click', function (e) {

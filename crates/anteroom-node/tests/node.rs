@@ -68,6 +68,7 @@ async fn ask(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation: true,
+        is_look: false,
     };
     room.decide(arrival).await
 }
@@ -134,14 +135,28 @@ async fn somebody_inside_passes_with_its_ticket_and_garbage_is_somebody_new() {
 }
 
 #[tokio::test]
-async fn of_several_cookies_the_first_that_opens_counts() {
+async fn of_several_cookies_the_one_that_is_worth_most_counts() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 10, ""));
     let room = shop(&node);
     let ticket = admit(&room).await.new_ticket.unwrap();
+    let Outcome::Queue {
+        ticket: Some(waiting),
+        ..
+    } = ask(&room, None).await
+    else {
+        panic!("the room is full")
+    };
+    let arrival = Arrival {
+        tickets: &[&waiting, &ticket],
+        is_navigation: true,
+        is_look: false,
+    };
+    assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     let arrival = Arrival {
         tickets: &["planted", &ticket],
         is_navigation: true,
+        is_look: false,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     node.stop().await;

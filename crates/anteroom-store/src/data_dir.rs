@@ -122,12 +122,26 @@ impl DataDir {
         self.path.join("clock")
     }
 
-    /// Birth and lottery key, drawn if there are none.
+    /// Birth and lottery key, drawn if there are none, and anew if there is no journal: tickets of
+    /// whom no ledger knows must not be worth anything.
     ///
     /// # Errors
     ///
     /// [`DataDirError`] if they can neither be read nor written.
     pub fn deployment(&self) -> Result<Deployment, DataDirError> {
+        let deployment = self.path.join("deployment");
+        let is_known = self.known.lock().contains_key("deployment");
+        if !is_known && deployment.exists() && !self.journal().exists() {
+            tracing::warn!(
+                folder = %self.path.display(),
+                "there is no journal: everybody inside and waiting begins anew"
+            );
+            fs::remove_file(&deployment).map_err(|source| DataDirError::Io {
+                doing: "remove",
+                path: deployment.display().to_string(),
+                source,
+            })?;
+        }
         let text = self.read_or_make("deployment", || {
             let birth = hex(&random::<8>()?);
             let lottery_key = hex(&random::<16>()?);
@@ -305,6 +319,7 @@ mod tests {
     fn keys_and_birth_are_drawn_once_and_only_their_owner_reads_them() {
         let dir = tempfile::tempdir().unwrap();
         let data = DataDir::open(&dir.path().join("new/deep")).unwrap();
+        fs::write(data.journal(), "").unwrap();
         let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
         assert_eq!(
             (data.deployment().unwrap(), data.ticket_keys().unwrap()),
@@ -318,7 +333,7 @@ mod tests {
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }
         let names = fs::read_dir(data.path()).unwrap().count();
-        assert_eq!(names, 2, "no drafts stay");
+        assert_eq!(names, 3, "no drafts stay");
     }
 
     #[test]
@@ -327,7 +342,8 @@ mod tests {
         let data = DataDir::open(&dir.path().join("data")).unwrap();
         let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
         fs::remove_dir_all(data.path()).unwrap();
-        data.clone().restore().unwrap();
+        data.restore().unwrap();
+        fs::write(data.journal(), "").unwrap();
         let next = DataDir::open(data.path()).unwrap();
         assert_eq!(
             (next.deployment().unwrap(), next.ticket_keys().unwrap()),
@@ -351,9 +367,26 @@ mod tests {
     }
 
     #[test]
+    fn without_a_journal_the_deployment_is_born_anew() {
+        let dir = tempfile::tempdir().unwrap();
+        let data = DataDir::open(dir.path()).unwrap();
+        fs::write(data.journal(), "").unwrap();
+        let first = data.deployment().unwrap();
+        fs::remove_file(data.journal()).unwrap();
+        assert_eq!(
+            data.deployment().unwrap(),
+            first,
+            "not under a running process"
+        );
+        let next = DataDir::open(dir.path()).unwrap();
+        assert_ne!(next.deployment().unwrap().birth, first.birth);
+    }
+
+    #[test]
     fn a_damaged_file_is_named_and_not_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let data = DataDir::open(dir.path()).unwrap();
+        fs::write(data.journal(), "").unwrap();
         fs::write(dir.path().join("deployment"), "zz zz").unwrap();
         fs::write(dir.path().join("ticket-keys"), "").unwrap();
         let message = data.deployment().unwrap_err().to_string();

@@ -38,6 +38,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     identity: Identity,
     opener: Opener,
+    /// One call at a time, waited for without a thread: a disk that hangs must hold one, not all.
+    turn: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
     rewritten: AtomicU64,
 }
@@ -49,6 +51,8 @@ struct State {
     counters: BTreeMap<CounterName, Numbers>,
     /// This process has lent: what is in memory is ours, not a predecessor's.
     has_lent: bool,
+    /// The folder's lock was lost, so that somebody else may have lent meanwhile.
+    has_lost_lock: bool,
     is_closed: bool,
 }
 
@@ -99,6 +103,7 @@ impl Embedded {
             records: BTreeMap::new(),
             counters: BTreeMap::new(),
             has_lent: false,
+            has_lost_lock: false,
             is_closed: false,
         };
         Self {
@@ -107,6 +112,7 @@ impl Embedded {
                 clock,
                 identity,
                 opener: Box::new(opener),
+                turn: Arc::default(),
                 state: Mutex::new(state),
                 rewritten: AtomicU64::new(0),
             }),
@@ -125,7 +131,9 @@ impl Embedded {
         work: impl FnOnce(&Inner, &mut State) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = Arc::clone(&self.inner);
+        let turn = Arc::clone(&inner.turn).lock_owned().await;
         let done = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
             let mut state = inner.state.lock();
             work(&inner, &mut state)
         });
@@ -140,23 +148,32 @@ impl Inner {
             return Err(StoreError::Closed);
         }
         self.take_lock(state)?;
+        if state.journal.is_some() && !self.dir.journal().exists() {
+            tracing::error!("the journal was deleted under the running process; writing it anew");
+            state.journal = None;
+        }
         if state.journal.is_none() {
-            let opened = Journal::open(&self.opener, &self.dir.journal())?;
-            let journal = state.journal.insert(opened);
-            if state.has_lent {
-                self.recover(state)?;
-            } else {
-                state.records = journal.records()?;
-                state.counters = Self::counters(journal)?;
-                let taken_over = self.take_over(state);
-                if taken_over.is_err() {
-                    state.journal = None;
-                }
-                taken_over?;
-                state.has_lent = true;
-            }
+            let mut journal = Journal::open(&self.opener, &self.dir.journal())?;
+            self.read(state, &mut journal)?;
+            state.journal = Some(journal);
         }
         state.journal.as_mut().ok_or(StoreError::Closed)
+    }
+
+    /// Brings memory and a journal that was just opened together.
+    fn read(&self, state: &mut State, journal: &mut Journal) -> Result<(), StoreError> {
+        let records = journal.records()?;
+        let is_somebody_elses = state.has_lost_lock && !records.is_empty();
+        if state.has_lent && !is_somebody_elses {
+            self.recover(state, &records, journal)?;
+        } else {
+            state.counters = Self::counters(journal)?;
+            state.records = records;
+            self.take_over(state, journal)?;
+        }
+        state.has_lent = true;
+        state.has_lost_lock = false;
+        Ok(())
     }
 
     fn take_lock(&self, state: &mut State) -> Result<(), StoreError> {
@@ -169,6 +186,7 @@ impl Inner {
                 "the data folder was deleted under the running process; writing it anew from memory"
             );
             state.journal = None;
+            state.has_lost_lock = true;
         }
         let unavailable = |source| StoreError::Unavailable {
             doing: "lock",
@@ -190,12 +208,13 @@ impl Inner {
     /// After a failure, or when the folder is new: the disk has what memory has, one write less, or
     /// nothing. In memory is what callers were told, so that memory counts; a write of which nobody
     /// was told the outcome is undone, and its writer loads and decides again.
-    fn recover(&self, state: &mut State) -> Result<(), StoreError> {
-        let Some(journal) = state.journal.as_mut() else {
-            return Ok(());
-        };
-        let on_disk = journal.records()?;
-        if on_disk == state.records {
+    fn recover(
+        &self,
+        state: &mut State,
+        on_disk: &BTreeMap<RecordKey, Record>,
+        journal: &mut Journal,
+    ) -> Result<(), StoreError> {
+        if *on_disk == state.records {
             return Ok(());
         }
         if on_disk.len() < state.records.len() {
@@ -206,15 +225,11 @@ impl Inner {
             let seen = on_disk.get(key).map_or(0, |record| record.version.0);
             found.version = RecordVersion(found.version.0.max(seen) + 1);
         }
-        let written = journal.write_all(&state.records, &reserved(&state.counters));
-        if written.is_err() {
-            state.journal = None;
-        }
-        written
+        journal.write_all(&state.records, &reserved(&state.counters))
     }
 
     /// Whoever lent before is dead, for its lock is ours.
-    fn take_over(&self, state: &mut State) -> Result<(), StoreError> {
+    fn take_over(&self, state: &mut State, journal: &mut Journal) -> Result<(), StoreError> {
         let ledgers = state.records.values();
         let times = ledgers.filter_map(|found| record::decode(&found.value).ok());
         let newest = times.map(|ledger| ledger.as_of).max().unwrap_or_default();
@@ -234,11 +249,7 @@ impl Inner {
                 }
             }
         }
-        let records = &state.records;
-        match state.journal.as_mut() {
-            Some(journal) => journal.write_all(records, &BTreeMap::new()),
-            None => Ok(()),
-        }
+        journal.write_all(&state.records, &BTreeMap::new())
     }
 
     fn counters(journal: &Journal) -> Result<BTreeMap<CounterName, Numbers>, StoreError> {

@@ -115,11 +115,3 @@ pub enum StoreError {
     #[error("the journal is closed")]
     Closed,
 }
-
-impl StoreError {
-    /// Whether the same call may succeed later.
-    #[must_use]
-    pub fn is_transient(&self) -> bool {
-        !matches!(self, Self::Closed)
-    }
-}

@@ -185,6 +185,31 @@ async fn a_deleted_folder_is_written_anew_from_memory() {
 }
 
 #[tokio::test]
+async fn a_deleted_journal_is_written_anew_from_memory() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_file(bench.dir.journal()).unwrap();
+    let answer = lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    assert_eq!((answer.generation, store.rewritten_total()), (1, 1));
+    assert!(bench.dir.journal().exists());
+}
+
+#[tokio::test]
+async fn what_somebody_else_lent_in_a_deleted_folder_is_not_written_over() {
+    let bench = Bench::new();
+    let old = bench.store();
+    lent(&old, &request(1, 1, 0, bench.clock.now())).await;
+    fs::remove_dir_all(bench.dir.path()).unwrap();
+    DataDir::open(bench.dir.path()).unwrap();
+    let new = bench.store();
+    lent(&new, &request(2, 1, 0, bench.clock.now())).await;
+    drop(new);
+    let answer = lent(&old, &request(3, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.outlook.phantoms, 7, "those of the other process");
+}
+
+#[tokio::test]
 async fn whoever_begins_anew_in_a_deleted_folder_is_left_alone() {
     let bench = Bench::new();
     let old = bench.store();

@@ -91,7 +91,11 @@ fn with_rooms_of(name: &str, parsed: Parsed) -> Result<Parsed, Report> {
                     (_, 0) => format!("{name}: "),
                     (_, line) => format!("{name}:{line}: "),
                 };
-                format!("{place}room \"{}\": {}", problem.room, problem.message)
+                let room = match problem.room.as_str() {
+                    "" => String::new(),
+                    room => format!("room \"{room}\": "),
+                };
+                format!("{place}{room}{}", problem.message)
             });
             Err(Report {
                 lines: lines.collect(),

@@ -13,7 +13,7 @@ use anteroom_gateway::proxy::ReverseProxy;
 use anteroom_gateway::serve::{ConnectionCap, DrainTrigger, Server, drain, listen};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
-use anteroom_wire::config::{Config, Flags};
+use anteroom_wire::config::{Config, Flags, ServerConfig};
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -34,7 +34,7 @@ pub struct Gateway {
     front: JoinHandle<()>,
     control: JoinHandle<()>,
     stop_control: watch::Sender<bool>,
-    has_configured_keys: bool,
+    server: ServerConfig,
     dir: DataDir,
 }
 
@@ -132,7 +132,7 @@ impl Gateway {
             extras,
             drain,
             stop_control,
-            has_configured_keys: !server.ticket_keys.is_empty(),
+            server: server.clone(),
             dir,
         })
     }
@@ -163,7 +163,7 @@ impl Gateway {
     /// If a room cannot be served as configured; nothing changes then.
     pub fn reload(&self, config: &Config) -> anyhow::Result<()> {
         WaitingRoomLayer::check(config)?;
-        if config.server.ticket_keys.is_empty() == self.has_configured_keys {
+        if config.server.ticket_keys.is_empty() != self.server.ticket_keys.is_empty() {
             anyhow::bail!(
                 "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
             );
@@ -172,7 +172,29 @@ impl Gateway {
         self.node.reload(config.rooms.clone());
         self.layer.reload(config)?;
         self.node.set_ticket_keys(&keys);
+        for key in self.changed_until_restart(&config.server) {
+            tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
+        }
         Ok(())
+    }
+
+    /// Settings of the process that differ from those it was started with.
+    fn changed_until_restart(&self, next: &ServerConfig) -> Vec<&'static str> {
+        let now = &self.server;
+        let changes = [
+            ("listen", now.listen != next.listen),
+            ("admin", now.admin != next.admin),
+            ("data_dir", now.data_dir != next.data_dir),
+            ("data_center", now.data_center != next.data_center),
+            (
+                "trusted_proxies",
+                now.trusted_proxies != next.trusted_proxies,
+            ),
+            ("time_outs", now.time_outs != next.time_outs),
+            ("size_limits", now.size_limits != next.size_limits),
+        ];
+        let changed = changes.into_iter().filter(|(_, has_changed)| *has_changed);
+        changed.map(|(key, _)| key).collect()
     }
 
     /// Notes how a reload went, for metrics and health.

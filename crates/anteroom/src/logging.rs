@@ -1,6 +1,7 @@
 //! Logs: text for people, JSON for programs, on standard error.
 
 use clap::{Args, ValueEnum};
+use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::EnvFilter;
 
 /// How to log.
@@ -41,21 +42,33 @@ impl LogOptions {
     }
 }
 
+/// Writes what is still to be written when dropped; keep it until the end.
+#[must_use = "lines that are still to be written are lost when it is dropped"]
+pub struct Flush {
+    _guard: WorkerGuard,
+}
+
 /// Starts logging. A second call changes nothing.
+///
+/// Lines are written by a thread of their own. Whoever reads them may be slow or gone: then lines
+/// are dropped, and not visitors held.
 ///
 /// # Errors
 ///
 /// If the filter cannot be understood.
-pub fn init(options: &LogOptions) -> anyhow::Result<()> {
+pub fn init(options: &LogOptions) -> anyhow::Result<Flush> {
     let filter = EnvFilter::try_new(&options.log).map_err(|error| {
         anyhow::anyhow!(
             "--log {}: {error}; for example `info` or `warn,access=info`",
             options.log
         )
     })?;
+    let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        // It would complain on standard error that standard error is closed, and panic.
+        .log_internal_errors(false)
+        .with_writer(writer);
     // Tests start several gateways in one process; the first one's logging stays.
     let _ = match options.log_format {
         LogFormat::Text => builder
@@ -63,5 +76,5 @@ pub fn init(options: &LogOptions) -> anyhow::Result<()> {
             .try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    Ok(())
+    Ok(Flush { _guard: guard })
 }

@@ -1,6 +1,7 @@
 //! The `anteroom` command.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anteroom::{check, demo, gateway, logging, serve, status};
 use clap::{Parser, Subcommand};
@@ -47,7 +48,12 @@ fn main() -> ExitCode {
         .enable_all()
         .build();
     let result = match runtime {
-        Ok(runtime) => runtime.block_on(run(cli.command)),
+        Ok(runtime) => {
+            let result = runtime.block_on(run(cli.command));
+            // A thread that hangs in a disk must not keep the process.
+            runtime.shutdown_timeout(Duration::from_secs(1));
+            result
+        }
         Err(error) => Err(anyhow::Error::new(error).context("cannot start")),
     };
     match result {
@@ -62,7 +68,7 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Demo(options) => {
-            logging::init(&logging::LogOptions::quiet())?;
+            let _flush = logging::init(&logging::LogOptions::quiet())?;
             let summary = demo::run(&options, gateway::start_for_demo).await?;
             Ok(summary.exit_code())
         }

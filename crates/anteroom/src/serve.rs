@@ -7,7 +7,7 @@ use anteroom_gateway::bypass::BypassRules;
 use anteroom_wire::config::{Config, Flags, Parsed};
 use anyhow::Context as _;
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::check;
 use crate::gateway::{Gateway, resolve_data_dir};
@@ -64,7 +64,9 @@ pub struct ServeOptions {
 ///
 /// If the configuration is wrong or something cannot be started.
 pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
-    logging::init(&options.logs)?;
+    let _flush = logging::init(&options.logs)?;
+    // Before anything takes time: a SIGHUP during the start must not end the process.
+    let mut signals = Signals::listen()?;
     let Some(config) = configure(&options) else {
         return Ok(ExitCode::from(check::EXIT_BAD_CONFIG));
     };
@@ -76,10 +78,42 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
         rooms = config.rooms.len(),
         "serving"
     );
-    until_stopped(&gateway, options.config.as_deref()).await?;
-    tracing::info!("giving back what is lent, then letting open requests finish");
-    gateway.stop().await;
-    Ok(ExitCode::SUCCESS)
+    until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
+    tracing::info!(
+        "giving back what is lent, then letting open requests finish; a second signal ends at once"
+    );
+    tokio::select! {
+        () = gateway.stop() => Ok(ExitCode::SUCCESS),
+        () = signals.stopped() => {
+            tracing::warn!("ended by a second signal; open requests were cut");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// What an operator or a supervisor says to the process.
+struct Signals {
+    hang_up: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> anyhow::Result<Self> {
+        let listen_for = |kind| signal(kind).context("cannot listen for signals");
+        Ok(Self {
+            hang_up: listen_for(SignalKind::hangup())?,
+            terminate: listen_for(SignalKind::terminate())?,
+            interrupt: listen_for(SignalKind::interrupt())?,
+        })
+    }
+
+    async fn stopped(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
 }
 
 /// The configuration, or `None` if it is wrong and that has been said.
@@ -113,16 +147,12 @@ fn read(file: &Path) -> Result<Config, check::Report> {
     Ok(config)
 }
 
-async fn until_stopped(gateway: &Gateway, file: Option<&Path>) -> anyhow::Result<()> {
-    let listen_for = |kind| signal(kind).context("cannot listen for signals");
-    let mut hang_up = listen_for(SignalKind::hangup())?;
-    let mut terminate = listen_for(SignalKind::terminate())?;
-    let mut interrupt = listen_for(SignalKind::interrupt())?;
+async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Signals) {
     loop {
         tokio::select! {
-            _ = hang_up.recv() => reload(gateway, file),
-            _ = terminate.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
+            _ = signals.hang_up.recv() => reload(gateway, file),
+            _ = signals.terminate.recv() => return,
+            _ = signals.interrupt.recv() => return,
         }
     }
 }

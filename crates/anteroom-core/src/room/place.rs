@@ -55,6 +55,8 @@ impl Room {
         let wait = self.wait(reason, ahead, people_waiting, now);
         let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
         let ask_after = self.ask_after(reason, ahead, people_waiting, wait, jitter, now);
+        // A place must outlive the pause, and one ask that gets lost.
+        let ask_after = ask_after.min(Span(self.rules.place_grace.0 / 2));
         if visit.ticket.is_some() {
             let ask = Ask {
                 visitor: visit.visitor,

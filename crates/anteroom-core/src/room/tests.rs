@@ -291,6 +291,38 @@ fn everybody_asks_again_as_often_as_the_operator_says() {
 }
 
 #[test]
+fn nobody_is_told_to_ask_later_than_its_place_is_kept() {
+    let mut pair = Pair::new(Rules {
+        place_grace: Span(10_000),
+        opens_at: Some(START + Span(86_400_000)),
+        ..rules(1, 100)
+    });
+    let (_, place) = pair.queue(None);
+    assert_eq!(place.ask_after, Some(Span(5_000)));
+}
+
+#[test]
+fn a_look_tells_a_place_and_lets_nobody_in() {
+    let mut pair = Pair::new(rules(1, 100));
+    pair.sync();
+    let visit = Visit {
+        visitor: VisitorId([9; 16]),
+        ticket: None,
+        may_ask_parent: true,
+    };
+    assert_eq!(
+        pair.room.handle_look(visit, pair.now),
+        None,
+        "it may come in"
+    );
+    pair.admit();
+    pair.sync();
+    let look = pair.room.handle_look(visit, pair.now);
+    assert!(matches!(look, Some(Verdict::Queue(Some(_), _))), "{look:?}");
+    assert_eq!(pair.room.tally().admitted, 1);
+}
+
+#[test]
 fn a_random_room_tells_no_position() {
     let mut pair = Pair::new(Rules {
         queueing_method: QueueingMethod::Random,

@@ -29,6 +29,10 @@ impl Room {
         if let Some(ticket) = self.admitted_before(visit, now) {
             return Verdict::Admit(ticket);
         }
+        if self.has_left {
+            // Whatever is given out now, nobody would ever hear of.
+            return self.queue(visit, QueueReason::StoreAway, now);
+        }
         if !self.lease.is_live(now) {
             return self.handle_visit_without_lease(visit, now);
         }
@@ -66,6 +70,24 @@ impl Room {
             }
             Take::Dry => self.queue(visit, QueueReason::Full, now),
         }
+    }
+
+    /// Tells a newcomer where it would stand, without letting it in. `None` if it would be let in:
+    /// then it should come by the front door.
+    pub fn handle_look(&mut self, visit: Visit, now: Millis) -> Option<Verdict> {
+        if let Some(reason) = self.hold(now) {
+            return Some(self.queue(visit, reason, now));
+        }
+        let is_open = self.rules.queueing_method == QueueingMethod::Passthrough;
+        if is_open || (self.lease.is_live(now) && self.is_eligible(visit)) {
+            return None;
+        }
+        let reason = if self.lease.is_live(now) {
+            QueueReason::NotYourTurn
+        } else {
+            QueueReason::StoreAway
+        };
+        Some(self.queue(visit, reason, now))
     }
 
     /// Goes on with a visit after the number that it asked for has been taken.

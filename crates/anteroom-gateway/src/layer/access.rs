@@ -2,6 +2,7 @@
 //!
 //! Paths without their queries, which carry secrets of the site; no cookie, no visitor id.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -33,10 +34,12 @@ pub(super) enum Verdict {
     Pass,
     /// Told to wait.
     Queue,
+    /// Only looked where it would stand, and would be let in.
+    Look,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 7] = [
+    pub(super) const ALL: [Self; 8] = [
         Self::Refuse,
         Self::NoRoom,
         Self::Suspended,
@@ -44,6 +47,7 @@ impl Verdict {
         Self::Admit,
         Self::Pass,
         Self::Queue,
+        Self::Look,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -55,6 +59,7 @@ impl Verdict {
             Self::Admit => "admit",
             Self::Pass => "pass",
             Self::Queue => "queue",
+            Self::Look => "look",
         }
     }
 }
@@ -70,6 +75,7 @@ pub(super) struct Access {
     tally: Option<Arc<RoomTally>>,
     reason: Option<&'static str>,
     position: Option<u32>,
+    status: Option<StatusCode>,
     is_logged: bool,
 }
 
@@ -92,6 +98,7 @@ impl Access {
             tally: None,
             reason: None,
             position: None,
+            status: None,
             is_logged,
         }
     }
@@ -121,8 +128,16 @@ impl Access {
         self.position = place.people_ahead.map(|ahead| ahead.saturating_add(1));
     }
 
-    /// Counts the request and writes its line.
-    pub(super) fn log(self, status: StatusCode) {
+    /// The head of an answer is on its way. Without it the client was gone first.
+    pub(super) fn answered(&mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+}
+
+impl Drop for Access {
+    /// Counts the request and writes its line; here, so that a client that goes away is no way
+    /// around either.
+    fn drop(&mut self) {
         if let Some(tally) = &self.tally {
             tally.count_verdict(self.verdict);
         }
@@ -133,13 +148,40 @@ impl Access {
             target: "access",
             client = self.client.map(tracing::field::display),
             method = %self.method,
-            path = %self.path,
-            status = status.as_u16(),
+            path = %printable(&self.path),
+            status = self.status.map(|status| status.as_u16()),
+            is_client_gone = self.status.is_none().then_some(true),
             verdict = self.verdict.name(),
             room = self.room.as_deref(),
             reason = self.reason,
             position = self.position,
             micros = u64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(u64::MAX),
+        );
+    }
+}
+
+/// A path without anything that could drive a terminal or look like another field.
+fn printable(path: &str) -> Cow<'_, str> {
+    if path
+        .bytes()
+        .all(|byte| byte.is_ascii_graphic() && byte != b'"')
+    {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(path.escape_default().to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_in_the_log_drives_no_terminal() {
+        assert_eq!(printable("/shop/%C3%A9"), "/shop/%C3%A9");
+        assert_eq!(
+            printable("/a\u{9b}31m\u{2028}\""),
+            "/a\\u{9b}31m\\u{2028}\\\""
         );
     }
 }

@@ -4,8 +4,8 @@ use anteroom_core::decision::QueueReason;
 use anteroom_core::origin::OriginOutcome as CoreOutcome;
 use anteroom_core::time::Span;
 use anteroom_node::Pass;
+use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
-use http::{Response, StatusCode};
 
 use super::doors::Door;
 use crate::body::Body;
@@ -48,7 +48,7 @@ pub(super) async fn finish(
         door.tally.count_outcome(*outcome);
         door.room.handle_origin_outcome(core_outcome(*outcome));
     }
-    let is_revoked = commands(response.headers_mut()) && door.config.origin_commands.revoke;
+    let is_revoked = take_commands(response.headers_mut()) && door.config.origin_commands.revoke;
     if is_revoked {
         door.room.revoke(pass.ticket).await;
         let attributes = Attributes::of(&door.config.cookie, is_https(scheme), 0);
@@ -67,10 +67,6 @@ pub(super) fn carry_ticket(
     scheme: Scheme,
     mut response: Response<Body>,
 ) -> Response<Body> {
-    // A switch of protocols has no cookies; its ticket comes with the next answer.
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return response;
-    }
     if let Some(ticket) = &pass.new_ticket {
         let max_age = pass.seat_ends_at.since(door.room.now()) + COOKIE_SLACK;
         set_ticket(door, response.headers_mut(), ticket, max_age, scheme);
@@ -102,7 +98,7 @@ pub(super) fn mark_waiting(headers: &mut HeaderMap, reason: QueueReason) {
 }
 
 /// Removes command headers; whether one of them was `revoke`.
-fn commands(headers: &mut HeaderMap) -> bool {
+pub(super) fn take_commands(headers: &mut HeaderMap) -> bool {
     let mut is_revoke = false;
     for name in &COMMANDS {
         while let Some(value) = headers.remove(name) {
@@ -115,11 +111,28 @@ fn commands(headers: &mut HeaderMap) -> bool {
     is_revoke
 }
 
+/// Headers that tell one kind of cache what `Cache-Control` tells all, and win over it (RFC 9213).
+const TARGETED: [HeaderName; 5] = [
+    HeaderName::from_static("cdn-cache-control"),
+    HeaderName::from_static("cloudflare-cdn-cache-control"),
+    HeaderName::from_static("edge-control"),
+    HeaderName::from_static("surrogate-control"),
+    HeaderName::from_static("x-accel-expires"),
+];
+
 /// Lets browsers cache what they might have cached, and nobody else.
 fn make_private(headers: &mut HeaderMap) {
+    for name in &TARGETED {
+        headers.remove(name);
+    }
     let mut kept: Vec<&str> = Vec::new();
     for line in headers.get_all(CACHE_CONTROL) {
         let Ok(line) = line.to_str() else { continue };
+        if line.contains('"') {
+            // Field names in quotes may hold commas; the strictest reading needs no parser.
+            kept.push("no-cache");
+            continue;
+        }
         let directives = line.split(',').map(str::trim);
         kept.extend(directives.filter(|directive| {
             let name = directive.split('=').next().unwrap_or_default().trim();
@@ -176,7 +189,16 @@ mod tests {
         check(&[], "private");
         check(&["public, max-age=60"], "private, max-age=60");
         check(&["Public", "S-MaxAge=9, no-store"], "private, no-store");
-        check(&["private=\"x\", no-cache"], "private, no-cache");
+        check(&["private=\"x, y\", max-age=9"], "private, no-cache");
+    }
+
+    #[test]
+    fn caches_that_are_addressed_by_name_are_not_told_to_keep_it() {
+        let mut headers = HeaderMap::new();
+        headers.insert("cdn-cache-control", HeaderValue::from_static("max-age=600"));
+        headers.insert("surrogate-control", HeaderValue::from_static("max-age=600"));
+        make_private(&mut headers);
+        assert_eq!(headers.len(), 1);
     }
 
     #[test]
@@ -184,7 +206,7 @@ mod tests {
         let check = |name: &'static str, value: &'static str, expected| {
             let mut headers = HeaderMap::new();
             headers.append(name, HeaderValue::from_static(value));
-            assert_eq!(commands(&mut headers), expected, "{name}: {value}");
+            assert_eq!(take_commands(&mut headers), expected, "{name}: {value}");
             assert!(headers.is_empty());
         };
         check("anteroom-command", "revoke", true);

@@ -148,7 +148,7 @@ impl Door {
             .map_err(|_| vec![problem("the name does not fit a header")])?;
         Ok(Self {
             cookie_name: config.cookie_name(),
-            config: Arc::new(config.clone()),
+            config: room.config(),
             queueing_status: status_of(config.queueing_status_code),
             tally: tallies.of(&config.name),
             room,

@@ -94,7 +94,8 @@ fn reason(view: &WaitingView<'_>) -> Cow<'static, str> {
              The next draw is a new chance."
         }
         QueueReason::NotYourTurn => {
-            "People are being let in right now. It is the turn of those who are ahead of you."
+            "People are being let in right now, one after the other. \
+             You go in as soon as it is your turn."
         }
         QueueReason::QueueAll => {
             "The organiser is keeping everybody here for the moment and will let people in later."

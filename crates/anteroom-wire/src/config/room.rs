@@ -89,14 +89,6 @@ fn read_routes(table: &mut Table<'_>) -> Vec<Placed<Route>> {
         let allowed = format!("at most {ADDITIONAL_ROUTES_MAX}");
         table.notes.refuse(&spot, found, allowed, None);
     }
-    if !elements.is_empty() && !table.has(COOKIE_SUFFIX.name) {
-        let spot = table.spot("additional_routes");
-        table.notes.warn(
-            &spot,
-            "without cookie_suffix the cookie is named after the room: when the room is renamed, \
-             everybody on all these routes loses their place",
-        );
-    }
     for element in elements.iter().take(ADDITIONAL_ROUTES_MAX) {
         let mut inner = table.enter(element);
         routes.extend(read_route(&mut inner));
