@@ -1,6 +1,7 @@
 //! End to end: the real binary, real sockets, real cookies, an origin that judges.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod browser;
 mod demo;
 mod operations;
 mod support;

@@ -1,5 +1,6 @@
 //! A gateway as a process, a client with a cookie jar, and waiting for conditions instead of time.
 
+pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod command;
 pub(crate) mod config;
@@ -16,13 +17,16 @@ use tokio::time::Instant;
 /// Longer than anything here takes on a busy machine; a test that reaches it has failed.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a condition is looked at.
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Waits until `holds` says so, looking often.
 pub(crate) async fn eventually<F>(what: &str, mut holds: impl FnMut() -> F)
 where
     F: Future<Output = bool>,
 {
     let deadline = Instant::now() + PATIENCE;
-    let mut looks = tokio::time::interval(Duration::from_millis(20));
+    let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
         looks.tick().await;
         if holds().await {

@@ -1,0 +1,110 @@
+//! Standing in line: numbers that change, one's turn, and one place however often one looks.
+
+use std::collections::BTreeSet;
+
+use super::Scene;
+use super::neighbour::Stage;
+use crate::support::browser::{Browser, Setup};
+
+const MINUTE: &str = "session_duration = \"60s\"";
+
+#[tokio::test]
+async fn a_browser_watches_the_line_move_and_goes_in_by_itself_when_it_is_its_turn() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    assert_eq!(inside.stage(), Stage::Inside);
+    let first = scene.neighbour().await;
+    let mut second = scene.neighbour().await;
+    assert_eq!(second.stage(), Stage::Waiting);
+
+    let address = scene.url("/lamps?colour=red#third");
+    browser.open(&address).await;
+    browser.until_shows("#heading", "You are in line").await;
+    browser.until_shows("#ahead", "2").await;
+    let reason = browser.text("#reason").await.unwrap();
+    assert!(reason.starts_with("As many visitors are inside"));
+    browser.photograph("waiting-unknown").await;
+    // The script writes the title only once it has heard from the server.
+    browser.until_called("2 ahead: You are in line").await;
+    browser.run("window.marker = 'the same page'").await;
+    let later = scene.neighbour().await;
+    assert_eq!(later.stage(), Stage::Waiting);
+
+    first.leave().await;
+    browser.until_shows("#ahead", "1").await;
+    inside.leave().await;
+    second.until_inside().await;
+    browser.until_shows("#ahead", "Nobody").await;
+    browser.until_called("Nobody ahead: You are in line").await;
+    let marker = browser.run("return window.marker").await;
+    assert_eq!(marker, "the same page", "it was reloaded");
+    assert!(scene.shop.calls_of_browser().is_empty(), "before its turn");
+    let is_estimated = async || browser.text("#wait").await.unwrap() != "Not known yet";
+    browser.until("there is an estimate", is_estimated).await;
+    browser.photograph("waiting").await;
+
+    second.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(browser.address().await, address);
+    assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
+    let calls = scene.shop.calls_of_browser();
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].target, "/lamps?colour=red");
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn reloading_and_several_tabs_are_one_place_and_one_seat() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    let mut ahead = scene.neighbour().await;
+
+    browser.open(&scene.url("/")).await;
+    browser.until_called("1 ahead: You are in line").await;
+    let since = browser.attribute("#since", "data-at").await.unwrap();
+    let check_place = async || {
+        let now = browser.attribute("#since", "data-at").await;
+        assert_eq!(now.as_ref(), Some(&since), "another place");
+        assert_eq!(browser.text("#ahead").await.as_deref(), Some("1"));
+        let queued = scene.queued().await;
+        assert!(queued <= 2, "two wait, and {queued} are counted");
+    };
+    for _ in 0..10 {
+        browser.reload().await;
+        check_place().await;
+    }
+    for _ in 0..2 {
+        browser.open_tab().await;
+        browser.open(&scene.url("/")).await;
+        check_place().await;
+    }
+    assert_eq!(browser.tabs().await, 3);
+    for tab in 0..3 {
+        browser.look_at_tab(tab).await;
+        browser.until_called("1 ahead: You are in line").await;
+        check_place().await;
+    }
+    let both_wait = async || scene.queued().await == 2;
+    browser.until("both are counted", both_wait).await;
+
+    inside.leave().await;
+    ahead.until_inside().await;
+    ahead.leave().await;
+    for tab in 0..3 {
+        browser.look_at_tab(tab).await;
+        browser.until_shows("#shop", "The shop").await;
+    }
+    let calls = scene.shop.calls_of_browser();
+    assert_eq!(calls.len(), 3);
+    let admissions = calls.iter().map(|call| {
+        let sighting = call.sighting.unwrap();
+        (sighting.visitor, sighting.accepted_at)
+    });
+    let admissions: BTreeSet<_> = admissions.collect();
+    assert_eq!(admissions.len(), 1, "three tabs, one visitor, one seat");
+    scene.check_limits();
+    browser.close().await;
+}

@@ -1,0 +1,83 @@
+//! What does the page say when nobody is let in, and does it notice when that is over?
+
+use std::time::{Duration, SystemTime};
+
+use super::Scene;
+use crate::support::browser::{Browser, Setup};
+
+#[tokio::test]
+async fn the_page_counts_down_to_the_opening_and_then_goes_in() {
+    let browser = Browser::start(Setup::Usual).await;
+    let opening = in_seconds(20);
+    let scene = Scene::new(1, &format!("opens_at = \"{opening}\"")).await;
+    browser.open(&scene.url("/")).await;
+    browser.until_shows("#heading", "Not open yet").await;
+    browser.until_shows("#until-label", "Opens").await;
+    let left = browser.text("#left").await.unwrap();
+    assert!(left.starts_with("in 00:00:"), "{left}");
+    browser.run("window.marker = 'the same page'").await;
+    let has_changed = async || browser.text("#left").await.unwrap_or_default() != left;
+    browser.until("the countdown moves", has_changed).await;
+    browser.photograph("not-open-yet").await;
+    let marker = browser.run("return window.marker").await;
+    assert_eq!(marker, "the same page", "it was reloaded");
+    browser.until_shows("#shop", "The shop").await;
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn while_the_origin_is_down_the_page_says_so_and_goes_in_once_it_is_back() {
+    let scene = Scene::new(2, "session_duration = \"60s\"").await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    scene.shop.set_closed(true);
+    let path = "/rooms/shop/state";
+    let is_noticed = async || {
+        let state = scene.operators.clone().get(path).await.json();
+        state["degraded"] == "origin_down"
+    };
+    browser.until("the gateway notices", is_noticed).await;
+    let is_told = async || {
+        browser.open(&scene.url("/")).await;
+        let reason = browser.text("#reason").await.unwrap_or_default();
+        reason.contains("is not answering properly")
+    };
+    // Now and then somebody is let in to try, and meets an error.
+    browser.until("the page says so", is_told).await;
+    browser.photograph("origin-down").await;
+    scene.shop.set_closed(false);
+    browser.until_shows("#shop", "The shop").await;
+    inside.leave().await;
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn a_room_that_takes_nobody_says_so_and_promises_nothing() {
+    let scene = Scene::new(1, "queueing_method = \"reject\"").await;
+    let browser = Browser::start(Setup::Usual).await;
+    browser.open(&scene.url("/")).await;
+    browser
+        .until_shows("#heading", "Not available right now")
+        .await;
+    let page = browser.text("body").await.unwrap();
+    for promise in ["ahead", "Your place", "Estimated", "by itself"] {
+        assert!(!page.contains(promise), "{promise:?} is promised: {page}");
+    }
+    browser.photograph("rejecting").await;
+    browser.click("#check").await;
+    browser
+        .until_shows("#heading", "Not available right now")
+        .await;
+    browser.close().await;
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the config file wants a time of the wall clock"
+)]
+fn in_seconds(seconds: u64) -> String {
+    let at = SystemTime::now() + Duration::from_secs(seconds);
+    humantime::format_rfc3339_seconds(at).to_string()
+}

@@ -1,0 +1,156 @@
+//! What happens to those who send forms, go back, run no scripts, or keep no cookies?
+
+use http::Method;
+
+use super::Scene;
+use super::neighbour::{Neighbour, Stage};
+use crate::support::browser::{Browser, Setup};
+
+/// Sessions end while the test looks on.
+const SHORT: &str = "session_duration = \"5s\"\nplace_grace = \"40s\"";
+const MINUTE: &str = "session_duration = \"60s\"\nplace_grace = \"40s\"";
+
+const ASK_FOR_COOKIES: &str = "Please allow cookies";
+const NOTICE: &str = "What you sent was not passed on. When it is your turn, please send it again.";
+
+/// Whether the page ended without talking of cookies.
+const REMEMBER_NOTICE: &str = "window.addEventListener('pagehide', () => \
+    { localStorage.is_hidden = document.getElementById('cookies').hidden; })";
+
+#[tokio::test]
+async fn a_form_sent_after_the_session_is_not_passed_on_and_the_browser_goes_in_by_get() {
+    let scene = Scene::new(1, SHORT).await;
+    let browser = Browser::start(Setup::Usual).await;
+    browser.open(&scene.url("/")).await;
+    browser.until_shows("#shop", "The shop").await;
+
+    let neighbour = takes_the_seat(&scene).await;
+    browser.click("button").await;
+    browser.until_shows(".notice", NOTICE).await;
+    browser.photograph("waiting-after-post").await;
+    browser.until_called("Nobody ahead: You are in line").await;
+    neighbour.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(browser.address().await, scene.url("/order"));
+    assert_eq!(asked(&scene), ["GET /", "GET /order"]);
+
+    let neighbour = takes_the_seat(&scene).await;
+    browser.click("button").await;
+    browser.until_shows(".notice", NOTICE).await;
+    browser.back().await;
+    // Chromium may still have the page from which the form was sent.
+    browser.reload().await;
+    browser.until_shows("#heading", "You are in line").await;
+    assert_eq!(browser.text(".notice").await.as_deref(), Some(""));
+    browser.run(REMEMBER_NOTICE).await;
+    neighbour.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    let is_hidden = browser.run("return localStorage.is_hidden").await;
+    assert_eq!(is_hidden, "true", "who comes in twice has lost no cookie");
+    assert!(!asked(&scene).contains(&"POST /order".to_owned()));
+
+    browser.click("button").await;
+    browser.until_shows("#shop", "Thank you").await;
+    let calls = scene.shop.calls_of_browser();
+    let mut posts = calls.iter().filter(|call| call.method == Method::POST);
+    assert_eq!(posts.next().unwrap().body, "item=lamp");
+    assert!(posts.next().is_none(), "sent once, arrived twice");
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn without_scripts_the_page_can_be_understood_and_its_link_leads_in() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::NoScript).await;
+    let inside = scene.neighbour().await;
+
+    browser.open(&scene.url("/")).await;
+    let page = browser.text("body").await.unwrap();
+    for line in [
+        "You are in line",
+        "As many visitors are inside right now",
+        "People ahead of you",
+        "Nobody",
+        "Whoever came first goes in first.",
+        "Your place is kept.",
+        "Check now",
+        "This page asks again by itself every 20 seconds.",
+        "Last updated",
+    ] {
+        assert!(page.contains(line), "{line:?} is missing: {page}");
+    }
+    browser.photograph("waiting-no-script").await;
+    let since = browser.attribute("#since", "data-at").await;
+    browser.click("#check").await;
+    browser.until_shows("#heading", "You are in line").await;
+    assert_eq!(browser.attribute("#since", "data-at").await, since);
+    inside.leave().await;
+    browser.click("#check").await;
+    browser.until_shows("#shop", "The shop").await;
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn without_scripts_the_page_asks_again_by_itself_and_after_a_form_by_get() {
+    let scene = Scene::new(1, SHORT).await;
+    let browser = Browser::start(Setup::NoScript).await;
+    browser.open(&scene.url("/")).await;
+    browser.until_shows("#shop", "The shop").await;
+    let neighbour = takes_the_seat(&scene).await;
+    browser.click("button").await;
+    browser.until_shows(".notice", NOTICE).await;
+    neighbour.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(asked(&scene), ["GET /", "GET /order"]);
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn whoever_keeps_no_cookies_is_told_so_and_not_let_in_while_the_room_is_full() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::NoCookies).await;
+    let inside = scene.neighbour().await;
+
+    browser.open(&scene.url("/")).await;
+    for _ in 0..5 {
+        browser.until_shows("#heading", ASK_FOR_COOKIES).await;
+        let notice = browser.text("#cookies").await.unwrap();
+        assert!(notice.contains("does not seem to keep cookies"), "{notice}");
+        for line in ["#kept", "#order", "#ahead", "#wait", "#since"] {
+            let claim = browser.text(line).await.unwrap();
+            assert_eq!(claim, "", "{line}, but a stranger has no place");
+        }
+        browser.click("#check").await;
+    }
+    browser.until_shows("#heading", ASK_FOR_COOKIES).await;
+    browser.photograph("waiting-no-cookies").await;
+    assert_eq!(scene.queued().await, 0, "it jams the line");
+    assert!(scene.shop.calls_of_browser().is_empty());
+    assert_eq!(inside.stage(), Stage::Inside);
+
+    inside.leave().await;
+    browser.click("#check").await;
+    browser.until_shows("#shop", "The shop").await;
+    browser.reload().await;
+    browser.until_shows("#heading", ASK_FOR_COOKIES).await;
+    assert_eq!(scene.shop.calls_of_browser().len(), 1);
+    scene.check_limits();
+    browser.close().await;
+}
+
+/// Somebody comes and waits until the browser's session is over.
+async fn takes_the_seat(scene: &Scene) -> Neighbour {
+    let mut neighbour = scene.neighbour().await;
+    neighbour.until_inside().await;
+    neighbour
+}
+
+/// What reached the shop from the browser.
+fn asked(scene: &Scene) -> Vec<String> {
+    let calls = scene.shop.calls_of_browser();
+    let lines = calls.iter().map(|c| format!("{} {}", c.method, c.target));
+    lines.collect()
+}

@@ -1,0 +1,324 @@
+//! A Chromium with an empty profile, steered through a chromedriver of its own.
+//!
+//! Both must be on the path: a test that cannot have its browser fails, and says what to install.
+//! With `ANTEROOM_SCREENSHOTS=DIR` in the environment, [`Browser::photograph`] leaves pictures in
+//! `DIR`, on a phone and on a desk, by day and by night, for people to look at:
+//!
+//! ```text
+//! ANTEROOM_SCREENSHOTS=/some/folder cargo nextest run -p anteroom --test e2e browser
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use fantoccini::error::CmdError;
+use fantoccini::wd::{Capabilities, WebDriverCompatibleCommand};
+use fantoccini::{Client, ClientBuilder, Locator};
+use http::Method;
+use hyper_util::client::legacy::connect::HttpConnector;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, interval};
+use url::{ParseError, Url};
+
+use super::{LOOK_EVERY, PATIENCE};
+
+/// Where pictures go, if anybody wants them.
+const SCREENSHOTS: &str = "ANTEROOM_SCREENSHOTS";
+
+/// No window, no sandbox (build servers run as root), and nobody called but the page under test.
+const FLAGS: [&str; 9] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+];
+
+/// What pictures are taken with: name, width and height in CSS pixels, whether it is a phone.
+const SCREENS: [(&str, u64, u64, bool); 2] =
+    [("phone", 390, 844, true), ("desktop", 1280, 800, false)];
+
+/// How its owner has set the browser up.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Setup {
+    /// As it comes.
+    Usual,
+    /// Runs no script.
+    NoScript,
+    /// Keeps no cookie.
+    NoCookies,
+}
+
+/// A browser. Killed when dropped; [`Browser::close`] is the polite way.
+pub(crate) struct Browser {
+    page: Client,
+    main_process: Option<u64>,
+    driver: Child,
+    _profile: TempDir,
+}
+
+impl Browser {
+    /// Starts a browser that has never been anywhere.
+    pub(crate) async fn start(setup: Setup) -> Self {
+        let (chromium, chromedriver) = programs();
+        let profile = tempfile::tempdir().unwrap();
+        let (driver, port) = start_driver(&chromedriver).await;
+        let page = ClientBuilder::new(HttpConnector::new())
+            .capabilities(capabilities(&chromium, profile.path(), setup))
+            .connect(&format!("http://127.0.0.1:{port}"))
+            .await
+            .expect("chromedriver starts chromium");
+        let granted = page.capabilities().cloned().unwrap_or_default();
+        Self {
+            page,
+            main_process: granted.get("goog:processID").and_then(Value::as_u64),
+            driver,
+            _profile: profile,
+        }
+    }
+
+    /// Closes all tabs, then ends the processes.
+    pub(crate) async fn close(mut self) {
+        self.page.clone().close().await.unwrap();
+        self.main_process = None;
+        self.driver.kill().await.unwrap();
+    }
+
+    /// Types an address; returns when its page has loaded.
+    pub(crate) async fn open(&self, url: &str) {
+        self.page.goto(url).await.unwrap();
+    }
+
+    /// Presses "reload".
+    pub(crate) async fn reload(&self) {
+        self.page.refresh().await.unwrap();
+    }
+
+    /// Presses "back".
+    pub(crate) async fn back(&self) {
+        self.page.back().await.unwrap();
+    }
+
+    /// Clicks the first element that `css` finds.
+    pub(crate) async fn click(&self, css: &str) {
+        let element = self.page.find(Locator::Css(css)).await;
+        element.unwrap().click().await.unwrap();
+    }
+
+    /// Opens a tab and looks at it from now on.
+    pub(crate) async fn open_tab(&self) {
+        let tab = self.page.new_window(true).await.unwrap();
+        self.page.switch_to_window(tab.handle).await.unwrap();
+    }
+
+    /// How many tabs there are.
+    pub(crate) async fn tabs(&self) -> usize {
+        self.page.windows().await.unwrap().len()
+    }
+
+    /// Looks at tab `number`, from 0.
+    pub(crate) async fn look_at_tab(&self, number: usize) {
+        let tabs = self.page.windows().await.unwrap();
+        let tab = tabs[number].clone();
+        self.page.switch_to_window(tab).await.unwrap();
+    }
+
+    /// What stands in the address bar.
+    pub(crate) async fn address(&self) -> String {
+        self.page.current_url().await.unwrap().into()
+    }
+
+    /// The text that can be seen in the first element that `css` finds; `None` if there is no such
+    /// element, or the page is just being left.
+    pub(crate) async fn text(&self, css: &str) -> Option<String> {
+        let element = self.page.find(Locator::Css(css)).await.ok()?;
+        element.text().await.ok()
+    }
+
+    /// An attribute of the first element that `css` finds.
+    pub(crate) async fn attribute(&self, css: &str, name: &str) -> Option<String> {
+        let element = self.page.find(Locator::Css(css)).await.ok()?;
+        element.attr(name).await.ok()?
+    }
+
+    /// The title of the tab; empty while a page is being left.
+    pub(crate) async fn title(&self) -> String {
+        self.page.title().await.unwrap_or_default()
+    }
+
+    /// Runs a script in the page as the page's own, and returns its value.
+    pub(crate) async fn run(&self, script: &str) -> Value {
+        self.page.execute(script, Vec::new()).await.unwrap()
+    }
+
+    /// Waits until `css` finds something with exactly this text to be seen.
+    pub(crate) async fn until_shows(&self, css: &str, text: &str) {
+        let what = format!("{css} shows {text:?}");
+        let shows = async || self.text(css).await.as_deref() == Some(text);
+        self.until(&what, shows).await;
+    }
+
+    /// Waits until the tab has this title.
+    pub(crate) async fn until_called(&self, title: &str) {
+        let what = format!("the tab is called {title:?}");
+        self.until(&what, async || self.title().await == title)
+            .await;
+    }
+
+    /// Waits until `holds` says so; otherwise fails with what the page shows instead.
+    pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        let mut looks = interval(LOOK_EVERY);
+        while !holds().await {
+            if Instant::now() > deadline {
+                let page = self.text("body").await.unwrap_or_default();
+                panic!("still not so: {what}; at {}: {page}", self.address().await);
+            }
+            looks.tick().await;
+        }
+    }
+
+    /// Takes pictures of the whole page, if somebody wants them (see the module).
+    pub(crate) async fn photograph(&self, name: &str) {
+        let Some(folder) = std::env::var_os(SCREENSHOTS).map(PathBuf::from) else {
+            return;
+        };
+        std::fs::create_dir_all(&folder).unwrap();
+        for (screen, width, height, is_phone) in SCREENS {
+            for light in ["light", "dark"] {
+                let media = json!([{"name": "prefers-color-scheme", "value": light}]);
+                self.command("Emulation.setEmulatedMedia", json!({"features": media}))
+                    .await;
+                self.set_screen(width, height, is_phone).await;
+                let layout = self.command("Page.getLayoutMetrics", json!({})).await;
+                let needed = layout["cssContentSize"]["height"].as_u64().unwrap();
+                self.set_screen(width, height.max(needed), is_phone).await;
+                let picture = self.page.screenshot().await.unwrap();
+                let file = folder.join(format!("{name}-{screen}-{light}.png"));
+                std::fs::write(file, picture).unwrap();
+            }
+        }
+        self.command("Emulation.clearDeviceMetricsOverride", json!({}))
+            .await;
+        self.command("Emulation.setEmulatedMedia", json!({"features": []}))
+            .await;
+    }
+
+    async fn set_screen(&self, width: u64, height: u64, is_phone: bool) {
+        let screen = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone,
+        });
+        self.command("Emulation.setDeviceMetricsOverride", screen)
+            .await;
+    }
+
+    /// What only Chromium can do.
+    async fn command(&self, name: &'static str, parameters: Value) -> Value {
+        let command = DevToolsCommand { name, parameters };
+        let answer: Result<Value, CmdError> = self.page.issue_cmd(command).await;
+        answer.unwrap()
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // chromedriver ends by itself when it is dropped, and would leave the browser behind.
+        if let Some(id) = self.main_process {
+            let _ = std::process::Command::new("kill")
+                .args(["-KILL", &id.to_string()])
+                .status();
+        }
+    }
+}
+
+/// A command of the DevTools protocol, sent through chromedriver.
+#[derive(Debug)]
+struct DevToolsCommand {
+    name: &'static str,
+    parameters: Value,
+}
+
+impl WebDriverCompatibleCommand for DevToolsCommand {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
+        let session = session.unwrap_or_default();
+        base.join(&format!("session/{session}/goog/cdp/execute"))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        let body = json!({"cmd": self.name, "params": self.parameters});
+        (Method::POST, Some(body.to_string()))
+    }
+}
+
+fn capabilities(chromium: &Path, profile: &Path, setup: Setup) -> Capabilities {
+    /// Chromium's word for "never" in its preferences.
+    const BLOCK: u8 = 2;
+    let mut flags: Vec<String> = FLAGS.map(str::to_owned).into();
+    flags.push(format!("--user-data-dir={}", profile.display()));
+    let preferences = match setup {
+        Setup::Usual => json!({}),
+        Setup::NoScript => json!({"profile.managed_default_content_settings.javascript": BLOCK}),
+        Setup::NoCookies => json!({"profile.default_content_setting_values.cookies": BLOCK}),
+    };
+    let options = json!({"binary": chromium, "args": flags, "prefs": preferences});
+    Capabilities::from_iter([
+        ("browserName".to_owned(), json!("chrome")),
+        ("goog:chromeOptions".to_owned(), options),
+    ])
+}
+
+/// Starts chromedriver on a port of its choice, and reads which it is.
+async fn start_driver(program: &Path) -> (Child, u16) {
+    let mut driver = Command::new(program)
+        .arg("--port=0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if let Some((_, rest)) = line.split_once("started successfully on port ") {
+                return rest.trim_end_matches('.').parse().unwrap();
+            }
+        }
+        panic!("chromedriver ended before it listened");
+    };
+    let port = tokio::time::timeout(PATIENCE, port).await;
+    // What else it says is of no interest, but it must not wait for somebody to read it.
+    tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+    (driver, port.expect("chromedriver says its port"))
+}
+
+/// Where chromium and chromedriver are.
+fn programs() -> (PathBuf, PathBuf) {
+    let chromium = on_path("chromium");
+    let chromedriver = on_path("chromedriver");
+    let (Some(chromium), Some(chromedriver)) = (&chromium, &chromedriver) else {
+        let programs = [("chromium", &chromium), ("chromedriver", &chromedriver)];
+        let missing = programs.iter().filter(|(_, found)| found.is_none());
+        let missing: Vec<&str> = missing.map(|(name, _)| *name).collect();
+        panic!(
+            "browser tests need chromium and chromedriver on the path; missing: {}. `cargo xtask \
+             test` installs them. By hand: `apt-get install chromium chromium-driver` in Debian, \
+             `apt-get install chromium-browser chromium-chromedriver` in Ubuntu",
+            missing.join(", ")
+        );
+    };
+    (chromium.clone(), chromedriver.clone())
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let mut files = std::env::split_paths(&path).map(|folder| folder.join(program));
+    files.find(|file| file.is_file())
+}
