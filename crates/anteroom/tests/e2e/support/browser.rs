@@ -45,6 +45,10 @@ const FLAGS: [&str; 9] = [
 const SCREENS: [(&str, u64, u64, bool); 2] =
     [("phone", 390, 844, true), ("desktop", 1280, 800, false)];
 
+/// It takes a port that is free by IPv6 and gives up if somebody has the same one by IPv4, which
+/// happens where many connections are open. So often in a row it does not.
+const DRIVER_STARTS_MAX: usize = 20;
+
 /// How its owner has set the browser up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Setup {
@@ -276,6 +280,21 @@ fn capabilities(chromium: &Path, profile: &Path, setup: Setup) -> Capabilities {
 
 /// Starts chromedriver on a port of its choice, and reads which it is.
 async fn start_driver(program: &Path) -> (Child, u16) {
+    let mut said = String::new();
+    for _ in 0..DRIVER_STARTS_MAX {
+        match try_start_driver(program).await {
+            Ok(started) => return started,
+            Err(last_words) => said = last_words,
+        }
+        if !said.contains("port not available") {
+            break;
+        }
+    }
+    panic!("chromedriver ended before it listened, and said: {said}");
+}
+
+/// As [`start_driver`], but once; an error is everything that it said before it ended.
+async fn try_start_driver(program: &Path) -> Result<(Child, u16), String> {
     let mut driver = Command::new(program)
         .arg("--port=0")
         .stdin(Stdio::null())
@@ -285,18 +304,22 @@ async fn start_driver(program: &Path) -> (Child, u16) {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let mut said = String::new();
     let port = async {
         while let Some(line) = lines.next_line().await.unwrap() {
             if let Some((_, rest)) = line.split_once("started successfully on port ") {
-                return rest.trim_end_matches('.').parse().unwrap();
+                return Some(rest.trim_end_matches('.').parse().unwrap());
             }
+            said += &line;
+            said.push('\n');
         }
-        panic!("chromedriver ended before it listened");
+        None
     };
     let port = tokio::time::timeout(PATIENCE, port).await;
+    let port = port.expect("chromedriver says its port, or ends");
     // What else it says is of no interest, but it must not wait for somebody to read it.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
-    (driver, port.expect("chromedriver says its port"))
+    port.map(|port| (driver, port)).ok_or(said)
 }
 
 /// Where chromium and chromedriver are.
