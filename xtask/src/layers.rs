@@ -39,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-control",
         &["anteroom-core", "anteroom-wire", "anteroom-node"],
     ),
+    ("anteroom-demo", &["anteroom-core"]),
     (
         "anteroom-sim",
         &["anteroom-core", "anteroom-ticket", "anteroom-wire"],
@@ -54,6 +55,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-node",
             "anteroom-gateway",
             "anteroom-control",
+            "anteroom-demo",
             "anteroom-sim",
         ],
     ),

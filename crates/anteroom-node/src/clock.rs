@@ -26,7 +26,7 @@ pub trait NodeClock: Clock {
     /// The wall clock.
     fn wall(&self) -> Millis;
 
-    /// Approaches the wall clock, [`SLEW_PERIOD`] after the last time.
+    /// Approaches the wall clock; called once a second.
     fn slew(&self);
 }
 

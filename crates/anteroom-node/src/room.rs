@@ -114,7 +114,7 @@ impl RoomHandle {
     }
 
     /// Decides about one request. Waits for at most one round trip to the store, and no longer than
-    /// [`asking::PATIENCE`].
+    /// 250 ms.
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
         let ticket = self.open(arrival.tickets);

@@ -3,9 +3,10 @@
 //! One file per command. Here, and nowhere else, backends are named.
 
 pub mod check;
-pub mod demo;
 mod extras;
 pub mod gateway;
 pub mod logging;
 pub mod serve;
 pub mod status;
+
+pub use anteroom_demo as demo;

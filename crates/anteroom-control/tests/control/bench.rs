@@ -116,6 +116,7 @@ impl Bench {
     /// One request of somebody new.
     pub(crate) async fn visit(&self, room: &str) -> Outcome {
         let arrival = Arrival {
+            is_look: false,
             tickets: &[],
             is_navigation: true,
         };

@@ -198,7 +198,7 @@ mod tests {
     use anteroom_core::time::Millis;
 
     use super::*;
-    use crate::demo::judge::Judge;
+    use crate::judge::Judge;
 
     fn summary(change: impl FnOnce(&mut Verdict, &mut CrowdRecord)) -> Summary {
         let limits = Limits {

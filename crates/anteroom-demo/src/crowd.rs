@@ -159,7 +159,7 @@ async fn live_until(life: impl Future<Output = ()>, mut stop: Stop) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::tests::quick_plan;
+    use crate::tests::quick_plan;
 
     #[test]
     fn visitors_come_ever_more_quickly_and_all_in_time() {

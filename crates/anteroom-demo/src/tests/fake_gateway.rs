@@ -24,9 +24,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use url::Url;
 
-use crate::demo::clock::Clock;
-use crate::demo::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR};
-use crate::demo::{GatewayFigures, RunningGateway};
+use crate::clock::Clock;
+use crate::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR};
+use crate::{GatewayFigures, RunningGateway};
 
 /// How long after its end a seat is given on: the origin reads its clock a little apart.
 const GIVE_ON_AFTER: Span = Span(5);

@@ -22,8 +22,8 @@ use url::Url;
 
 use super::tally::{RequestErrorKind, Tally};
 use super::{CrowdPlan, Target};
-use crate::demo::clock::Clock;
-use crate::demo::origin::SHOP_SEAT_ENDS;
+use crate::clock::Clock;
+use crate::origin::SHOP_SEAT_ENDS;
 
 /// Where to ask for one's place.
 const PLACE_PATH: &str = "/.well-known/anteroom/place";

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::events::Events;
 use super::{Shop, shop};
-use crate::demo::judge::Sighting;
+use crate::judge::Sighting;
 
 /// Tells the visitor until when its seat lasts, in Unix milliseconds, as the gateway said it.
 ///

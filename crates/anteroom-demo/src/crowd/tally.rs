@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use serde::{Serialize, Serializer};
 
-use crate::demo::quantiles::{Durations, Quantiles};
+use crate::quantiles::{Durations, Quantiles};
 
 /// Where a visitor is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -11,8 +11,8 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::CrowdPlan;
 use super::browser::{Browser, Network, Page, Place};
 use super::tally::{RequestErrorKind, Stage};
-use crate::demo::dice::Dice;
-use crate::demo::origin::ITEMS;
+use crate::dice::Dice;
+use crate::origin::ITEMS;
 
 /// How often a visitor tries to get a page before it goes home.
 const TRIES_MAX: u32 = 5;

@@ -1,0 +1,98 @@
+//! What is drawn once, kept, given back, and never replaced.
+
+use super::*;
+use std::os::unix::fs::PermissionsExt as _;
+
+#[test]
+fn keys_and_birth_are_drawn_once_and_only_their_owner_reads_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(&dir.path().join("new/deep")).unwrap();
+    fs::write(data.journal(), "").unwrap();
+    let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
+    assert_eq!(
+        (data.deployment().unwrap(), data.ticket_keys().unwrap()),
+        first
+    );
+    for name in ["deployment", "ticket-keys"] {
+        let mode = fs::metadata(data.path().join(name))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    let names = fs::read_dir(data.path()).unwrap().count();
+    assert_eq!(names, 3, "no drafts stay");
+}
+
+#[test]
+fn a_folder_that_was_deleted_gets_back_the_keys_and_the_birth_that_were_in_use() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(&dir.path().join("data")).unwrap();
+    let first = (data.deployment().unwrap(), data.ticket_keys().unwrap());
+    fs::remove_dir_all(data.path()).unwrap();
+    data.restore().unwrap();
+    fs::write(data.journal(), "").unwrap();
+    let next = DataDir::open(data.path()).unwrap();
+    assert_eq!(
+        (next.deployment().unwrap(), next.ticket_keys().unwrap()),
+        first
+    );
+    let shown = format!("{data:?}");
+    assert!(!shown.contains(&hex(&first.1[0])), "{shown}");
+}
+
+#[test]
+fn restoring_replaces_nothing_that_is_there_and_draws_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    data.restore().unwrap();
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    data.ticket_keys().unwrap();
+    let rotated = format!("{}\n", "ab".repeat(32));
+    fs::write(dir.path().join("ticket-keys"), &rotated).unwrap();
+    data.restore().unwrap();
+    assert_eq!(data.ticket_keys().unwrap(), [[0xab; 32]]);
+}
+
+#[test]
+fn without_a_journal_the_deployment_is_born_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    fs::write(data.journal(), "").unwrap();
+    let first = data.deployment().unwrap();
+    fs::remove_file(data.journal()).unwrap();
+    assert_eq!(
+        data.deployment().unwrap(),
+        first,
+        "not under a running process"
+    );
+    let next = DataDir::open(dir.path()).unwrap();
+    assert_ne!(next.deployment().unwrap().birth, first.birth);
+}
+
+#[test]
+fn a_damaged_file_is_named_and_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    fs::write(data.journal(), "").unwrap();
+    fs::write(dir.path().join("deployment"), "zz zz").unwrap();
+    fs::write(dir.path().join("ticket-keys"), "").unwrap();
+    let message = data.deployment().unwrap_err().to_string();
+    assert!(message.contains("deployment is damaged"), "{message}");
+    assert!(data.ticket_keys().is_err());
+}
+
+#[test]
+fn only_one_holds_the_lock_and_it_notices_that_the_folder_was_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(&dir.path().join("data")).unwrap();
+    let lock = data.try_lock().unwrap().unwrap();
+    assert!(data.try_lock().unwrap().is_none());
+    assert!(lock.is_in_place());
+    fs::remove_dir_all(data.path()).unwrap();
+    assert!(!lock.is_in_place());
+    let data = DataDir::open(data.path()).unwrap();
+    let other = data.try_lock().unwrap().unwrap();
+    assert!(!lock.is_in_place());
+    assert!(other.is_in_place());
+}
