@@ -29,7 +29,7 @@ const RETRY_AFTER: Span = Span(5_000);
 /// The origin, as admissions see it.
 ///
 /// `Up -> Down` on enough failures; `Down -> Trial` with the first admission after
-/// [`RETRY_AFTER`]; `Trial | Down -> Up` on a good answer, `Trial -> Down` on a failure.
+/// five seconds; `Trial | Down -> Up` on a good answer, `Trial -> Down` on a failure.
 #[derive(Clone, Debug, Default)]
 pub struct OriginHealth {
     state: State,

@@ -16,7 +16,7 @@ use super::{Client, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
 const OWN_PREFIX: &str = "anteroom-";
 
 /// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
-/// for this gateway. In every spelling that an origin may take for it, see [`begins`].
+/// for this gateway. In every spelling that an origin may take for it, see `begins`.
 pub fn strip_own(headers: &mut HeaderMap) {
     remove_where(headers, |name| begins(name, OWN_PREFIX));
 }
