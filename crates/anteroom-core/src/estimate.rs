@@ -20,6 +20,10 @@ pub const ASK_AFTER_FIRST: Span = Span(2_000);
 /// Ask-again interval far back.
 pub const ASK_AFTER_LAST: Span = Span(60_000);
 
+/// How often a waiting page loads itself where scripts do not run. Slower than the line moves, so
+/// that a reader is not interrupted; much slower, and slots that are kept for it stay empty.
+pub const PAGE_RELOAD: Span = Span(30_000);
+
 /// Recent admissions of a room, by time.
 #[derive(Clone, Debug)]
 pub struct Throughput {

@@ -74,6 +74,9 @@ pub struct Visit {
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
     pub may_ask_parent: bool,
+    /// Whether it is answered with a page. Where scripts do not run, that page asks again by loading
+    /// itself, which is seldom; its visitor must not lose its turn for it.
+    pub gets_page: bool,
 }
 
 /// What becomes of a [`Visit`].

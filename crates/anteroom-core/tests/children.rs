@@ -206,6 +206,7 @@ impl World {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
+            gets_page: false,
         };
         let mut verdict = self.rooms[node].handle_visit(visit, self.now);
         if verdict == Verdict::AskParent {

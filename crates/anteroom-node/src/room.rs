@@ -134,7 +134,7 @@ impl RoomHandle {
             Some(ticket) if ticket.accepted_at.is_some() => {
                 match self.check_in(ticket, arrival.is_navigation).await {
                     Some(pass) => Outcome::Pass(pass),
-                    None => self.visit(None, arrival.is_look).await,
+                    None => self.visit(None, arrival).await,
                 }
             }
             _ => {
@@ -144,7 +144,7 @@ impl RoomHandle {
                 let waiting = ticket
                     .filter(|_| standing == Some(Standing::Waiting))
                     .filter(is_welcome);
-                self.visit(waiting, arrival.is_look).await
+                self.visit(waiting, arrival).await
             }
         }
     }
@@ -271,13 +271,14 @@ impl RoomHandle {
         })
     }
 
-    async fn visit(&self, ticket: Option<Ticket>, is_look: bool) -> Outcome {
+    async fn visit(&self, ticket: Option<Ticket>, arrival: Arrival<'_>) -> Outcome {
         let mut visit = Visit {
             visitor: ticket.map_or_else(|| self.shared.random.visitor(), |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
+            gets_page: arrival.is_navigation,
         };
-        let mut verdict = if is_look && ticket.is_none() {
+        let mut verdict = if arrival.is_look && ticket.is_none() {
             match self.locked(|room, now| room.handle_look(visit, now)) {
                 Some(verdict) => verdict,
                 None => return Outcome::MayCome,

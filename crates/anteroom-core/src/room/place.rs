@@ -2,7 +2,7 @@
 
 use super::{Room, Verdict, Visit};
 use crate::decision::{Place, QueueReason, WaitRange};
-use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, ask_after};
+use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after};
 use crate::order::{self, ROUND};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
@@ -58,10 +58,15 @@ impl Room {
         // A place must outlive the pause, and one ask that gets lost.
         let ask_after = ask_after.min(Span(self.rules.place_grace.0 / 2));
         if visit.ticket.is_some() {
+            let next_ask = if visit.gets_page {
+                ask_after.max(PAGE_RELOAD)
+            } else {
+                ask_after
+            };
             let ask = Ask {
                 visitor: visit.visitor,
                 rank,
-                ask_after,
+                ask_after: next_ask,
             };
             self.waiting.handle_ask(ask, now);
         }

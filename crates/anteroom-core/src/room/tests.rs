@@ -60,6 +60,7 @@ impl Pair {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
+            gets_page: false,
         };
         match self.room.handle_visit(visit, self.now) {
             Verdict::AskParent => {
@@ -309,6 +310,7 @@ fn a_look_tells_a_place_and_lets_nobody_in() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_ask_parent: true,
+        gets_page: false,
     };
     assert_eq!(
         pair.room.handle_look(visit, pair.now),
@@ -320,6 +322,31 @@ fn a_look_tells_a_place_and_lets_nobody_in() {
     let look = pair.room.handle_look(visit, pair.now);
     assert!(matches!(look, Some(Verdict::Queue(Some(_), _))), "{look:?}");
     assert_eq!(pair.room.tally().admitted, 1);
+}
+
+#[test]
+fn whoever_asks_by_loading_a_page_keeps_its_turn_until_the_page_loads_itself_again() {
+    let mut pair = Pair::new(rules(1, 100));
+    pair.admit();
+    let (by_page, _) = pair.queue(None);
+    let (by_script, _) = pair.queue(None);
+    for (ticket, gets_page) in [(by_page, true), (by_script, false)] {
+        let visit = Visit {
+            visitor: ticket.visitor,
+            ticket: Some(ticket),
+            may_ask_parent: false,
+            gets_page,
+        };
+        pair.room.handle_visit(visit, pair.now);
+    }
+    let mut counted = |after: u64| {
+        let counts = pair.room.waiting.counts(START + Span(after));
+        counts.values().sum::<u32>()
+    };
+    assert_eq!(
+        (counted(2_000), counted(30_000), counted(32_000)),
+        (2, 1, 0)
+    );
 }
 
 #[test]

@@ -213,6 +213,7 @@ impl World {
             visitor: ticket.map_or(VisitorId(visitor), |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
+            gets_page: false,
         };
         let mut verdict = self.room.handle_visit(visit, self.now);
         if verdict == Verdict::AskParent {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
+use anteroom_core::estimate::PAGE_RELOAD;
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +45,7 @@ pub(super) static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 /// a screen reader; whoever is faster has the button.
 const RELOAD_SECS_MIN: u64 = 20;
 /// Usual reload of a page without script; longer where the server asks for more patience.
-const RELOAD_SECS: u64 = 30;
+const RELOAD_SECS: u64 = PAGE_RELOAD.0 / 1_000;
 /// The same after a POST: the reload takes the notice away that nothing was sent.
 const RELOAD_SECS_AFTER_POST: u64 = 60;
 

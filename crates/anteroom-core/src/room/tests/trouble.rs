@@ -35,6 +35,7 @@ fn after_its_goodbye_a_room_asks_nobody_and_lets_those_inside_pass() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_ask_parent: true,
+        gets_page: false,
     };
     let verdict = pair.room.handle_visit(visit, pair.now);
     assert!(matches!(verdict, Verdict::Queue(..)), "{verdict:?}");
@@ -49,6 +50,7 @@ fn without_a_parent_nobody_is_admitted_or_prolonged_but_tickets_run_on() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_ask_parent: false,
+        gets_page: false,
     };
     let Verdict::Queue(_, place) = pair.room.handle_visit(visit, pair.now) else {
         panic!("the lease has ended")
@@ -74,6 +76,7 @@ fn on_store_failure_admit_lets_everybody_in_and_says_so() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_ask_parent: false,
+        gets_page: false,
     };
     let verdict = pair.room.handle_visit(visit, pair.now);
     assert!(matches!(verdict, Verdict::Admit(_)));
