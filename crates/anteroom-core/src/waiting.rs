@@ -43,6 +43,8 @@ struct Entry {
     rank: Millis,
     eligible_until: Millis,
     present_until: Millis,
+    /// The newest inheritance among which it was looked for.
+    inheritance: u64,
 }
 
 /// An ask of somebody who waits.
@@ -61,6 +63,8 @@ pub struct Ask {
 struct Inherited {
     counts: WaitingCounts,
     until: Millis,
+    /// Rises with every inheritance.
+    number: u64,
 }
 
 /// Cumulated counts by rank, recomputed now and then.
@@ -89,7 +93,13 @@ impl WaitingBook {
     }
 
     /// Takes over counts of visitors who waited at a former life of this node, good until `until`.
+    ///
+    /// Those who wait here already may be among them: a node that was cut off for longer than its
+    /// lease inherits from itself. Each of them takes one out with its next ask. That may be one too
+    /// many, and is made good when whoever it stood for asks; one that nobody takes out holds up
+    /// everybody behind it until the time is over.
     pub fn inherit(&mut self, counts: WaitingCounts, until: Millis) {
+        self.inherited.number += 1;
         for (rank, count) in counts {
             *self.inherited.counts.entry(rank).or_insert(0) += count;
         }
@@ -104,12 +114,14 @@ impl WaitingBook {
             rank: ask.rank,
             eligible_until: now + ask.ask_after + OVERDUE,
             present_until: now + Span(ask.ask_after.0.saturating_mul(5) / 2),
+            inheritance: self.inherited.number,
         };
         let has_room = self.entries.len() < self.capacity;
         match self.entries.get_mut(&ask.visitor) {
             Some(known) => {
                 self.eligible.remove(known.rank, known.eligible_until, now);
                 self.present.remove(known.rank, known.present_until, now);
+                self.inherited.take_out(known);
                 *known = entry;
             }
             None if has_room => {
@@ -129,6 +141,7 @@ impl WaitingBook {
             Some(known) => {
                 self.eligible.remove(known.rank, known.eligible_until, now);
                 self.present.remove(known.rank, known.present_until, now);
+                self.inherited.take_out(&known);
             }
             None => self.inherited.take_one(rank),
         }
@@ -222,6 +235,13 @@ impl WaitingBook {
 }
 
 impl Inherited {
+    /// Takes out one who was here already when this came.
+    fn take_out(&mut self, known: &Entry) {
+        if known.inheritance != self.number {
+            self.take_one(known.rank);
+        }
+    }
+
     fn take_one(&mut self, rank: Millis) {
         if let Some(count) = self.counts.get_mut(&rank) {
             *count = count.saturating_sub(1);

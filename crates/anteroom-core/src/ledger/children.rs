@@ -155,8 +155,16 @@ impl Ledger {
             return;
         }
         let mut counts = core::mem::take(&mut self.left_waiting).counts;
+        // Slots that it held count as used, and then by those who were first in line: counted on,
+        // they would hold up everybody behind them although nobody is left to ask for their place.
+        // Whoever still waits is counted again with its next ask.
+        let mut used = child.held.seats;
         for (&rank, &count) in &child.waiting {
-            *counts.entry(rank).or_insert(0) += count;
+            let gone = count.min(used);
+            used -= gone;
+            if count > gone {
+                *counts.entry(rank).or_insert(0) += count - gone;
+            }
         }
         let latest_ask = now + ASK_AFTER_LAST + ASK_AFTER_LAST + OVERDUE;
         self.left_waiting = LeftWaiting {

@@ -328,6 +328,19 @@ fn waiting_visitors_handed_over_with_a_lost_answer_are_handed_over_again() {
 }
 
 #[test]
+fn those_first_in_line_are_presumed_to_have_used_what_a_dead_node_held() {
+    let second = Span(1_000);
+    let mut first = request(1, 1, 0);
+    first.wants.slots = 4;
+    first.waiting = [(START, 3), (START + second, 5)].into();
+    let (mut ledger, answer) = lent(Ledger::new(), &first, START);
+    assert_eq!(answer.granted.seats, 4);
+    ledger.presume_children_dead(START + second);
+    let (_, answer) = lent(ledger, &request(2, 1, 0), START + second);
+    assert_eq!(answer.inherited, [(START + second, 4)].into());
+}
+
+#[test]
 fn a_lower_limit_lends_nothing_before_enough_have_left() {
     let mut ledger = ten_lent(0);
     for number in 2..4 {

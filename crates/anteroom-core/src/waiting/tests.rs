@@ -81,6 +81,23 @@ fn inherited_counts_stand_until_their_visitors_have_asked_or_the_time_is_over() 
 }
 
 #[test]
+fn a_node_that_inherits_from_itself_counts_each_visitor_once_after_its_next_ask() {
+    let mut book = WaitingBook::new(10);
+    for n in 1..=3 {
+        book.handle_ask(ask(n, 1_000), Millis(5_000));
+    }
+    book.inherit([(Millis(1_000), 3)].into(), Millis(60_000));
+    assert_eq!(counts(&mut book, 5_001), [(1_000, 6)]);
+    for now in [6_000, 6_100] {
+        book.handle_ask(ask(1, 1_000), Millis(now));
+        assert_eq!(counts(&mut book, now), [(1_000, 5)]);
+    }
+    book.handle_ask(ask(2, 1_000), Millis(6_200));
+    book.handle_gone(visitor(3), Millis(1_000), Millis(6_300));
+    assert_eq!(counts(&mut book, 6_400), [(1_000, 2)]);
+}
+
+#[test]
 fn a_full_book_serves_but_does_not_count() {
     let mut book = WaitingBook::new(1);
     book.handle_ask(ask(1, 1_000), Millis(5_000));
