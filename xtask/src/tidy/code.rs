@@ -7,6 +7,9 @@ use super::source::{Line, SourceFile};
 
 /// A comment that allows a sleep in a test: time is paused there, nothing really waits.
 const PAUSED_TIME: &str = "tidy: paused time";
+/// A comment that allows a sleep in a test: that time passes is what happens there, as when a visitor
+/// reads a page or a process is stopped. Nothing is expected to be so afterwards.
+const TIME_PASSES: &str = "tidy: time passes";
 
 /// Findings in the lines of a Rust file for which `is_bad` holds.
 fn lines_where(
@@ -86,11 +89,14 @@ pub(super) fn unwrap_outside_tests(file: &SourceFile) -> Vec<Problem> {
 /// A test that sleeps is slow when it passes and flaky when it does not.
 pub(super) fn test_sleeps(file: &SourceFile) -> Vec<Problem> {
     let sleeps = |line: &Line| {
-        let may_pause = line.comment.contains(PAUSED_TIME) && !line.code.contains("thread::");
+        let is_marked = [PAUSED_TIME, TIME_PASSES]
+            .iter()
+            .any(|marker| line.comment.contains(marker));
+        let may_pause = is_marked && !line.code.contains("thread::");
         line.is_test && !may_pause && calls_sleep(&line.code)
     };
     let remedy = "wait for the condition itself; under tokio's paused time say so on the line: \
-                  // tidy: paused time";
+                  // tidy: paused time; where nothing is awaited but time: // tidy: time passes";
     lines_where(file, sleeps, "a test sleeps", remedy)
 }
 
@@ -217,6 +223,8 @@ mod tests {
     #[test]
     fn paused_time_and_clocks_made_for_tests_may_sleep() {
         let marked = "tokio::time::sleep(a).await; // tidy: paused time\n";
+        check(test_sleeps, TEST, marked, &[]);
+        let marked = "tokio::time::sleep(a).await; // tidy: time passes\n";
         check(test_sleeps, TEST, marked, &[]);
         check(
             test_sleeps,

@@ -3,6 +3,8 @@
 
 mod browser;
 mod demo;
+mod limits;
 mod operations;
 mod support;
+mod survive;
 mod visitors;

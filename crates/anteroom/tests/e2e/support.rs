@@ -4,10 +4,15 @@ pub(crate) mod browser;
 pub(crate) mod client;
 pub(crate) mod command;
 pub(crate) mod config;
+pub(crate) mod crowd;
+pub(crate) mod judging;
+pub(crate) mod line;
+pub(crate) mod operator;
 pub(crate) mod origin;
 pub(crate) mod process;
 pub(crate) mod raw;
 pub(crate) mod site;
+pub(crate) mod stage;
 
 use std::future::Future;
 use std::time::Duration;

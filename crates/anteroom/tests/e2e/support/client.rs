@@ -74,6 +74,18 @@ impl Client {
         self.send(Method::GET, path, &headers, "").await
     }
 
+    /// The same where no answer may come.
+    pub(crate) async fn try_navigate(&mut self, path: &str) -> Option<Answer> {
+        let headers = [("accept", "text/html"), ("sec-fetch-dest", "document")];
+        let response = self.try_send(Method::GET, path, &headers, "").await?;
+        let (head, body) = response.into_parts();
+        Some(Answer {
+            status: head.status,
+            headers: head.headers,
+            body,
+        })
+    }
+
     /// Asks as a program does.
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
         self.send(Method::GET, path, &[], "").await

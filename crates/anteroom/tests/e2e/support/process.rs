@@ -76,11 +76,16 @@ impl Gateway {
 
     /// Sends a signal, such as `HUP`, `TERM`, `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
-        let id = self.child.id().unwrap().to_string();
+        let id = self.id().to_string();
         let status = std::process::Command::new("kill")
             .args([&format!("-{name}"), &id])
             .status();
         assert!(status.unwrap().success());
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id().expect("it has not ended")
     }
 
     /// `kill -9`, and waits until it is gone.

@@ -1,0 +1,86 @@
+//! A full minute under overload, on a clock that runs four times as fast: a test of a minute and
+//! the rest of the one before would take two.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom::gateway::Gateway;
+use anteroom_core::time::{Millis, Span};
+use anteroom_node::NodeClock;
+use anteroom_store::{Clock, DataDir};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::{PLENTY, limits};
+use crate::support::crowd::{Crowd, Door, Habits};
+use crate::support::eventually;
+use crate::support::judging::now;
+use crate::support::stage::Stage;
+
+/// How many times as fast it runs. Faster, and a sync period is no longer short beside a minute.
+const SPEED: u64 = 4;
+
+struct FastClock {
+    started: Instant,
+    offset: Mutex<u64>,
+}
+
+impl FastClock {
+    /// A clock that stands ten seconds before the end of a minute.
+    fn start() -> Self {
+        let minute = now().minute().next();
+        Self {
+            started: Instant::now(),
+            offset: Mutex::new(minute.starts_at().0 - 10_000),
+        }
+    }
+}
+
+impl Clock for FastClock {
+    fn now(&self) -> Millis {
+        let elapsed = self.started.elapsed().as_millis();
+        let elapsed = u64::try_from(elapsed).expect("a test is over before that overflows");
+        Millis(*self.offset.lock() + elapsed * SPEED)
+    }
+
+    fn never_before(&self, at: Millis) {
+        let behind = at.since(self.now());
+        *self.offset.lock() += behind.0;
+    }
+}
+
+impl NodeClock for FastClock {
+    fn wall(&self) -> Millis {
+        self.now()
+    }
+
+    fn slew(&self) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_minute_under_overload_lets_in_exactly_as_many_as_its_limit_says() {
+    let clock = Arc::new(FastClock::start());
+    let judges = Arc::clone(&clock);
+    let stage = Stage::prepare_by(limits(PLENTY, 60), "5m", Arc::new(move || judges.now())).await;
+    let dir = DataDir::open(&stage.data()).unwrap();
+    let gateway = Gateway::start_with(&stage.config(), dir, Arc::clone(&clock)).await;
+    let gateway = gateway.unwrap();
+    let habits = Habits {
+        pages: 1,
+        ask_again: Duration::from_millis(200),
+        ..Habits::default()
+    };
+    let crowd = Crowd::send(&Door::at(gateway.address()), 150, habits);
+    let first = clock.now().minute();
+    let full = first.next();
+    eventually("the minute after this one is over", async || {
+        clock.now() >= full.next().starts_at() + Span(1_000)
+    })
+    .await;
+    let tally = crowd.go_home().await;
+    let minutes = stage.origin.admissions_by_minute();
+    eprintln!("admissions by minute, limit 60: {minutes:?}; {tally:?}");
+    assert_eq!(minutes.get(&full), Some(&60), "{minutes:?}");
+    stage.assert_within_limits();
+    gateway.stop_soon().await;
+}

@@ -1,0 +1,131 @@
+//! The machine's wall clock is set an hour forward, then back, while a gateway runs and while none
+//! does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use anteroom::gateway::Gateway;
+use anteroom_core::time::{Millis, Span};
+use anteroom_node::{RoomClock, WallClock};
+use anteroom_store::DataDir;
+
+use crate::limits::limits;
+use crate::support::crowd::{Crowd, Habits};
+use crate::support::eventually;
+use crate::support::judging::now;
+use crate::support::operator::Operator;
+use crate::support::stage::Stage;
+
+/// An hour, in milliseconds.
+const HOUR: i64 = 3_600_000;
+
+/// A wall clock that is wrong by so many milliseconds.
+struct WrongBy(Arc<AtomicI64>);
+
+impl WallClock for WrongBy {
+    fn read(&self) -> Millis {
+        Millis(now().0.saturating_add_signed(self.0.load(Ordering::SeqCst)))
+    }
+}
+
+/// A room in this process, on a wall clock that can be set.
+struct Room {
+    stage: Stage,
+    wrong_by: Arc<AtomicI64>,
+    gateway: Option<Gateway>,
+}
+
+impl Room {
+    async fn open() -> Self {
+        let mut room = Self {
+            stage: Stage::prepare(limits(10, 300), "10s").await,
+            wrong_by: Arc::default(),
+            gateway: None,
+        };
+        room.restart().await;
+        room
+    }
+
+    async fn restart(&mut self) {
+        if let Some(gateway) = self.gateway.take() {
+            gateway.stop().await;
+        }
+        let dir = DataDir::open(&self.stage.data()).unwrap();
+        let wall = WrongBy(Arc::clone(&self.wrong_by));
+        let clock = Arc::new(RoomClock::with_wall_clock(dir.clock(), wall));
+        let gateway = Gateway::start_with(&self.stage.config(), dir, clock).await;
+        let gateway = gateway.unwrap();
+        self.stage.door.is_at(gateway.address());
+        self.gateway = Some(gateway);
+    }
+
+    fn set_wall_clock(&self, wrong_by: i64) {
+        self.wrong_by.store(wrong_by, Ordering::SeqCst);
+    }
+
+    /// Waits until those who stay have looked at more pages and others have come in, and fails
+    /// unless the clocks are seen to be so far apart.
+    async fn goes_on(&self, stay: &Crowd, crowd: &Crowd, offset: i64) {
+        let (pages, entered) = (stay.tally().pages, crowd.tally().entered);
+        eventually("those inside pass, and others come in", async || {
+            stay.tally().pages >= pages + 20 && crowd.tally().entered >= entered + 3
+        })
+        .await;
+        let operator = Operator::at(self.gateway.as_ref().unwrap().admin());
+        let seen = operator.metric("anteroom_clock_offset_seconds").await;
+        let seen = seen.expect("it is always shown");
+        assert!(
+            (seen - offset as f64 / 1_000.0).abs() < 30.0,
+            "{seen} of {offset} ms"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_wall_clock_that_is_set_by_an_hour_moves_neither_seats_nor_minutes() {
+    let started_at = now();
+    let mut room = Room::open().await;
+    let stay = room.stage.fill(4).await;
+    let crowd = Crowd::send(&room.stage.door, 30, Habits::default());
+    room.goes_on(&stay, &crowd, 0).await;
+    for wrong_by in [HOUR, -HOUR] {
+        room.set_wall_clock(wrong_by);
+        room.goes_on(&stay, &crowd, -wrong_by).await;
+        room.restart().await;
+        room.goes_on(&stay, &crowd, -wrong_by).await;
+    }
+    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
+    assert_eq!((stay.entered, stay.thrown_out), (4, 0), "{stay:?}");
+    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
+    room.stage.assert_within_limits();
+    let tolerance = Span(1_000);
+    for (accepted_at, path) in room.stage.origin.admissions() {
+        let is_ours = accepted_at + tolerance >= started_at && accepted_at <= now() + tolerance;
+        assert!(
+            is_ours,
+            "{path} at {accepted_at:?}, in a test that began at {started_at:?}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_reboot_with_a_clock_an_hour_slow_room_time_goes_on_from_the_journal() {
+    let mut room = Room::open().await;
+    let stay = room.stage.fill(4).await;
+    let crowd = Crowd::send(&room.stage.door, 30, Habits::default());
+    room.goes_on(&stay, &crowd, 0).await;
+    room.gateway.take().unwrap().stop().await;
+    let file = room.stage.data().join("clock");
+    std::fs::write(&file, "another-boot 0\n").unwrap();
+    room.set_wall_clock(-HOUR);
+    room.restart().await;
+    room.goes_on(&stay, &crowd, HOUR).await;
+    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
+    assert_eq!((stay.entered, stay.thrown_out), (4, 0), "{stay:?}");
+    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
+    // Room time stood still while nothing ran, so that seats may end a little late: no more than
+    // that is forgiven.
+    let verdict = room.stage.origin.verdict(room.stage.limits);
+    assert!(!verdict.is_over_total_active_users(), "{verdict:?}");
+    assert!(!verdict.is_over_new_users_per_minute(), "{verdict:?}");
+}

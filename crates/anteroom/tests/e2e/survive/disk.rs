@@ -1,0 +1,145 @@
+//! The disk is full, or the journal cannot be opened. With faults that are injected, so that this
+//! runs everywhere; on real file systems in [`super::mounted`].
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anteroom::gateway::Gateway;
+use anteroom_core::rules::OnStoreFailure;
+use anteroom_node::RoomClock;
+use anteroom_store::faults::Faults;
+use anteroom_store::{Clock, DataDir, Embedded, Identity};
+use anteroom_wire::config::Config;
+use http::StatusCode;
+
+use crate::limits::{PLENTY, limits};
+use crate::support::crowd::{Crowd, Habits};
+use crate::support::eventually;
+use crate::support::operator::Operator;
+use crate::support::stage::Stage;
+
+pub(super) const STORE_AWAY: &str = "anteroom_degraded{room=\"main\",reason=\"store_away\"}";
+
+async fn start_on_faults(config: &Config, data: &Path, faults: &Faults) -> Gateway {
+    let dir = DataDir::open(data).unwrap();
+    let clock = Arc::new(RoomClock::start(dir.clock()));
+    let identity = Identity(dir.deployment().unwrap().birth.0);
+    let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
+    let store = Embedded::with_faults(dir.clone(), identity, store_clock, faults);
+    let gateway = Gateway::start_on(config, dir, clock, Arc::new(store)).await;
+    gateway.unwrap()
+}
+
+/// Fails unless everybody can see that nobody is admitted because the store is away.
+pub(super) async fn assert_tells(stage: &Stage, operator: &Operator) {
+    stage.queues_newcomers("store_away").await;
+    let page = stage.newcomer().navigate("/").await;
+    assert_eq!(page.headers["anteroom-reason"], "store_away");
+    let text = page.text();
+    assert!(
+        text.contains("A part of this waiting room is not reachable"),
+        "{text}"
+    );
+    assert!(operator.shows("anteroom_lease_live", 0.0).await);
+    assert!(operator.shows(STORE_AWAY, 1.0).await);
+    let failed = operator.metric("anteroom_failed_syncs_total").await;
+    assert!(failed.is_some_and(|failed| failed > 0.0));
+    let (status, health) = operator.health().await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(health["rooms"][0]["reason"], "store_away", "{health}");
+}
+
+/// Fails unless everything goes on.
+pub(super) async fn assert_goes_on(stage: &Stage, operator: &Operator) {
+    stage.admits_newcomers().await;
+    assert!(operator.shows("anteroom_lease_live", 1.0).await);
+    assert!(operator.shows(STORE_AWAY, 0.0).await);
+    assert_eq!(operator.health().await.0, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_disk_is_full_those_inside_pass_and_nobody_is_admitted_beyond_what_was_lent() {
+    let stage = Stage::prepare(limits(10, PLENTY), "30s").await;
+    let faults = Faults::default();
+    let gateway = start_on_faults(&stage.config(), &stage.data(), &faults).await;
+    stage.door.is_at(gateway.address());
+    let operator = Operator::at(gateway.admin());
+    let stay = stage.fill(5).await;
+    faults.set_full(true);
+    eventually("the lease ends", async || {
+        operator.shows("anteroom_lease_live", 0.0).await
+    })
+    .await;
+    assert_tells(&stage, &operator).await;
+
+    let (pages, before) = (stay.tally().pages, stage.origin.admissions().len());
+    let crowd = Crowd::send(&stage.door, 20, Habits::default());
+    eventually(
+        "those inside pass, though their seats are not prolonged",
+        async || {
+            let unrenewed = operator.metric("anteroom_unrenewed_passes_total").await;
+            stay.tally().pages >= pages + 20 && unrenewed.is_some_and(|count| count > 0.0)
+        },
+    )
+    .await;
+    assert_eq!(stage.origin.admissions().len(), before, "nobody came in");
+    assert_eq!(crowd.go_home().await.entered, 0);
+
+    faults.set_full(false);
+    assert_goes_on(&stage, &operator).await;
+    let stay = stay.go_home().await;
+    assert_eq!((stay.entered, stay.thrown_out), (5, 0), "{stay:?}");
+    stage.assert_within_limits();
+    gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_may_admit_everybody_while_the_store_is_away_and_counts_whom() {
+    let stage = Stage::prepare(limits(3, PLENTY), "30s").await;
+    let faults = Faults::default();
+    let mut config = stage.config();
+    config.rooms[0].rules.on_store_failure = OnStoreFailure::Admit;
+    let gateway = start_on_faults(&config, &stage.data(), &faults).await;
+    stage.door.is_at(gateway.address());
+    let operator = Operator::at(gateway.admin());
+    let stay = stage.fill(3).await;
+    stage.queues_newcomers("full").await;
+    faults.set_full(true);
+    let crowd = Crowd::send(&stage.door, 20, Habits::stay());
+    eventually("everybody is in", async || crowd.tally().entered == 20).await;
+    assert!(
+        operator
+            .shows("anteroom_admissions_outside_limits_total", 20.0)
+            .await
+    );
+    assert!(operator.shows("anteroom_admissions_total", 3.0).await);
+    assert!(operator.shows(STORE_AWAY, 1.0).await);
+    assert_eq!(operator.health().await.0, StatusCode::SERVICE_UNAVAILABLE);
+
+    faults.set_full(false);
+    eventually("it knows of all who are inside", async || {
+        operator.shows("anteroom_seats_inside", 23.0).await
+    })
+    .await;
+    stage.queues_newcomers("full").await;
+    for crowd in [stay, crowd] {
+        let tally = crowd.go_home().await;
+        assert_eq!(tally.thrown_out, 0, "{tally:?}");
+    }
+    gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_that_cannot_be_opened_is_named_and_opened_once_that_is_possible() {
+    let mut stage = Stage::prepare(limits(10, PLENTY), "30s").await;
+    let journal = stage.data().join("journal.redb");
+    std::fs::create_dir_all(&journal).unwrap();
+    stage.start().await;
+    assert_tells(&stage, &stage.operator()).await;
+    let log = stage.gateway().log();
+    let wanted = format!("cannot open the journal {}", journal.display());
+    assert!(log.iter().any(|line| line.contains(&wanted)), "{log:?}");
+    std::fs::remove_dir(&journal).unwrap();
+    assert_goes_on(&stage, &stage.operator()).await;
+    stage.assert_within_limits();
+}

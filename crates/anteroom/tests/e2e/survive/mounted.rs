@@ -1,0 +1,107 @@
+//! The same as in [`super::disk`] on file systems that really are full or read-only. They are
+//! mounted for the gateway alone, which not every machine permits; where it does not, the test says
+//! so and shows nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::process::Command;
+
+use super::disk::{assert_goes_on, assert_tells};
+use crate::limits::{PLENTY, limits};
+use crate::support::crowd::seat_end;
+use crate::support::eventually;
+use crate::support::process::{BINARY, Gateway};
+use crate::support::stage::Stage;
+
+/// `anteroom serve` behind a shell line that mounts something on `$0`, in a name space of its own;
+/// `None` where that is not permitted.
+async fn serve_after(mount: &str, data: &Path, flags: &[String]) -> Option<Command> {
+    fs::create_dir_all(data).unwrap();
+    for own_names in ["-m", "-rm"] {
+        let mut trial = Command::new("unshare");
+        trial.args([own_names, "sh", "-c", mount]).arg(data);
+        let status = trial.stderr(Stdio::null()).status().await;
+        if status.is_ok_and(|status| status.success()) {
+            let line = format!("{mount} && exec \"$@\"");
+            let mut command = Command::new("unshare");
+            command.args([own_names, "sh", "-c", &line]).arg(data);
+            command.args([BINARY, "serve"]).args(flags);
+            eprintln!("permitted here, by unshare {own_names}: {mount}");
+            return Some(command);
+        }
+    }
+    eprintln!("not permitted here: {mount}");
+    None
+}
+
+/// The data folder as the gateway sees it.
+fn as_seen_by(gateway: &Gateway, data: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{}/root", gateway.id()));
+    root.join(data.strip_prefix("/").unwrap())
+}
+
+/// Takes all space that is left.
+fn fill_up(file: &Path) {
+    use std::io::Write as _;
+    let mut file = fs::File::create(file).unwrap();
+    for size in [65_536, 4_096, 1] {
+        while file.write_all(&vec![0; size]).is_ok() {}
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_journal_on_a_full_disk_admits_nobody_and_goes_on_when_there_is_space_again() {
+    let mut stage = Stage::prepare(limits(10, PLENTY), "30s").await;
+    let mount = "mount -t tmpfs -o size=8m tmpfs \"$0\"";
+    let Some(command) = serve_after(mount, &stage.data(), &stage.flags()).await else {
+        return;
+    };
+    stage.enter(Gateway::spawn(command).await);
+    let stay = stage.fill(5).await;
+    let seen = as_seen_by(stage.gateway(), &stage.data());
+    fill_up(&seen.join("ballast"));
+    let operator = stage.operator();
+    eventually("the lease ends", async || {
+        operator.shows("anteroom_lease_live", 0.0).await
+    })
+    .await;
+    assert_tells(&stage, &operator).await;
+    let log = stage.gateway().log();
+    assert!(
+        log.iter().any(|line| line.contains("the store is away")),
+        "{log:?}"
+    );
+    fs::remove_file(seen.join("ballast")).unwrap();
+    assert_goes_on(&stage, &operator).await;
+    let stay = stay.go_home().await;
+    assert_eq!((stay.entered, stay.thrown_out), (5, 0), "{stay:?}");
+    stage.assert_within_limits();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn started_on_a_read_only_disk_it_passes_those_inside_and_admits_nobody() {
+    let mut stage = Stage::open(limits(10, PLENTY), "30s").await;
+    let mut inside = stage.newcomer();
+    assert!(seat_end(&inside.navigate("/").await).is_some());
+    stage.terminate().await;
+    let mount = "mount --bind \"$0\" \"$0\" && mount -o remount,bind,ro \"$0\"";
+    let Some(command) = serve_after(mount, &stage.data(), &stage.flags()).await else {
+        return;
+    };
+    stage.enter(Gateway::spawn(command).await);
+    assert_tells(&stage, &stage.operator()).await;
+    let mut inside = inside.at(stage.door.address());
+    assert!(seat_end(&inside.navigate("/").await).is_some());
+    let log = stage.gateway().log();
+    assert!(
+        log.iter()
+            .any(|line| line.contains("Read-only file system")),
+        "{log:?}"
+    );
+    stage.terminate().await;
+    stage.start().await;
+    assert_goes_on(&stage, &stage.operator()).await;
+    stage.assert_within_limits();
+}

@@ -1,0 +1,33 @@
+//! The gateway does not run for longer than its lease, and then runs on as if nothing had been.
+
+use std::time::Duration;
+
+use anteroom_core::ledger::LEASE_TTL;
+use tokio::time::sleep;
+
+use crate::limits::limits;
+use crate::support::crowd::{Crowd, Habits};
+use crate::support::eventually;
+use crate::support::stage::Stage;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn paused_for_longer_than_its_lease_it_keeps_limits_and_works_again() {
+    // Seats outlast the pause, so that requests that were under way are not late.
+    let stage = Stage::open(limits(10, 6_000), "15s").await;
+    let stay = stage.fill(3).await;
+    let crowd = Crowd::send(&stage.door, 40, Habits::default());
+    let is_full = async || stage.origin.inside() == 10 && stage.waiting().await >= 30.0;
+    eventually("all seats are taken, and the others wait", is_full).await;
+    stage.gateway().signal("STOP");
+    sleep(Duration::from_millis(LEASE_TTL.0 + 1_000)).await; // tidy: time passes
+    let (pages, entered) = (stay.tally().pages, crowd.tally().entered);
+    stage.gateway().signal("CONT");
+    eventually("those inside pass, and others come in", async || {
+        stay.tally().pages >= pages + 9 && crowd.tally().entered >= entered + 60
+    })
+    .await;
+    let (stay, crowd) = (stay.go_home().await, crowd.go_home().await);
+    assert_eq!((stay.entered, stay.thrown_out), (3, 0), "{stay:?}");
+    assert_eq!(crowd.thrown_out, 0, "{crowd:?}");
+    stage.assert_within_limits();
+}
