@@ -1,13 +1,15 @@
 //! Groups that stand in line before a full room, and the order in which they go in.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anteroom_core::watermark::BUCKET;
+use tokio::time::{sleep, timeout};
 
 use super::crowd::{Crowd, Door, Habits};
-use super::eventually;
 use super::judging::{JudgingOrigin, now};
 use super::operator::Operator;
+use super::{PATIENCE, eventually};
 
 /// Seats of the room.
 pub(crate) const SEATS: u32 = 5;
@@ -78,23 +80,27 @@ impl Line {
     pub(crate) async fn assert_all_in_order(self, origin: &JudgingOrigin) {
         let came: Vec<&str> = self.groups.iter().map(|(path, _)| *path).collect();
         let group_of = |path: &str| came.iter().position(|group| *group == path);
-        let admissions = || -> Vec<_> {
-            let admissions = origin.admissions().into_iter();
-            let of_group = |(at, path): (_, String)| Some((at, group_of(&path)?));
-            admissions.filter_map(of_group).collect()
+        let is_in = |group: &Crowd| group.tally().entered == GROUP as u64;
+        let all_in = async {
+            while !self.groups.iter().all(|(_, group)| is_in(group)) {
+                sleep(Duration::from_millis(50)).await;
+            }
         };
-        let everybody = GROUP * came.len();
-        eventually("everybody is in", async || admissions().len() == everybody).await;
-        let mut order = admissions();
+        let in_time = timeout(PATIENCE, all_in).await.is_ok();
+        let admissions = origin.admissions().into_iter();
+        let of_group = |(at, path): (_, String)| Some((at, group_of(&path)?));
+        let mut order: Vec<_> = admissions.filter_map(of_group).collect();
         // Who came in in the same millisecond came in together.
         order.sort();
+        let tallies = self
+            .groups
+            .iter()
+            .map(|(path, group)| (path, group.tally()));
+        let tallies: Vec<_> = tallies.collect();
+        assert!(in_time, "not everybody is in: {tallies:?}, {order:?}");
         assert!(
             order.is_sorted_by_key(|&(_, group)| group),
             "{order:?} of {came:?}"
         );
-        for (path, group) in self.groups {
-            let know_it = async || group.tally().entered == GROUP as u64;
-            eventually(&format!("all of {path} know that they are in"), know_it).await;
-        }
     }
 }

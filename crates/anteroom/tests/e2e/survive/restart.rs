@@ -40,7 +40,7 @@ async fn killed_it_remembers_the_admissions_of_the_minute() {
     let mut stage = Stage::open(limits(PLENTY, 40), "5s").await;
     let crowd = Crowd::send(&stage.door, 80, Habits::default());
     for _ in 0..3 {
-        let tells_others_to_wait = async || stage.waiting().await >= 30.0;
+        let tells_others_to_wait = async || stage.waiting().await >= 20.0;
         eventually("the others wait", tells_others_to_wait).await;
         stage.kill().await;
         stage.start().await;
