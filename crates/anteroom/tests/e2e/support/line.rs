@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use anteroom_core::watermark::BUCKET;
-use tokio::time::{sleep, timeout};
+use tokio::time::{interval, timeout};
 
 use super::crowd::{Crowd, Door, Habits};
 use super::judging::{JudgingOrigin, now};
@@ -81,9 +81,10 @@ impl Line {
         let came: Vec<&str> = self.groups.iter().map(|(path, _)| *path).collect();
         let group_of = |path: &str| came.iter().position(|group| *group == path);
         let is_in = |group: &Crowd| group.tally().entered == GROUP as u64;
+        let mut looks = interval(Duration::from_millis(50));
         let all_in = async {
             while !self.groups.iter().all(|(_, group)| is_in(group)) {
-                sleep(Duration::from_millis(50)).await;
+                looks.tick().await;
             }
         };
         let in_time = timeout(PATIENCE, all_in).await.is_ok();
