@@ -11,7 +11,7 @@
 //!
 //! 1. on the raw text: take `\` for `/`; drop `;params` from each segment; resolve `.` and `..`,
 //!    with or without merging `//` first;
-//! 2. percent-decode once: everything, or everything except an encoded `/` and `\`. `%uXXXX` is
+//! 2. percent-decode once: everything, or everything except an encoded `/` and `\`. `%uHHHH` is
 //!    decoded too (HTTP.sys does). What was encoded twice (`%252e`) stays literal;
 //! 3. on the decoded text: take `\` for `/`, before or after dropping `;params` again;
 //! 4. merge `//`; resolve `.` and `..`.

@@ -48,7 +48,7 @@ pub(super) fn decode(path: &str, separators: Separators) -> Result<String, BadPa
 enum Code {
     /// `%XX`, or `%u00XX` below 0x80.
     Byte(u8),
-    /// `%uXXXX` above: a character, not a byte of one.
+    /// `%uHHHH` above: a character, not a byte of one.
     Wide(char),
 }
 
