@@ -3,7 +3,7 @@
 use super::{Room, Verdict, Visit};
 use crate::decision::{Place, QueueReason, WaitRange};
 use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after};
-use crate::order::{self, ROUND};
+use crate::order::ROUND;
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
@@ -16,9 +16,7 @@ impl Room {
     /// Writes a waiting ticket and tells the place.
     pub(super) fn queue(&mut self, visit: Visit, reason: QueueReason, now: Millis) -> Verdict {
         self.tally.queued += 1;
-        let arrived_at = visit
-            .ticket
-            .map_or_else(|| order::bucket(now, &self.rules), |ticket| ticket.bucket);
+        let arrived_at = self.bucket(visit, now);
         if reason == QueueReason::Rejecting {
             let place = Place {
                 reason,

@@ -163,6 +163,13 @@ impl Room {
         now.since(self.outlook.as_of) < SYNC_PERIOD.times(2)
     }
 
+    /// The arrival that stands in the ticket, or now.
+    pub(super) fn bucket(&self, visit: Visit, now: Millis) -> Millis {
+        visit
+            .ticket
+            .map_or_else(|| order::bucket(now, &self.rules), |ticket| ticket.bucket)
+    }
+
     pub(super) fn rank(&self, visit: Visit, bucket: Millis) -> Millis {
         order::rank(
             bucket,
@@ -206,9 +213,7 @@ impl Room {
             self.newcomer_slots = self.newcomer_slots.saturating_sub(1);
         }
         self.count_admission(now);
-        let bucket = visit
-            .ticket
-            .map_or_else(|| order::bucket(now, &self.rules), |ticket| ticket.bucket);
+        let bucket = self.bucket(visit, now);
         if visit.ticket.is_some() {
             let rank = self.rank(visit, bucket);
             self.waiting.handle_gone(visit.visitor, rank, now);
