@@ -1,0 +1,8 @@
+//! What would happen? The production core under a virtual clock, network and crowd.
+//!
+//! For an operator who wants to know what next Friday will look like, and for us, who must know
+//! that no promise is ever broken. Nothing here waits, opens a socket or reads a clock: a run is a
+//! pure function of its scenario and its seed.
+
+pub mod outcome;
+pub mod scenario;

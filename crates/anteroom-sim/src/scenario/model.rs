@@ -1,0 +1,238 @@
+//! The meaning of a scenario: checked values only.
+
+use anteroom_core::rules::{AllocationKind, Limits, Rules};
+use anteroom_core::time::{Millis, Span};
+
+/// What is rehearsed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// Its name, as typed: `flash-sale`.
+    pub name: String,
+    /// What it shows, in a few sentences.
+    pub about: String,
+    /// The same seed gives the same run.
+    pub seed: u64,
+    /// Wall clock at the start; minutes and the axis of charts follow it.
+    pub starts_at: Millis,
+    /// How long to run; at least a second.
+    pub length: Span,
+    /// Time between two samples of the charts; at least a second.
+    pub sample_every: Span,
+    /// Allocations to compare, in the order of the table.
+    pub compare: Vec<AllocationKind>,
+    /// At least one.
+    pub rooms: Vec<RoomPlan>,
+    /// At least one.
+    pub data_centers: Vec<DataCenterPlan>,
+    /// What goes wrong, and what the operator changes, by time.
+    pub faults: Vec<FaultPlan>,
+}
+
+/// A room, its limits and its crowd. Rooms do not influence each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RoomPlan {
+    /// Unique name.
+    pub name: String,
+    /// The limits, as in the gateway's configuration; `allocation` is overruled by `compare`.
+    pub rules: Rules,
+    /// Who comes; the sum of all of them.
+    pub arrivals: Vec<Arrivals>,
+    /// What visitors do.
+    pub behaviour: Behaviour,
+}
+
+/// A data center.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DataCenterPlan {
+    /// Unique name.
+    pub name: String,
+    /// Nodes in it; at least 1.
+    pub nodes: u32,
+    /// Its part of the arrivals that name no data center, in proportion to the others'; not negative.
+    pub share: f64,
+    /// From a node to the store of its data center, one way.
+    pub to_store: Delay,
+    /// From that store to the world's, one way.
+    pub to_world: Delay,
+}
+
+/// How long a message travels: uniform between the two.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Delay {
+    /// At least.
+    pub from: Span,
+    /// At most; not less than `from`.
+    pub to: Span,
+}
+
+/// A stream of newcomers: a rate that is linear between points, and 0 outside them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arrivals {
+    /// Index of the only data center that they come to; `None`: by the data centers' shares.
+    pub data_center: Option<usize>,
+    /// By time. Two points at the same time are a step.
+    pub points: Vec<RatePoint>,
+}
+
+/// A rate at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RatePoint {
+    /// Since the start.
+    pub at: Span,
+    /// Newcomers per second on average (they come independently of each other); not negative.
+    pub per_second: f64,
+}
+
+/// What visitors do. Shares are in 0..=1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Behaviour {
+    /// Pages that a visitor looks at on average (geometric); at least 1.
+    pub pages: f64,
+    /// Time between two pages on average (exponential).
+    pub think_time: Span,
+    /// What a page loads beside itself, at the same moment, with the same cookie.
+    pub parallel_requests: u32,
+    /// Share of visitors who open a second tab a moment later, with the cookie they then have.
+    pub second_tab: f64,
+    /// How long those who wait do so on average (exponential) before they leave; `None`: they stay.
+    pub patience: Option<Span>,
+    /// Share of those who wait who are away when their turn comes: they stop asking.
+    pub no_shows: f64,
+    /// Share of requests that reach another node of the data center than the one before.
+    pub changes_node: f64,
+    /// Share of requests that reach another data center.
+    pub changes_data_center: f64,
+    /// Share of visitors who send no cookie back: each of their requests is a newcomer's.
+    pub without_cookies: f64,
+    /// Share of visitors who log out after their last page.
+    pub log_out: f64,
+    /// Share of visitors who later send an old ticket again.
+    pub replays: f64,
+}
+
+/// Something that happens to the machinery at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaultPlan {
+    /// Since the start.
+    pub at: Span,
+    /// What.
+    pub kind: FaultKind,
+}
+
+/// A node by its place.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NodePlace {
+    /// Index of its data center.
+    pub data_center: usize,
+    /// Index in it.
+    pub node: usize,
+}
+
+/// A store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StorePlace {
+    /// The store of the data center with this index.
+    Local(usize),
+    /// The world's.
+    World,
+}
+
+/// A link that can be cut.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LinkPlace {
+    /// Between a node and the store of its data center.
+    NodeToStore(NodePlace),
+    /// Between a data center's nodes and the world's store.
+    ToWorld(usize),
+}
+
+/// What happens to the machinery.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FaultKind {
+    /// The node dies at once and starts again `after` that, as a new life.
+    Crash {
+        /// Which.
+        node: NodePlace,
+        /// Until it runs again.
+        after: Span,
+    },
+    /// The node says goodbye, stops, and starts again `after` that.
+    Restart {
+        /// Which.
+        node: NodePlace,
+        /// Until it runs again.
+        after: Span,
+    },
+    /// The node stands still (a stopped process) and goes on as if nothing had been.
+    Pause {
+        /// Which.
+        node: NodePlace,
+        /// For how long.
+        lasts: Span,
+    },
+    /// No message passes.
+    Cut {
+        /// Which link.
+        link: LinkPlace,
+        /// For how long.
+        lasts: Span,
+    },
+    /// Messages are lost, doubled and delayed (and so reordered) on all links.
+    BadNetwork {
+        /// Share of messages lost.
+        lost: f64,
+        /// Share of messages that arrive twice.
+        doubled: f64,
+        /// Added delay, at most.
+        delayed: Span,
+        /// For how long.
+        lasts: Span,
+    },
+    /// The store does not answer; it keeps what it has.
+    StoreDown {
+        /// Which.
+        store: StorePlace,
+        /// For how long.
+        lasts: Span,
+    },
+    /// The store comes back empty, as another server.
+    StoreWiped {
+        /// Which.
+        store: StorePlace,
+    },
+    /// A replica takes over that has not got the last writes.
+    StoreLosesWrites {
+        /// Which.
+        store: StorePlace,
+        /// How much is lost.
+        last: Span,
+    },
+    /// The store's clock jumps.
+    StoreClockSteps {
+        /// Which.
+        store: StorePlace,
+        /// By how many milliseconds; may be negative.
+        by_ms: i64,
+    },
+    /// The node's clock stands this far from the true time.
+    NodeClockIsOff {
+        /// Which.
+        node: NodePlace,
+        /// By how many milliseconds; may be negative.
+        by_ms: i64,
+    },
+    /// The operator changes the limits at all nodes, one after the other.
+    Limits {
+        /// The new ones.
+        limits: Limits,
+        /// Time until the last node has them.
+        within: Span,
+    },
+    /// The operator changes the session's length at all nodes, one after the other.
+    SessionDuration {
+        /// The new one.
+        session: Span,
+        /// Time until the last node has it.
+        within: Span,
+    },
+}
