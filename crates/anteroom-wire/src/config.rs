@@ -11,6 +11,7 @@ use toml::de::DeTable;
 mod clashes;
 mod cookie;
 mod depth;
+mod document;
 pub mod duration;
 mod flags;
 mod host;
@@ -20,6 +21,7 @@ mod notes;
 pub mod path;
 mod problem;
 mod reader;
+pub mod reading;
 mod room;
 mod server;
 mod source;
@@ -34,7 +36,6 @@ pub use notes::{CheckBypass, KnownKey};
 pub use problem::{Finding, Problem, Problems};
 
 use notes::Notes;
-use problem::quoted;
 use reader::Table;
 use room::RoomRead;
 use source::Source;
@@ -74,23 +75,9 @@ impl Config {
     ) -> Result<Parsed, Problems> {
         let source = Source::new(source_name, text);
         let mut notes = Notes::new(Some(source), check_bypass);
-        if let Some(offset) = depth::find_too_deep(text) {
-            notes.refuse_syntax("a key of too many segments", offset);
-            return Err(Problems(notes.problems));
-        }
-        match DeTable::parse(text) {
-            Ok(document) => read(notes, document.get_ref()),
-            Err(error) => {
-                let span = error.span().unwrap_or(text.len()..text.len());
-                let message = match text.get(span.clone()) {
-                    Some(key) if error.message() == "duplicate key" => {
-                        format!("the key {} stands here twice", quoted(key))
-                    }
-                    _ => error.message().to_owned(),
-                };
-                notes.refuse_syntax(&message, span.start);
-                Err(Problems(notes.problems))
-            }
+        match document::parse(&mut notes, text) {
+            Some(document) => read(notes, &document),
+            None => Err(Problems(notes.problems)),
         }
     }
 

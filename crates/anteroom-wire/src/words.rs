@@ -11,7 +11,7 @@ pub(crate) const QUEUEING_METHODS: &[(&str, QueueingMethod)] = &[
 ];
 
 /// `allocation`.
-pub(crate) const ALLOCATIONS: &[(&str, AllocationKind)] = &[
+pub const ALLOCATIONS: &[(&str, AllocationKind)] = &[
     ("even", AllocationKind::Even),
     ("curve", AllocationKind::Curve),
     ("counters", AllocationKind::Counters),

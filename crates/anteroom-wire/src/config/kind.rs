@@ -8,13 +8,15 @@ use toml::de::DeValue;
 use super::duration;
 
 mod address;
+mod number;
 mod ticket_key;
 
 pub(super) use address::{Address, Network};
+pub use number::Number;
 pub(super) use ticket_key::TicketKey;
 
 /// What may stand behind a key.
-pub(super) trait Kind {
+pub trait Kind {
     /// What it means.
     type Value;
 
@@ -22,6 +24,10 @@ pub(super) trait Kind {
     fn allowed(&self) -> String;
 
     /// The meaning of `value`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`] if it is not allowed.
     fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, Refusal>;
 
     /// Whether the value must never be shown.
@@ -32,21 +38,22 @@ pub(super) trait Kind {
 
 /// Why a value was not accepted, as far as there is more to say than "not allowed".
 #[derive(Debug, Default, Eq, PartialEq)]
-pub(super) struct Refusal {
+pub struct Refusal {
     /// What to do about it.
-    pub(super) hint: Option<String>,
+    pub hint: Option<String>,
     /// What to show instead of the value.
-    pub(super) found: Option<String>,
+    pub found: Option<String>,
 }
 
 impl Refusal {
     /// Nothing more to say.
-    pub(super) const PLAIN: Self = Self {
+    pub const PLAIN: Self = Self {
         hint: None,
         found: None,
     };
 
-    pub(super) fn hint(hint: impl Into<String>) -> Self {
+    /// This is what to do about it.
+    pub fn hint(hint: impl Into<String>) -> Self {
         Self {
             hint: Some(hint.into()),
             found: None,
@@ -55,11 +62,13 @@ impl Refusal {
 }
 
 /// An integer of type `T` from `min` to `max`.
-pub(super) struct Whole<T> {
-    pub(super) min: T,
-    pub(super) max: T,
+pub struct Whole<T> {
+    /// At least.
+    pub min: T,
+    /// At most.
+    pub max: T,
     /// Said after the range, such as what 0 means.
-    pub(super) note: &'static str,
+    pub note: &'static str,
 }
 
 impl<T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>> Kind for Whole<T> {
@@ -118,7 +127,7 @@ impl Kind for OneNumber {
 }
 
 /// `true` or `false`.
-pub(super) struct Switch;
+pub struct Switch;
 
 impl Kind for Switch {
     type Value = bool;
@@ -140,7 +149,7 @@ impl Kind for Switch {
 }
 
 /// One of a few words, whatever their case.
-pub(super) struct Choice<T: 'static>(pub(super) &'static [(&'static str, T)]);
+pub struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Copy> Kind for Choice<T> {
     type Value = T;
@@ -167,10 +176,11 @@ impl<T: Copy> Kind for Choice<T> {
 }
 
 /// Text that a function understands.
-pub(super) struct Text<T> {
+pub struct Text<T> {
     /// What is allowed, in words.
-    pub(super) allowed: &'static str,
-    pub(super) read: fn(&str) -> Result<T, Refusal>,
+    pub allowed: &'static str,
+    /// What it means.
+    pub read: fn(&str) -> Result<T, Refusal>,
 }
 
 impl<T> Kind for Text<T> {
@@ -186,11 +196,13 @@ impl<T> Kind for Text<T> {
 }
 
 /// A duration in quotes from `min` to `max`.
-pub(super) struct Duration {
-    pub(super) min: Span,
-    pub(super) max: Span,
+pub struct Duration {
+    /// At least.
+    pub min: Span,
+    /// At most.
+    pub max: Span,
     /// What somebody who wrote a small bare number most likely counted in; only for the hint.
-    pub(super) bare_unit: &'static str,
+    pub bare_unit: &'static str,
 }
 
 impl Kind for Duration {
@@ -224,7 +236,7 @@ impl Kind for Duration {
 }
 
 /// A point in time with its offset: RFC 3339 in quotes, or a TOML date-time.
-pub(super) struct Moment;
+pub struct Moment;
 
 impl Kind for Moment {
     type Value = Millis;
@@ -287,7 +299,8 @@ impl Kind for Exponent {
 }
 
 /// What `typed` was probably meant to be; `None` when nothing is near.
-pub(super) fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+#[must_use]
+pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     // Longer than every key: nothing is near, and the comparison is quadratic.
     if typed.len() > 64 {
         return None;

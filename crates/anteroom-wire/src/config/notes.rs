@@ -20,7 +20,9 @@ pub struct KnownKey {
 
 /// Where something stands.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Spot {
+pub struct Spot {
+    /// Not the file that is read; without a line if that is 0.
+    elsewhere: Option<Arc<str>>,
     pub(super) line: usize,
     column: usize,
     room: Option<String>,
@@ -29,15 +31,19 @@ pub(super) struct Spot {
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Placed<T> {
-    pub(super) value: T,
-    pub(super) spot: Spot,
+pub struct Placed<T> {
+    /// What it means.
+    pub value: T,
+    /// Where it stands.
+    pub spot: Spot,
 }
 
 /// What was noticed so far.
-pub(super) struct Notes {
+pub struct Notes {
     /// `None`: the values came as flags.
     source: Option<Source>,
+    /// Where values came from that stand behind the end of the text, one offset each.
+    additions: Vec<Arc<str>>,
     pub(super) problems: Vec<Problem>,
     pub(super) warnings: Vec<Problem>,
     /// Every key that was asked for, by its path without indices.
@@ -54,6 +60,7 @@ impl Notes {
     pub(super) const fn new(source: Option<Source>, check_bypass: CheckBypass) -> Self {
         Self {
             source,
+            additions: Vec::new(),
             check_bypass,
             problems: Vec::new(),
             warnings: Vec::new(),
@@ -66,7 +73,7 @@ impl Notes {
     }
 
     /// Notes a mistake.
-    pub(super) fn refuse(
+    pub fn refuse(
         &mut self,
         spot: &Spot,
         finding: Finding,
@@ -101,13 +108,16 @@ impl Notes {
             // A shell takes the quotes off.
             allowed.truncate(allowed.len() - " in quotes".len());
         }
+        let is_in_text = self.source.is_some() && spot.elsewhere.is_none();
+        let own = || self.source.as_ref().map(Source::name);
         Problem {
-            source: self
-                .source
-                .as_ref()
-                .map_or_else(|| Arc::from(""), Source::name),
-            line: self.source.as_ref().map(|_| spot.line),
-            column: self.source.as_ref().map(|_| spot.column),
+            source: spot
+                .elsewhere
+                .clone()
+                .or_else(own)
+                .unwrap_or_else(|| Arc::from("")),
+            line: (is_in_text || spot.line > 0).then_some(spot.line),
+            column: is_in_text.then_some(spot.column),
             room: spot.room.clone(),
             key: spot.key.clone(),
             finding,
@@ -125,12 +135,56 @@ impl Notes {
                 ..Spot::default()
             };
         };
+        if let Some(addition) = self.addition(offset) {
+            return Spot {
+                elsewhere: Some(Arc::clone(addition)),
+                room: room.cloned(),
+                key,
+                ..Spot::default()
+            };
+        }
         let position = source.position(offset);
         Spot {
+            elsewhere: None,
             line: position.line,
             column: position.column,
             room: room.cloned(),
             key,
+        }
+    }
+
+    /// Makes room for a value that does not stand in the text, and says at which offset it stands
+    /// instead.
+    pub(super) fn add_source(&mut self, name: &str) -> usize {
+        self.additions.push(Arc::from(name));
+        self.end() + self.additions.len()
+    }
+
+    /// What was given to [`Self::add_source`], if `offset` came from there.
+    fn addition(&self, offset: usize) -> Option<&Arc<str>> {
+        let index = offset.checked_sub(self.end() + 1)?;
+        self.additions.get(index)
+    }
+
+    /// Whether something at `offset` does not stand in the text.
+    pub(super) fn is_added(&self, offset: usize) -> bool {
+        self.addition(offset).is_some()
+    }
+
+    fn end(&self) -> usize {
+        self.source.as_ref().map_or(0, Source::end)
+    }
+}
+
+impl Spot {
+    /// In another file than the one that is read; `line` from 1, or 0 if it has none.
+    #[must_use]
+    pub fn elsewhere(source: Arc<str>, line: usize, key: String) -> Self {
+        Self {
+            elsewhere: Some(source),
+            line,
+            key,
+            ..Self::default()
         }
     }
 }

@@ -105,7 +105,8 @@ const SHOWN_CHARS_MAX: usize = 80;
 const KEY_CHARS_MIN: usize = 32;
 
 /// Quotes outside text for a message: one line, bounded, and no key in it.
-pub(super) fn quoted(text: &str) -> String {
+#[must_use]
+pub fn quoted(text: &str) -> String {
     if may_hold_key(text) {
         return hidden(text);
     }

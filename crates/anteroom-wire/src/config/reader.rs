@@ -11,24 +11,29 @@ use super::notes::{KnownKey, Notes, Placed, Spot};
 use super::problem::{Finding, hidden, key_name, quoted};
 
 /// One key of a table, declared once.
-pub(super) struct Key<K> {
-    pub(super) name: &'static str,
-    pub(super) kind: K,
+pub struct Key<K> {
+    /// As it is typed.
+    pub name: &'static str,
+    /// What it may hold.
+    pub kind: K,
     /// What holds when the key is left out, as it would be written; `None` = nothing does.
-    pub(super) default: Option<&'static str>,
+    pub default: Option<&'static str>,
 }
 
-/// One table of an array of tables, before it is entered.
-pub(super) struct Element<'n> {
+/// One of several tables, before it is entered.
+pub struct Element<'n> {
     entries: &'n DeTable<'n>,
     offset: usize,
-    index: usize,
-    name: &'static str,
+    /// What its keys' paths begin with: `room[2].`.
+    path: String,
+    /// The same without what differs from one to the next: `room.`.
+    pattern: String,
 }
 
 /// One table while it is read.
-pub(super) struct Table<'n> {
-    pub(super) notes: &'n mut Notes,
+pub struct Table<'n> {
+    /// Where mistakes go.
+    pub notes: &'n mut Notes,
     /// `None`: the table was left out, so every key has its default.
     entries: Option<&'n DeTable<'n>>,
     /// Where the table begins.
@@ -61,13 +66,15 @@ impl<'n> Table<'n> {
     }
 
     /// Whether the key was typed.
-    pub(super) fn has(&self, name: &str) -> bool {
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
         self.entries
             .is_some_and(|entries| entries.contains_key(name))
     }
 
     /// Where the key stands; where its table begins if it was left out.
-    pub(super) fn spot(&self, name: &str) -> Spot {
+    #[must_use]
+    pub fn spot(&self, name: &str) -> Spot {
         let offset = self
             .entries
             .and_then(|entries| entries.get_key_value(name))
@@ -81,13 +88,13 @@ impl<'n> Table<'n> {
     }
 
     /// The value of a key that may be left out.
-    pub(super) fn optional<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
+    pub fn optional<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
         let value = self.ask(key.name, &key.kind, key.default)?;
         self.read(&key.kind, key.name, value)
     }
 
     /// The value of a key that must be there.
-    pub(super) fn required<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
+    pub fn required<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
         if let Some(value) = self.ask(key.name, &key.kind, key.default) {
             return self.read(&key.kind, key.name, value);
         }
@@ -99,12 +106,16 @@ impl<'n> Table<'n> {
 
     /// The value of a key, or its default; also the default where the value is wrong, which is
     /// then a problem that nobody will get past.
-    pub(super) fn defaulted<K: Kind>(&mut self, key: &Key<K>) -> K::Value {
+    ///
+    /// # Panics
+    ///
+    /// If the key was declared without a legal default.
+    pub fn defaulted<K: Kind>(&mut self, key: &Key<K>) -> K::Value {
         self.optional(key).unwrap_or_else(|| default_of(key))
     }
 
     /// The elements of a list; `None` if it was left out or is no list.
-    pub(super) fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
+    pub fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
         let value = self.ask(key.name, &key.kind, key.default)?;
         let Some(elements) = value.get_ref().as_array() else {
             let spot = self.spot_at(value.span().start, key.name);
@@ -127,7 +138,7 @@ impl<'n> Table<'n> {
     }
 
     /// A table inside this one, read even when it was left out.
-    pub(super) fn table(&mut self, name: &'static str) -> Table<'_> {
+    pub fn table(&mut self, name: &'static str) -> Table<'_> {
         let mut offset = self.offset;
         let mut entries = None;
         self.asked.push(name);
@@ -154,7 +165,7 @@ impl<'n> Table<'n> {
     }
 
     /// The tables of an array of tables; none if it was left out.
-    pub(super) fn elements(&mut self, name: &'static str, allowed: &str) -> Vec<Element<'n>> {
+    pub fn elements(&mut self, name: &'static str, allowed: &str) -> Vec<Element<'n>> {
         self.asked.push(name);
         let Some(value) = self.entries.and_then(|entries| entries.get(name)) else {
             return Vec::new();
@@ -170,8 +181,8 @@ impl<'n> Table<'n> {
                 Some(entries) if is_list => elements.push(Element {
                     entries,
                     offset: element.span().start,
-                    index,
-                    name,
+                    path: format!("{}{name}[{}].", self.path, index + 1),
+                    pattern: format!("{}{name}.", self.pattern),
                 }),
                 _ => {
                     let spot = self.spot_at(element.span().start, name);
@@ -185,13 +196,59 @@ impl<'n> Table<'n> {
         elements
     }
 
-    /// Goes into one of [`Self::elements`].
-    pub(super) fn enter(&mut self, element: &Element<'n>) -> Table<'_> {
+    /// The tables inside the table `name`, each with the name that the file's author gave it; none
+    /// if it was left out.
+    pub fn named_tables(
+        &mut self,
+        name: &'static str,
+        allowed: &str,
+    ) -> Vec<(Placed<&'n str>, Element<'n>)> {
+        self.asked.push(name);
+        let Some(value) = self.entries.and_then(|entries| entries.get(name)) else {
+            return Vec::new();
+        };
+        let refuse = |notes: &mut Notes, spot: &Spot, value: &DeValue<'_>| {
+            let found = Finding::Value(shown(value, false));
+            notes.refuse(spot, found, allowed, None);
+        };
+        let Some(entries) = value.get_ref().as_table() else {
+            let spot = self.spot_at(value.span().start, name);
+            refuse(self.notes, &spot, value.get_ref());
+            return Vec::new();
+        };
+        let mut tables = Vec::with_capacity(entries.len());
+        for (key, value) in entries.iter() {
+            let given: &'n str = key.get_ref();
+            let path = format!("{}{name}.{}", self.path, key_name(given));
+            let spot = self.notes.spot(key.span().start, self.room.as_ref(), path);
+            let Some(entries) = value.get_ref().as_table() else {
+                refuse(self.notes, &spot, value.get_ref());
+                continue;
+            };
+            let element = Element {
+                entries,
+                offset: key.span().start,
+                path: format!("{}{name}.{}.", self.path, key_name(given)),
+                pattern: format!("{}{name}.", self.pattern),
+            };
+            tables.push((Placed { value: given, spot }, element));
+        }
+        tables
+    }
+
+    /// Whether the table came about by a setting for a key in it, and does not stand in the file.
+    #[must_use]
+    pub fn is_added(&self, element: &Element<'_>) -> bool {
+        self.notes.is_added(element.offset)
+    }
+
+    /// Goes into one of [`Self::elements`] or [`Self::named_tables`].
+    pub fn enter(&mut self, element: &Element<'n>) -> Table<'_> {
         Table {
             entries: Some(element.entries),
             offset: element.offset,
-            path: format!("{}{}[{}].", self.path, element.name, element.index + 1),
-            pattern: format!("{}{}.", self.pattern, element.name),
+            path: element.path.clone(),
+            pattern: element.pattern.clone(),
             room: self.room.clone(),
             asked: Vec::new(),
             notes: self.notes,
@@ -199,7 +256,7 @@ impl<'n> Table<'n> {
     }
 
     /// Says what else was typed into this table.
-    pub(super) fn finish(self) {
+    pub fn finish(self) {
         let Some(entries) = self.entries else {
             return;
         };

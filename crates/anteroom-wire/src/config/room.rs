@@ -113,9 +113,19 @@ fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
     })
 }
 
-fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
+/// Reads a room's two ceilings; `None` after a mistake in one.
+pub fn read_limits(table: &mut Table<'_>) -> Option<Limits> {
     let total_active_users = table.required(&TOTAL_ACTIVE_USERS);
     let new_users_per_minute = table.required(&NEW_USERS_PER_MINUTE);
+    Some(Limits {
+        total_active_users: total_active_users?,
+        new_users_per_minute: new_users_per_minute?,
+    })
+}
+
+/// Reads what decides who goes in and who waits; `None` after a mistake in a limit.
+pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
+    let limits = read_limits(table);
     let session_duration = table.defaulted(&SESSION_DURATION);
     let session_renewal = !table.defaulted(&DISABLE_SESSION_RENEWAL);
     let queueing_method = table.defaulted(&QUEUEING_METHOD);
@@ -140,10 +150,7 @@ fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
     let ask_again = table.optional(&ASK_AGAIN);
     let on_store_failure = table.defaulted(&STORE_FAILURE);
     Some(Rules {
-        limits: Limits {
-            total_active_users: total_active_users?,
-            new_users_per_minute: new_users_per_minute?,
-        },
+        limits: limits?,
         session_duration,
         session_renewal,
         queueing_method,

@@ -215,7 +215,12 @@ fn read_trusted_proxies(table: &mut Table<'_>) -> Vec<IpNet> {
     networks
 }
 
-fn data_center(text: &str) -> Result<String, Refusal> {
+/// A data center's name, if `text` is one.
+///
+/// # Errors
+///
+/// A [`Refusal`] if it is none.
+pub fn data_center(text: &str) -> Result<String, Refusal> {
     if text.eq_ignore_ascii_case("Anywhere") {
         return Err(Refusal::hint(
             "the state uses that word for what no data center has a share in",

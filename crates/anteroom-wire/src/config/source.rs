@@ -11,6 +11,7 @@ pub(super) struct Source {
     line_starts: Vec<usize>,
     /// Offsets of the bytes that only continue a character, so that columns count characters.
     continuations: Vec<usize>,
+    end: usize,
 }
 
 /// A line and a column, both counted from 1.
@@ -36,7 +37,13 @@ impl Source {
             name: Arc::from(name),
             line_starts,
             continuations,
+            end: text.len(),
         }
+    }
+
+    /// How long the text is, in bytes.
+    pub(super) const fn end(&self) -> usize {
+        self.end
     }
 
     /// The name that was given.
