@@ -5,4 +5,5 @@
 //! pure function of its scenario and its seed.
 
 pub mod outcome;
+pub mod report;
 pub mod scenario;

@@ -1,0 +1,223 @@
+//! Which charts show a rehearsal? For each room and setting: who is inside, who waits, who comes in
+//! and how long it took, all allocations in one chart; then the same crowd by data center.
+
+use anteroom_wire::words;
+
+use super::chart::axis::{Axis, as_f64};
+use super::chart::bars::{BarChart, BarRow};
+use super::chart::heat::HeatChart;
+use super::chart::line::{Line, LineChart};
+use super::chart::palette::{LIMIT, look};
+use super::chart::{Caption, Chart};
+use super::series::{self, Row};
+use super::variant::Variant;
+use crate::outcome::{Outcome, Sample};
+
+/// Waits longer than this are drawn in minutes.
+const MINUTES_FROM_MS: f64 = 600_000.0;
+const TIME: &str = "time of day (UTC)";
+
+/// The charts of a variant; `number` makes their names different from those of others.
+pub(super) fn charts(variant: &Variant<'_>, number: usize) -> Vec<Chart> {
+    let mut charts = vec![
+        inside(variant, number),
+        waiting(variant, number),
+        admissions(variant, number),
+        wait(variant, number),
+    ];
+    let rows = series::rows(variant.first());
+    if rows.len() > 1 {
+        charts.push(by_data_center(variant, &rows, number));
+        let most = rows.iter().flat_map(|row| {
+            let outcomes = variant.outcomes.iter();
+            outcomes.flat_map(|outcome| row.waiting(outcome))
+        });
+        let most = most.max().unwrap_or(0);
+        if most > 0 {
+            let outcomes = variant.outcomes.iter();
+            charts.extend(outcomes.map(|outcome| heat(outcome, &rows, most, number)));
+        }
+    }
+    charts
+}
+
+fn inside(variant: &Variant<'_>, number: usize) -> Chart {
+    let mut lines = lines(variant, |outcome| {
+        series::line(outcome, |sample| sample.inside.into())
+    });
+    let limit = series::line(variant.first(), |sample| sample.seats_limit.into());
+    lines.push(limit_line(limit));
+    let caption = caption(
+        number,
+        "inside",
+        "Visitors inside, against the limit",
+        "The dashed line is the limit. A line above it means more visitors on the site than allowed.",
+    );
+    over_time(variant, caption, "visitors inside", lines)
+}
+
+fn waiting(variant: &Variant<'_>, number: usize) -> Chart {
+    let lines = lines(variant, |outcome| {
+        series::line(outcome, |sample| sample.waiting.into())
+    });
+    let caption = caption(
+        number,
+        "waiting",
+        "Visitors who wait",
+        "How many visitors were in the waiting room at each moment.",
+    );
+    over_time(variant, caption, "visitors who wait", lines)
+}
+
+fn admissions(variant: &Variant<'_>, number: usize) -> Chart {
+    let mut lines = lines(variant, series::admissions);
+    let limit = series::line(variant.first(), |sample| sample.rate_limit.into());
+    lines.push(limit_line(limit));
+    let caption = caption(
+        number,
+        "admissions",
+        "Admissions a minute, against the limit",
+        "Each step is a calendar minute; the dashed line is the limit. A step above it means that \
+         more visitors came in within that minute than allowed.",
+    );
+    over_time(variant, caption, "admissions in the minute", lines)
+}
+
+fn wait(variant: &Variant<'_>, number: usize) -> Chart {
+    let mut lines = lines(variant, |outcome| {
+        let waited: fn(&Sample) -> u64 = |sample| sample.wait_ms;
+        series::line(outcome, waited)
+    });
+    let most = highest(&lines);
+    let (unit, unit_ms) = if most > MINUTES_FROM_MS {
+        ("minutes", 60_000.0)
+    } else {
+        ("seconds", 1_000.0)
+    };
+    for line in &mut lines {
+        for (_, ms) in &mut line.points {
+            *ms /= unit_ms;
+        }
+    }
+    let caption = caption(
+        number,
+        "wait",
+        "How long those waited who got in",
+        "The mean wait of visitors who got in at that moment after they had waited; 0 where nobody \
+         had.",
+    );
+    over_time(variant, caption, &format!("wait in {unit}"), lines)
+}
+
+/// How the crowd was spread, and who got in where.
+fn by_data_center(variant: &Variant<'_>, rows: &[Row], number: usize) -> Chart {
+    let first = variant.first();
+    let bars: Vec<BarRow> = rows
+        .iter()
+        .map(|row| BarRow {
+            name: row.name.clone(),
+            bar: as_f64(row.came(first)),
+            marks: variant
+                .outcomes
+                .iter()
+                .map(|outcome| as_f64(row.admitted(outcome)))
+                .collect(),
+        })
+        .collect();
+    let values = bars
+        .iter()
+        .flat_map(|row| row.marks.iter().chain([&row.bar]));
+    let most = values.copied().fold(0.0, f64::max);
+    let marks = variant.outcomes.iter();
+    BarChart {
+        caption: caption(
+            number,
+            "by-data-center",
+            "Who came and who got in, by data center",
+            "The grey bar is how many visitors came to a data center during the run; each mark is \
+             how many of them got in under an allocation.",
+        ),
+        across: Axis::count(most),
+        across_is: "visitors during the whole run".to_owned(),
+        bars_are: "came".to_owned(),
+        marks: marks
+            .map(|outcome| {
+                (
+                    format!("got in: {}", name(outcome)),
+                    look(outcome.allocation),
+                )
+            })
+            .collect(),
+        rows: bars,
+    }
+    .draw()
+}
+
+fn heat(outcome: &Outcome, rows: &[Row], most: u32, number: usize) -> Chart {
+    let name = name(outcome);
+    HeatChart {
+        caption: caption(
+            number,
+            &format!("waiting-by-data-center-{name}"),
+            &format!("Who waits where, with {name}"),
+            "One row for each data center; the darker, the more visitors wait there at that time.",
+        ),
+        across: Axis::time(outcome.starts_at, outcome.length.0),
+        across_is: TIME.to_owned(),
+        shaded_is: "visitors who wait:".to_owned(),
+        rows: rows
+            .iter()
+            .map(|row| (row.name.clone(), row.waiting(outcome)))
+            .collect(),
+        most,
+    }
+    .draw()
+}
+
+fn over_time(variant: &Variant<'_>, caption: Caption, up_is: &str, lines: Vec<Line>) -> Chart {
+    let first = variant.first();
+    LineChart {
+        caption,
+        across: Axis::time(first.starts_at, first.length.0),
+        across_is: TIME.to_owned(),
+        up: Axis::count(highest(&lines)),
+        up_is: up_is.to_owned(),
+        lines,
+    }
+    .draw()
+}
+
+/// A line for each allocation; the last one lies above the others.
+fn lines(variant: &Variant<'_>, points: impl Fn(&Outcome) -> Vec<(f64, f64)>) -> Vec<Line> {
+    let line = |outcome: &&Outcome| Line {
+        name: name(outcome).to_owned(),
+        look: look(outcome.allocation),
+        points: points(outcome),
+    };
+    variant.outcomes.iter().map(line).collect()
+}
+
+fn limit_line(points: Vec<(f64, f64)>) -> Line {
+    Line {
+        name: "limit".to_owned(),
+        look: LIMIT,
+        points,
+    }
+}
+
+fn highest(lines: &[Line]) -> f64 {
+    let heights = lines.iter().flat_map(|line| &line.points);
+    heights.map(|(_, height)| *height).fold(0.0, f64::max)
+}
+
+const fn name(outcome: &Outcome) -> &'static str {
+    words::allocation(outcome.allocation)
+}
+
+fn caption(number: usize, slug: &str, title: &str, description: &str) -> Caption {
+    Caption {
+        file_name: format!("{number}-{slug}.svg"),
+        title: title.to_owned(),
+        description: description.to_owned(),
+    }
+}

@@ -1,0 +1,31 @@
+//! How does text that somebody typed get into HTML and SVG without becoming a part of it?
+
+/// `text` with the five characters replaced that mean something between tags or in attributes.
+#[must_use]
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::escape;
+
+    #[test]
+    fn markup_becomes_text() {
+        assert_eq!(
+            escape("<script>alert('\"&')</script>"),
+            "&lt;script&gt;alert(&#39;&quot;&amp;&#39;)&lt;/script&gt;"
+        );
+    }
+}

@@ -1,0 +1,110 @@
+//! Where does the report go? Into a folder: one page, and each chart as a file for slides.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::chart;
+use super::charts::charts;
+use super::page::{self, Section};
+use super::variant::Variant;
+use crate::outcome::Outcome;
+use crate::scenario::model::Scenario;
+
+/// Rooms and settings whose charts are drawn. A sweep can have dozens, of up to ten charts each;
+/// nobody looks through more, and the page should still fit into a mail.
+const DRAWN_MAX: usize = 8;
+
+/// Why the report could not be written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The folder could not be made.
+    #[error("cannot make the folder {}", folder.display())]
+    MakeFolder {
+        /// Which.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A file of that name is there and is no report: nothing was written.
+    #[error("{} is there already and was not written by a rehearsal", file.display())]
+    NotOurs {
+        /// Which.
+        file: PathBuf,
+    },
+    /// A file could not be written.
+    #[error("cannot write {}", file.display())]
+    Write {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Writes `index.html` and one SVG file for each chart into `folder`, which is made if it is not
+/// there, and returns the path of the page. The page holds all charts itself and can be mailed.
+///
+/// Files of an earlier report are overwritten; others never are.
+///
+/// # Errors
+///
+/// [`ReportError`] when the folder or a file cannot be written, or when a file is in the way that
+/// no report has written; in this last case nothing has been written yet.
+pub fn write_html(
+    folder: &Path,
+    scenario: &Scenario,
+    outcomes: &[Outcome],
+) -> Result<PathBuf, ReportError> {
+    let sections: Vec<Section<'_>> = Variant::all(outcomes)
+        .into_iter()
+        .enumerate()
+        .map(|(at, variant)| Section {
+            charts: if at < DRAWN_MAX {
+                charts(&variant, at + 1)
+            } else {
+                Vec::new()
+            },
+            variant,
+        })
+        .collect();
+    let page = folder.join("index.html");
+    let html = page::page(scenario, outcomes, &sections);
+    let drawn = sections.iter().flat_map(|section| &section.charts);
+    let mut files: Vec<(PathBuf, &str)> = drawn
+        .map(|chart| (folder.join(&chart.file_name), &*chart.svg))
+        .collect();
+    // Last, so that a page is only there when all of its charts are.
+    files.push((page.clone(), &html));
+    fs::create_dir_all(folder).map_err(|source| ReportError::MakeFolder {
+        folder: folder.to_owned(),
+        source,
+    })?;
+    for (file, _) in &files {
+        check_may_be_written(file)?;
+    }
+    for (file, content) in files {
+        fs::write(&file, content).map_err(|source| ReportError::Write { file, source })?;
+    }
+    Ok(page)
+}
+
+/// Whether a file is not there, or bears the mark of a report.
+fn check_may_be_written(file: &Path) -> Result<(), ReportError> {
+    let content = match fs::read(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(source) => {
+            let file = file.to_owned();
+            return Err(ReportError::Write { file, source });
+        }
+        Ok(content) => content,
+    };
+    let text = String::from_utf8_lossy(&content);
+    if text.contains(chart::MARK) || text.contains(page::MARK) {
+        return Ok(());
+    }
+    Err(ReportError::NotOurs {
+        file: file.to_owned(),
+    })
+}

@@ -1,0 +1,121 @@
+//! How are numbers written for people? `1,234`, `12.5 %`, `4 min 10 s`.
+
+/// `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A number that is not negative, without its fraction.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a cast of a float saturates"
+)]
+pub(crate) fn rounded(number: f64) -> u64 {
+    number.round() as u64
+}
+
+/// `12.5 %`; what is there but too little to be seen is `<0.1 %`.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.05 {
+        "<0.1 %".to_owned()
+    } else {
+        format!("{percent:.1} %")
+    }
+}
+
+/// `850 ms`, `12.3 s`, `4 min 10 s`, `1 h 05 min`.
+pub(crate) fn duration(ms: u64) -> String {
+    let (tenths, secs) = (ms / 100, ms.div_ceil(1_000));
+    if ms < 1_000 {
+        format!("{ms} ms")
+    } else if ms < 60_000 {
+        format!("{}.{} s", tenths / 10, tenths % 10)
+    } else if secs < 3_600 {
+        format!("{} min {:02} s", secs / 60, secs % 60)
+    } else {
+        let minutes = secs.div_ceil(60);
+        format!("{} h {:02} min", minutes / 60, minutes % 60)
+    }
+}
+
+/// A length of time in words, without parts that are zero: `10 min`, `2 days`, `1 h 30 min`.
+pub(crate) fn length(ms: u64) -> String {
+    let secs = ms / 1_000;
+    let units = [
+        (secs / 86_400, if secs < 172_800 { "day" } else { "days" }),
+        (secs / 3_600 % 24, "h"),
+        (secs / 60 % 60, "min"),
+        (secs % 60, "s"),
+    ];
+    let parts: Vec<String> = units
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count} {unit}"))
+        .collect();
+    if parts.is_empty() {
+        return format!("{ms} ms");
+    }
+    parts.join(" ")
+}
+
+/// Time since the start as `0:05:00`.
+pub(crate) fn since_start(ms: u64) -> String {
+    let secs = ms / 1_000;
+    format!("{}:{:02}:{:02}", secs / 3_600, secs / 60 % 60, secs % 60)
+}
+
+/// `1 visitor`, `2 visitors`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!(
+        "{} {}",
+        grouped(number),
+        if number == 1 { one } else { many }
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_grouped() {
+        let check = |number, expected: &str| assert_eq!(grouped(number), expected);
+        check(0, "0");
+        check(999, "999");
+        check(1_000, "1,000");
+        check(12_345_678, "12,345,678");
+    }
+
+    #[test]
+    fn what_is_there_is_never_written_as_nothing() {
+        let check = |share, expected: &str| assert_eq!(percent(share), expected);
+        check(0.0, "0.0 %");
+        check(0.000_01, "<0.1 %");
+        check(0.1249, "12.5 %");
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_people_would_use() {
+        let check = |ms, expected: &str| assert_eq!(duration(ms), expected);
+        check(0, "0 ms");
+        check(12_345, "12.3 s");
+        check(250_000, "4 min 10 s");
+        check(3_900_000, "1 h 05 min");
+        let check = |ms, expected: &str| assert_eq!(length(ms), expected);
+        check(500, "500 ms");
+        check(600_000, "10 min");
+        check(172_800_000, "2 days");
+        check(90_061_000, "1 day 1 h 1 min 1 s");
+        assert_eq!(since_start(3_725_000), "1:02:05");
+    }
+}
