@@ -10,7 +10,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 
 use super::depth;
 use super::notes::Notes;
-use super::problem::{Finding, Problem, Problems, quoted};
+use super::problem::{Finding, Problems, quoted};
 use super::reader::Table;
 use super::source::Source;
 
@@ -60,8 +60,7 @@ impl<'t> Document<'t> {
     /// [`Problems`] with every mistake that was noted, in the order of the file.
     pub fn read<T>(mut self, read: impl FnOnce(Table<'_>) -> Option<T>) -> Result<T, Problems> {
         let value = read(Table::root(&mut self.notes, &self.root));
-        let mut problems = self.notes.problems;
-        problems.sort_by_key(|problem: &Problem| (problem.line, problem.column));
+        let problems = self.notes.into_problems_in_order();
         match value {
             Some(value) if problems.is_empty() => Ok(value),
             _ => Err(Problems(problems)),

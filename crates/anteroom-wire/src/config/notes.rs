@@ -68,6 +68,12 @@ impl Notes {
         }
     }
 
+    /// How many mistakes were noted so far.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.problems.len()
+    }
+
     pub(super) const fn is_flags(&self) -> bool {
         self.source.is_none()
     }
@@ -169,6 +175,23 @@ impl Notes {
     /// Whether something at `offset` does not stand in the text.
     pub(super) fn is_added(&self, offset: usize) -> bool {
         self.addition(offset).is_some()
+    }
+
+    /// The mistakes: those of settings, then those of the file in its order, then those of files
+    /// that it names.
+    pub(super) fn into_problems_in_order(self) -> Vec<Problem> {
+        let own = self.source.as_ref().map(Source::name);
+        let mut problems = self.problems;
+        problems.sort_by_key(|problem| {
+            if self.additions.contains(&problem.source) {
+                (0, None, None)
+            } else if own.as_ref() == Some(&problem.source) {
+                (1, problem.line, problem.column)
+            } else {
+                (2, None, None)
+            }
+        });
+        problems
     }
 
     fn end(&self) -> usize {

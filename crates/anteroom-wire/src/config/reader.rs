@@ -229,7 +229,7 @@ impl<'n> Table<'n> {
                 entries,
                 offset: key.span().start,
                 path: format!("{}{name}.{}.", self.path, key_name(given)),
-                pattern: format!("{}{name}.", self.pattern),
+                pattern: format!("{}{name}.{}.", self.pattern, key_name(given)),
             };
             tables.push((Placed { value: given, spot }, element));
         }
