@@ -19,6 +19,24 @@ pub struct DataCenterId(pub u32);
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct BirthId(pub u64);
 
-/// How often a ledger has lost its memory; see [`crate::ledger`].
+/// One life of a ledger's record: random whenever a store begins one, so that nobody takes a
+/// record for one that was lost.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct Life(pub u64);
+
+/// The life of the ledger at the root, as it is written into tickets. A ticket of another epoch
+/// is a witness that the ledger has lost its memory; see [`crate::ledger`].
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Epoch(pub u32);
+
+impl Life {
+    /// What of it is written into tickets.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "half of a random number is a random number"
+    )]
+    pub const fn epoch(self) -> Epoch {
+        Epoch(self.0 as u32)
+    }
+}

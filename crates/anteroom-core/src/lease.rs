@@ -3,6 +3,7 @@
 //! Whatever this half does before it has told its parent is bounded by what it was lent. What the
 //! parent believes is [`crate::ledger`]'s half.
 
+use crate::planted::{Bug, is_planted};
 use crate::sync::{Answer, Held};
 use crate::time::{Millis, Span};
 
@@ -17,7 +18,7 @@ const DRIFT_PER_MILLE: u64 = 5;
 /// - A lease that has ended grants nothing, whatever is left in it.
 /// - Admissions are of one minute and die with it.
 /// - Only the answer to the newest request changes it upwards.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
     generation: u32,
     held: Held,
@@ -28,10 +29,29 @@ pub struct Lease {
 }
 
 /// A request on its way.
-#[derive(Clone, Copy, Debug)]
-struct Pending {
-    number: u64,
-    sent_at: Millis,
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pending {
+    /// Its number.
+    pub number: u64,
+    /// When it was sent, by the holder's clock.
+    pub sent_at: Millis,
+}
+
+/// A lease taken apart, for a record.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct LeaseParts {
+    /// See [`Lease::generation`].
+    pub generation: u32,
+    /// See [`Lease::held`].
+    pub held: Held,
+    /// See [`Lease::ends_at`].
+    pub ends_at: Millis,
+    /// See [`Lease::longest_seat`].
+    pub longest_seat: Span,
+    /// The newest request.
+    pub newest: u64,
+    /// The request on its way, if its answer still counts.
+    pub pending: Option<Pending>,
 }
 
 /// Why something could not be taken from a [`Lease`].
@@ -89,6 +109,65 @@ impl Lease {
         Ok(())
     }
 
+    /// Hands part of it on to a child of its holder; not more than there is.
+    pub fn hand_on(&mut self, part: Held) {
+        self.held.seats = self.held.seats.saturating_sub(part.seats);
+        self.held.credits = self.held.credits.saturating_sub(part.credits);
+        if self.held.minute == part.minute {
+            self.held.admissions = self.held.admissions.saturating_sub(part.admissions);
+        }
+    }
+
+    /// Takes back what a child of its holder had been handed and did not use. Admissions of another
+    /// minute are worth nothing.
+    pub fn take_back(&mut self, part: Held) {
+        self.held.seats = self.held.seats.saturating_add(part.seats);
+        self.held.credits = self.held.credits.saturating_add(part.credits);
+        if self.held.minute == part.minute {
+            self.held.admissions = self.held.admissions.saturating_add(part.admissions);
+        }
+    }
+
+    /// Nothing is lent under it any more, although its end is not known to have come.
+    pub fn end(&mut self) {
+        self.ends_at = Millis::ZERO;
+        self.give_back(Held::default());
+    }
+
+    /// Starts anew with a parent that knows nothing of this lease. Numbers go on.
+    pub fn begin_anew(&mut self) {
+        *self = Self {
+            newest: self.newest,
+            ..Self::default()
+        };
+    }
+
+    /// This lease, for a record.
+    #[must_use]
+    pub fn to_parts(self) -> LeaseParts {
+        LeaseParts {
+            generation: self.generation,
+            held: self.held,
+            ends_at: self.ends_at,
+            longest_seat: self.longest_seat,
+            newest: self.newest,
+            pending: self.pending,
+        }
+    }
+
+    /// A lease as it was written down.
+    #[must_use]
+    pub fn from_parts(parts: LeaseParts) -> Self {
+        Self {
+            generation: parts.generation,
+            held: parts.held,
+            ends_at: parts.ends_at,
+            longest_seat: parts.longest_seat,
+            newest: parts.newest,
+            pending: parts.pending,
+        }
+    }
+
     /// Whether it may be used at `now`.
     #[must_use]
     pub fn is_live(&self, now: Millis) -> bool {
@@ -124,6 +203,9 @@ impl Lease {
     /// their answers still count what is given back now.
     pub fn give_back(&mut self, keep: Held) {
         self.pending = None;
+        if is_planted(Bug::KeepsWhatItGivesBack) {
+            return;
+        }
         self.held.seats = self.held.seats.min(keep.seats);
         self.held.admissions = self.held.admissions.min(keep.admissions);
         self.held.credits = self.held.credits.min(keep.credits);
@@ -148,7 +230,13 @@ impl Lease {
 
     /// Applies an answer if it is to the newest request. Returns whether it was.
     pub fn handle_answer(&mut self, answer: &Answer) -> bool {
-        let Some(pending) = self.pending.filter(|p| p.number == answer.number) else {
+        let is_newest = |p: &Pending| p.number == answer.number;
+        let pending = if is_planted(Bug::AppliesStaleAnswers) {
+            self.pending
+        } else {
+            self.pending.filter(is_newest)
+        };
+        let Some(pending) = pending else {
             return false;
         };
         self.pending = None;
@@ -158,11 +246,11 @@ impl Lease {
         self.longest_seat = answer.longest_seat;
         self.held.seats += answer.granted.seats;
         self.held.credits += answer.granted.credits;
-        if self.held.minute == answer.granted.minute {
-            self.held.admissions += answer.granted.admissions;
-        } else {
+        if self.held.minute < answer.granted.minute {
             self.held.minute = answer.granted.minute;
             self.held.admissions = answer.granted.admissions;
+        } else if self.held.minute == answer.granted.minute {
+            self.held.admissions += answer.granted.admissions;
         }
         true
     }
@@ -196,6 +284,7 @@ mod tests {
     fn answer(number: u64, seats: u32) -> Answer {
         Answer {
             number,
+            life: crate::id::Life(0),
             generation: 1,
             granted: Held {
                 seats,

@@ -6,37 +6,61 @@
 //! ([`crate::lease`]). A ledger is plain data so that it can be written down; its fields are
 //! changed here only.
 //!
+//! There is one ledger at the root, which lends what the limits allow, and one below it for each
+//! data center, which lends what it was lent itself ([`Upstream`]).
+//!
 //! # Invariants
 //!
 //! - Seats reported + phantom seats + seats lent never exceed `total_active_users` by lending.
 //! - Admissions used + lent in a minute never exceed `new_users_per_minute` by lending.
 //! - A child that falls silent is counted as if it had used everything it was lent.
+//! - A ledger that has lost its memory counts everything as used until it cannot be any more.
+//!
+//! # Which clock
+//!
+//! A store's clock measures how long a lease runs, and nothing else. Whatever ends in a ticket or
+//! is counted by the minute is told by the clocks that write tickets, which the children's
+//! requests bring along. A store whose clock is stepped therefore ends leases early or late, both
+//! of which are harmless, and mistakes no minute for another.
 
 mod children;
+mod closing;
 mod lend;
 mod outlook;
+mod reserve;
 mod revoked;
+mod sums;
+mod upstream;
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::id::{Epoch, NodeId};
+use crate::id::{DataCenterId, Epoch, Life, NodeId};
+use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
-use crate::sync::{Answer, Held, Reply, SyncRequest, Terms};
+use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
 use crate::time::{Millis, Minute, Span};
 use crate::watermark::WaitingCounts;
+pub use reserve::Reserve;
 pub use revoked::{REVOKED_MAX, RevokedList};
+pub use sums::Sums;
+pub use upstream::{Upstream, UpstreamDemand};
 
 /// The record of one room at one level.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Ledger {
-    /// How often this ledger has lost its memory.
-    pub epoch: Epoch,
-    /// Nothing is lent or given back before this; see [`Ledger::begin_epoch`].
-    pub reopens_at: Option<Millis>,
+    /// This life of the record.
+    pub life: Life,
+    /// Where it gets what it lends; `None` for the root, which lends what the limits allow.
+    pub upstream: Option<Box<Upstream>>,
+    /// Nothing is lent while this lasts: the ledger may have lost its memory.
+    pub reserve: Option<Reserve>,
+    /// Whether a reserve was held in this life; another witness of the same loss begins no second.
+    pub has_reserved: bool,
     /// The facts of the room; `None` before the first request.
     pub terms: Option<Terms>,
-    /// The longest seat that was ever asked for; a new epoch waits that long.
+    /// The longest seat that was ever asked for; a reserve waits that long.
     pub longest_seat: Span,
     /// Number of the newest lease given.
     pub generation: u32,
@@ -44,31 +68,40 @@ pub struct Ledger {
     pub children: BTreeMap<NodeId, Child>,
     /// Children whose lease ended without a word, or who said goodbye with visitors inside.
     pub departed: Vec<Departed>,
-    /// Seats whose children are forgotten.
-    pub settled: SeatRow,
+    /// The data centers whose seats are counted here.
+    pub groups: BTreeMap<DataCenterId, Group>,
     /// Admissions of recent minutes by children that are forgotten.
     pub settled_minutes: BTreeMap<Minute, u32>,
-    /// Intervals that ended by then have given their seats back. Never falls.
-    pub closed_through: Millis,
     /// Sessions that were ended early.
     pub revoked: RevokedList,
     /// Waiting visitors of children that are gone, until those visitors have asked elsewhere.
     pub left_waiting: LeftWaiting,
-    /// The time of the newest request; the journal's clock never falls behind it.
+    /// The latest time that the children's clocks have shown. Never falls.
+    pub heard_at: Millis,
+    /// The time of the newest request by the ledger's own clock; the journal's clock never falls
+    /// behind it.
     pub as_of: Millis,
+    /// What follows from the rest.
+    pub sums: Sums,
 }
 
 /// A child with a lease, as its parent sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Child {
+    /// Where it is.
+    pub data_center: DataCenterId,
     /// The lease.
     pub generation: u32,
     /// The newest request that was answered.
     pub number: u64,
     /// What it may hold: what it said, plus what it was granted on top.
     pub held: Held,
+    /// What it has used of all that it was lent.
+    pub used: Used,
     /// When the lease ends by the parent's clock.
     pub ends_at: Millis,
+    /// By when it has ended by the child's own clock.
+    pub ends_there_at: Millis,
     /// The longest seat that it may give under it.
     pub longest_seat: Span,
     /// What it reported to have done to the seats.
@@ -77,13 +110,19 @@ pub struct Child {
     pub admitted: Vec<(Minute, u32)>,
     /// It treats tickets that end by then as over.
     pub closed_through: Millis,
+    /// What its clock showed when it spoke last.
+    pub sent_at: Millis,
+    /// Whether that clock agreed with others when it came.
+    pub is_clock_trusted: bool,
+    /// Nodes that it speaks for.
+    pub nodes: u32,
     /// Who waits at it.
     pub waiting: WaitingCounts,
     /// Part of them: handed to it with the answer to `number`. If it does not get that answer they
     /// are still to be handed on.
     pub handed: WaitingCounts,
-    /// How many slots it would like to hold.
-    pub wants: u32,
+    /// How much it would like to hold.
+    pub wants: crate::sync::Wants,
     /// What its file says.
     pub terms: Terms,
 }
@@ -93,6 +132,8 @@ pub struct Child {
 pub struct Departed {
     /// Who.
     pub node: NodeId,
+    /// Where it was.
+    pub data_center: DataCenterId,
     /// The lease that was given up.
     pub generation: u32,
     /// The newest request that was answered.
@@ -105,6 +146,17 @@ pub struct Departed {
     pub ends_at: Millis,
     /// Its admissions of recent minutes; what it held of its last minute counts as used.
     pub admitted: Vec<(Minute, u32)>,
+}
+
+/// What is known of a data center's seats beside what its children report.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Group {
+    /// All its live children treat tickets that end by then as over. Never falls.
+    pub ready_through: Millis,
+    /// Intervals that ended by then have given their seats back. Never falls.
+    pub closed_through: Millis,
+    /// Seats whose children are forgotten, and seats freed by a logout.
+    pub settled: SeatRow,
 }
 
 /// Waiting visitors of children that are gone.
@@ -121,16 +173,19 @@ pub struct LeftWaiting {
 pub struct LendingTerms {
     /// How long a lease runs.
     pub ttl: Span,
-    /// No lease runs longer than this: the end of the parent's own lease.
-    pub ends_by: Millis,
+}
+
+impl LendingTerms {
+    /// Of the world to a data center. Ten minutes: a link between continents may be cut for a
+    /// while; what that costs is how long the seats of a data center that was lost stay counted.
+    pub const WORLD: Self = Self {
+        ttl: Span::from_secs(600),
+    };
 }
 
 impl Default for LendingTerms {
     fn default() -> Self {
-        Self {
-            ttl: LEASE_TTL,
-            ends_by: Millis::NEVER,
-        }
+        Self { ttl: LEASE_TTL }
     }
 }
 
@@ -139,23 +194,35 @@ impl Default for LendingTerms {
 pub const LEASE_TTL: Span = Span::from_secs(10);
 
 impl Ledger {
-    /// An empty ledger of a first start.
+    /// An empty ledger at the root, of a first start: nothing was ever lent.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            epoch: Epoch(0),
-            reopens_at: None,
+            life: Life(0),
+            upstream: None,
+            reserve: None,
+            has_reserved: false,
             terms: None,
             longest_seat: Span::ZERO,
             generation: 0,
             children: BTreeMap::new(),
             departed: Vec::new(),
-            settled: SeatRow::default(),
+            groups: BTreeMap::new(),
             settled_minutes: BTreeMap::new(),
-            closed_through: Millis::ZERO,
             revoked: RevokedList::default(),
             left_waiting: LeftWaiting::default(),
+            heard_at: Millis::ZERO,
             as_of: Millis::ZERO,
+            sums: Sums::default(),
+        }
+    }
+
+    /// The epoch under which seats are given: the life of the root.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        match &self.upstream {
+            Some(upstream) => upstream.outlook.epoch,
+            None => self.life.epoch(),
         }
     }
 
@@ -168,39 +235,37 @@ impl Ledger {
         now: Millis,
     ) -> (Self, Reply) {
         self.advance(now);
+        let is_clock_trusted = self.hear(request, now);
+        self.handle_witness(request, lending);
+        let number = request.number;
+        if request.parent.is_some_and(|life| life != self.life) {
+            let life = self.life;
+            return (self, Reply::Void { number, life });
+        }
         let known = self.children.get(&request.child);
         let newest = known.map(|child| child.number).or_else(|| {
             let gone = self.departed.iter().find(|gone| gone.node == request.child);
             gone.map(|gone| gone.number)
         });
-        if newest.is_some_and(|newest| request.number <= newest) {
+        if newest.is_some_and(|newest| number <= newest) {
             return (self, Reply::Stale);
         }
-        if known.map_or(0, |child| child.generation) != request.generation && !request.is_final {
-            let number = request.number;
-            return (self, Reply::Void { number });
+        let is_void = known.map_or(0, |child| child.generation) != request.generation;
+        if is_void && !request.is_final && !is_planted(Bug::BelievesVoidClaims) {
+            let life = self.life;
+            return (self, Reply::Void { number, life });
         }
-        self.handle_report(request, now);
+        self.handle_report(request, is_clock_trusted);
         if request.is_leaving {
             self.handle_goodbye(request.child, now);
             let reply = self.farewell(request, now);
             return (self, reply);
         }
         self.close_intervals(now);
-        self.forget_departed(now);
+        self.end_reserve();
+        self.forget_departed();
         let reply = self.lend(request, lending, now);
         (self, reply)
-    }
-
-    /// Starts a new epoch: the ledger cannot know what was lent before.
-    ///
-    /// The whole of what it may lend counts as used until every lease and every seat given under
-    /// one has ended; by then each active visitor has been counted anew.
-    pub fn begin_epoch(&mut self, longest_seat: Span, lending: LendingTerms, now: Millis) {
-        self.epoch = Epoch(self.epoch.0 + 1);
-        let longest = self.longest_seat.max(longest_seat);
-        self.reopens_at = Some(now + lending.ttl + longest);
-        self.revoked.begin_epoch(self.epoch);
     }
 
     /// Gives up all leases at once because their holders are known to be dead: whoever holds the
@@ -208,8 +273,20 @@ impl Ledger {
     pub fn presume_children_dead(&mut self, now: Millis) {
         self.as_of = self.as_of.max(now);
         for node in self.children.keys().copied().collect::<Vec<_>>() {
-            self.give_up(node, now, now);
+            if let Some(child) = self.children.get_mut(&node) {
+                // The clock of the journal is that of its nodes.
+                child.ends_there_at = child.ends_there_at.min(now);
+            }
+            self.give_up(node, now);
         }
+    }
+
+    /// Intervals of this data center that ended by then have given their seats back.
+    #[must_use]
+    pub fn closed_through(&self, data_center: DataCenterId) -> Millis {
+        self.groups
+            .get(&data_center)
+            .map_or(Millis::ZERO, |group| group.closed_through)
     }
 
     /// The facts of the room are what its children's files say; where they differ the lower limit
@@ -219,54 +296,57 @@ impl Ledger {
         let Some(agreed) = terms.reduce(Terms::stricter) else {
             return;
         };
+        if self.terms == Some(agreed) {
+            return;
+        }
         self.longest_seat = self.longest_seat.max(agreed.longest_seat);
         self.terms = Some(agreed);
+        if let Some(upstream) = &mut self.upstream {
+            upstream.handle_new_terms();
+        }
     }
 
-    /// Lets time pass: leases end, phantoms end, the new epoch opens.
+    /// Lets time pass: leases end.
     fn advance(&mut self, now: Millis) {
         self.as_of = self.as_of.max(now);
-        let ended: Vec<_> = self
-            .children
-            .iter()
-            .filter(|(_, child)| child.ends_at <= now)
-            .map(|(&node, child)| (node, child.ends_at))
-            .collect();
-        for (node, ended_at) in ended {
-            self.give_up(node, ended_at, now);
+        let is_over = |child: &Child| child.ends_at <= now;
+        if self.children.values().any(is_over) {
+            let ended = self.children.iter().filter(|(_, child)| is_over(child));
+            let ended: Vec<_> = ended.map(|(&node, _)| node).collect();
+            for node in ended {
+                self.give_up(node, now);
+            }
         }
-        if self.reopens_at.is_some_and(|at| at <= now) {
-            self.reopens_at = None;
+        if self.left_waiting.until <= now && !self.left_waiting.counts.is_empty() {
+            self.take_left_waiting();
         }
-        if self.left_waiting.until <= now {
-            self.left_waiting.counts.clear();
+        let agreed = self.agreed_now();
+        self.revoked.drop_through(agreed);
+        if let Some(upstream) = &mut self.upstream {
+            upstream.unconfirmed.retain(|entry| entry.until > agreed);
         }
-        self.revoked.drop_through(now);
+    }
+
+    fn answer(&self, request: &SyncRequest, granted: Held, ttl: Span, now: Millis) -> Answer {
+        let is_older = request.revoked_version != self.revoked.version();
+        let child = self.children.get(&request.child);
+        Answer {
+            number: request.number,
+            life: self.life,
+            generation: child.map_or(0, |child| child.generation),
+            granted,
+            ttl,
+            longest_seat: self.longest_to_lend(),
+            revoked: is_older.then(|| (self.revoked.version(), self.revoked.to_vec())),
+            inherited: WaitingCounts::new(),
+            outlook: self.outlook(request.data_center, now),
+        }
     }
 }
 
 impl Default for Ledger {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-impl Ledger {
-    fn answer(&self, request: &SyncRequest, granted: Held, ttl: Span, now: Millis) -> Answer {
-        let is_older = request.revoked_version != self.revoked.version();
-        Answer {
-            number: request.number,
-            generation: self
-                .children
-                .get(&request.child)
-                .map_or(0, |child| child.generation),
-            granted,
-            ttl,
-            longest_seat: self.terms.map_or(Span::ZERO, |terms| terms.longest_seat),
-            revoked: is_older.then(|| (self.revoked.version(), self.revoked.to_vec())),
-            inherited: WaitingCounts::new(),
-            outlook: self.outlook(now),
-        }
     }
 }
 

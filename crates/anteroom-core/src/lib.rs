@@ -18,6 +18,7 @@ pub mod ledger;
 pub mod newest;
 pub mod order;
 pub mod origin;
+pub mod planted;
 pub mod room;
 pub mod room_clock;
 pub mod rules;

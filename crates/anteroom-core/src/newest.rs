@@ -7,7 +7,8 @@
 use hashbrown::HashMap;
 
 use crate::hash::FixedState;
-use crate::id::{Epoch, VisitorId};
+use crate::id::VisitorId;
+use crate::planted::{Bug, is_planted};
 use crate::time::{Millis, Span};
 
 /// Newest ends by visitor.
@@ -26,8 +27,6 @@ pub struct NewestSeat {
     pub ends_at: Millis,
     /// When its holder was let in.
     pub accepted_at: Millis,
-    /// The epoch in which it is counted; in another one it is not.
-    pub epoch: Epoch,
 }
 
 impl NewestEnds {
@@ -45,6 +44,9 @@ impl NewestEnds {
     /// The newest seat given to `visitor`, if it is remembered.
     #[must_use]
     pub fn of(&self, visitor: VisitorId) -> Option<NewestSeat> {
+        if is_planted(Bug::ForgetsNewestEnds) {
+            return None;
+        }
         self.seats.get(&visitor).copied()
     }
 
@@ -89,7 +91,6 @@ mod tests {
         NewestSeat {
             ends_at: Millis(ends_at),
             accepted_at: Millis(0),
-            epoch: Epoch(0),
         }
     }
 

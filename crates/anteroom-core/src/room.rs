@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use crate::allocation::{AnyTill, CounterKey};
 use crate::decision::{Place, QueueReason};
 use crate::hash::LotteryKey;
-use crate::id::{DataCenterId, NodeId, VisitorId};
+use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
 use crate::lease::Lease;
 use crate::newest::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
@@ -28,9 +28,9 @@ use crate::origin::{OriginHealth, OriginOutcome};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
 use crate::seats::{SeatRow, SeatTerms};
 use crate::snapshot::Snapshot;
-use crate::sync::Outlook;
+use crate::sync::{Outlook, Used};
 use crate::ticket::Ticket;
-use crate::time::{Millis, Minute};
+use crate::time::{Millis, Minute, Span};
 use crate::waiting::WaitingBook;
 use demand::Demand;
 use revoke::Revoked;
@@ -147,6 +147,13 @@ pub struct Room {
     /// Newcomers who may still go in under this outlook, ahead of those who wait.
     newcomer_slots: u32,
     answered: u64,
+    /// The life of the ledger to which the row belongs.
+    parent: Option<Life>,
+    used: Used,
+    /// The epoch of a ticket or an answer seen here, for a ledger that has lost its memory.
+    witnessed: Option<Epoch>,
+    /// The longest seat known to have been given by anybody.
+    longest_known: Span,
     has_left: bool,
     demand: Demand,
     tally: Tally,
@@ -173,6 +180,10 @@ impl Room {
             outlook: Outlook::default(),
             newcomer_slots: 0,
             answered: 0,
+            parent: None,
+            used: Used::default(),
+            witnessed: None,
+            longest_known: Span::ZERO,
             has_left: false,
             demand: Demand::default(),
             tally: Tally::default(),
@@ -216,12 +227,10 @@ impl Room {
         self.answered != 0
     }
 
-    /// The seat given last to a visitor, if it still runs and is counted in the present epoch.
+    /// The seat given last to a visitor, if it still runs.
     fn newest_seat(&self, visitor: VisitorId, now: Millis) -> Option<NewestSeat> {
         let over = now.max(self.outlook.closed_through);
-        self.newest
-            .of(visitor)
-            .filter(|seat| seat.ends_at > over && seat.epoch == self.outlook.epoch)
+        self.newest.of(visitor).filter(|seat| seat.ends_at > over)
     }
 
     /// When the lease ends; [`Millis::ZERO`] if there never was one.
@@ -281,6 +290,7 @@ impl Room {
     /// Shortens seats at once, lengthens them only as far as the lease allows.
     fn adopt_seat_terms(&mut self) {
         let wanted = SeatTerms::of(&self.rules);
+        self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
         let longest = self
             .lease
             .longest_seat()
@@ -328,12 +338,11 @@ impl Room {
             as_of: now,
             active_users: self.outlook.inside.saturating_add(unreported),
             nodes_in_world: self.outlook.nodes.max(1),
-            nodes_here: self.outlook.nodes.max(1),
-            admitted_this_minute: self.admitted_in(now.minute()),
-            last_minute: alloc::vec![(
-                self.identity.data_center,
-                self.outlook.admitted_in(now.minute().previous()),
-            )],
+            nodes_here: self.outlook.nodes_here.max(1),
+            admitted_this_minute: self
+                .admitted_in(now.minute())
+                .max(self.outlook.admitted_in(now.minute())),
+            last_minute: self.outlook.traffic.to_vec(),
         }
     }
 

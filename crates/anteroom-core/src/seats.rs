@@ -4,7 +4,7 @@
 //! adds one, and an interval that has passed gives its seats back. A room costs O(intervals).
 //! Who holds a seat is written in the ticket and nowhere else.
 
-use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use crate::rules::Rules;
 use crate::time::{Millis, Span};
@@ -15,13 +15,20 @@ use crate::time::{Millis, Span};
 /// all rows may not. Rows are repeated, never added up twice.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct SeatRow {
-    counts: BTreeMap<Millis, i64>,
+    /// By end, rising, none of them zero. A list and not a map: rows travel with every message and
+    /// are summed with every answer, and have some sixty entries.
+    counts: Vec<(Millis, i64)>,
 }
 
 impl SeatRow {
     /// A seat was taken that ends at `end`.
     pub fn add(&mut self, end: Millis) {
         self.change(end, 1);
+    }
+
+    /// Several seats were taken that end at `end`.
+    pub fn add_many(&mut self, end: Millis, count: u32) {
+        self.change(end, i64::from(count));
     }
 
     /// A seat that would have ended at `end` was freed early.
@@ -32,25 +39,42 @@ impl SeatRow {
     /// A seat was prolonged. A move to an earlier end is a bug of the caller: it would give back a
     /// seat that a newer ticket still holds.
     pub fn shift(&mut self, from: Millis, to: Millis) {
-        debug_assert!(from < to, "a seat never moves to an earlier end");
+        debug_assert!(
+            from < to || crate::planted::is_planted(crate::planted::Bug::MovesToEarlierEnds),
+            "a seat never moves to an earlier end"
+        );
         self.change(from, -1);
         self.change(to, 1);
     }
 
     /// Adds all figures of another row to this one.
     pub fn absorb(&mut self, other: &Self) {
-        for (&end, &count) in &other.counts {
-            self.change(end, count);
+        self.merge(&other.counts, 1);
+    }
+
+    /// Takes all figures of another row out of this one.
+    pub fn subtract(&mut self, other: &Self) {
+        self.merge(&other.counts, -1);
+    }
+
+    /// Forgets the intervals that ended at or before `closed_through`, and returns them.
+    pub fn take_through(&mut self, closed_through: Millis) -> Self {
+        let ended = self
+            .counts
+            .partition_point(|(end, _)| *end <= closed_through);
+        Self {
+            counts: self.counts.drain(..ended).collect(),
         }
     }
 
     /// Forgets the intervals that ended at or before `closed_through`.
     pub fn drop_through(&mut self, closed_through: Millis) {
-        while let Some(first) = self.counts.first_entry() {
-            if *first.key() > closed_through {
-                break;
-            }
-            first.remove();
+        let is_any = self
+            .counts
+            .first()
+            .is_some_and(|(end, _)| *end <= closed_through);
+        if is_any {
+            self.take_through(closed_through);
         }
     }
 
@@ -63,19 +87,16 @@ impl SeatRow {
     /// Sum of the figures that end after `after` and at or before `through`.
     #[must_use]
     pub fn between(&self, after: Millis, through: Millis) -> i64 {
-        if after >= through {
-            return 0;
-        }
-        let range = (
-            core::ops::Bound::Excluded(after),
-            core::ops::Bound::Included(through),
-        );
-        self.counts.range(range).map(|(_, &count)| count).sum()
+        let from = self.counts.partition_point(|(end, _)| *end <= after);
+        let rest = self.counts[from..].iter();
+        rest.take_while(|(end, _)| *end <= through)
+            .map(|(_, count)| count)
+            .sum()
     }
 
     /// All figures, by end.
     pub fn iter(&self) -> impl Iterator<Item = (Millis, i64)> + '_ {
-        self.counts.iter().map(|(&end, &count)| (end, count))
+        self.counts.iter().copied()
     }
 
     /// Whether nothing is recorded.
@@ -85,11 +106,37 @@ impl SeatRow {
     }
 
     fn change(&mut self, end: Millis, by: i64) {
-        let count = self.counts.entry(end).or_insert(0);
-        *count += by;
-        if *count == 0 {
-            self.counts.remove(&end);
+        match self.counts.binary_search_by_key(&end, |(end, _)| *end) {
+            Ok(at) => {
+                self.counts[at].1 += by;
+                if self.counts[at].1 == 0 {
+                    self.counts.remove(at);
+                }
+            }
+            Err(at) if by != 0 => self.counts.insert(at, (end, by)),
+            Err(_) => {}
         }
+    }
+
+    fn merge(&mut self, others: &[(Millis, i64)], sign: i64) {
+        if others.is_empty() {
+            return;
+        }
+        let own = core::mem::take(&mut self.counts);
+        let mut merged = Vec::with_capacity(own.len() + others.len());
+        let mut own = own.into_iter().peekable();
+        for &(end, count) in others {
+            while let Some(earlier) = own.next_if(|(own_end, _)| *own_end < end) {
+                merged.push(earlier);
+            }
+            let same = own.next_if(|(own_end, _)| *own_end == end);
+            let sum = same.map_or(0, |(_, own_count)| own_count) + sign * count;
+            if sum != 0 {
+                merged.push((end, sum));
+            }
+        }
+        merged.extend(own);
+        self.counts = merged;
     }
 }
 
@@ -194,10 +241,7 @@ mod tests {
         assert_eq!(row.total_after(Millis(0)), 2);
         assert_eq!(row.total_after(Millis(10)), 1);
         row.drop_through(Millis(10));
-        assert_eq!(
-            row.iter().collect::<alloc::vec::Vec<_>>(),
-            [(Millis(20), 1)]
-        );
+        assert_eq!(row.iter().collect::<Vec<_>>(), [(Millis(20), 1)]);
     }
 
     #[test]

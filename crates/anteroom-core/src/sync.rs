@@ -1,11 +1,14 @@
 //! What a child and its parent tell each other. All figures are absolute, so that a message that
 //! comes twice or late does no harm.
 //!
-//! How messages travel is not known here; a store runs the ledger on them.
+//! A node is the child of a ledger, and the ledger of a data center is the child of the world's:
+//! both speak the same words. How messages travel is not known here; a store runs the ledger on
+//! them.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::id::{Epoch, NodeId, VisitorId};
+use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
 use crate::rules::Limits;
 use crate::seats::SeatRow;
 use crate::time::{Millis, Minute, Span};
@@ -14,8 +17,17 @@ use crate::watermark::{WaitingCounts, Watermark};
 /// What a child tells its parent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SyncRequest {
-    /// Who speaks.
+    /// Who speaks: one life of a node, or of the ledger of a data center.
     pub child: NodeId,
+    /// Where. Children of one data center move each other's seats.
+    pub data_center: DataCenterId,
+    /// When it speaks, by the clocks that write tickets.
+    pub sent_at: Millis,
+    /// The life of the parent to which all that is said here belongs; `None` before the first answer.
+    pub parent: Option<Life>,
+    /// The epoch under which seats that still run were given, as far as the child knows. A ledger
+    /// of another epoch learns from it that it has lost its memory.
+    pub witnessed: Option<Epoch>,
     /// Rises with every request; an answer counts only for the newest.
     pub number: u64,
     /// The newest request whose answer was applied; 0 = none yet.
@@ -29,6 +41,8 @@ pub struct SyncRequest {
     pub held: Held,
     /// How many it would like to hold.
     pub wants: Wants,
+    /// What it has used of all that it was ever lent, since `parent` began.
+    pub used: Used,
     /// Its admissions of recent minutes, oldest first; at most [`MINUTES_KEPT`].
     pub admitted: Vec<(Minute, u32)>,
     /// What it did to the seats.
@@ -37,6 +51,10 @@ pub struct SyncRequest {
     pub closed_through: Millis,
     /// It gives out no seat longer than this before the next answer.
     pub longest_seat: Span,
+    /// The longest seat that it knows to have been given by anybody.
+    pub longest_known: Span,
+    /// Nodes that it speaks for.
+    pub nodes: u32,
     /// Who waits at it.
     pub waiting: WaitingCounts,
     /// Sessions ended early that the parent has not confirmed yet.
@@ -75,15 +93,37 @@ pub struct Wants {
     pub credits: u32,
 }
 
+/// What a child has used up of what it was lent, counted since its parent's life began; figures
+/// only rise.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Used {
+    /// Seats.
+    pub seats: u64,
+    /// Renewal credits.
+    pub credits: u64,
+}
+
 /// A session that the origin ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Revocation {
     /// Whose.
     pub visitor: VisitorId,
-    /// The newest seat end known; this seat is freed.
+    /// The newest seat end known; this seat is freed. [`Millis::ZERO`]: none is, because it was freed
+    /// elsewhere or may have been.
     pub seat_ends_at: Millis,
     /// Until when tickets of this visitor must be refused: none can end later.
     pub until: Millis,
+}
+
+impl Revocation {
+    /// The same, freeing no seat.
+    #[must_use]
+    pub fn without_seat(self) -> Self {
+        Self {
+            seat_ends_at: Millis::ZERO,
+            ..self
+        }
+    }
 }
 
 /// The facts of a room that its ledger must know.
@@ -95,6 +135,8 @@ pub struct Terms {
     pub longest_seat: Span,
     /// Spread a minute's admissions over the minute while people wait.
     pub pacing: bool,
+    /// Whether nodes compute budgets from traffic by data center.
+    pub needs_traffic: bool,
 }
 
 impl Terms {
@@ -109,6 +151,7 @@ impl Terms {
             },
             longest_seat: self.longest_seat.max(other.longest_seat),
             pacing: self.pacing || other.pacing,
+            needs_traffic: self.needs_traffic || other.needs_traffic,
         }
     }
 }
@@ -127,6 +170,9 @@ pub enum Reply {
     Void {
         /// The request that this answers.
         number: u64,
+        /// Who says so. If it is not the life that lent, the child begins a new row: what it did
+        /// before is counted elsewhere.
+        life: Life,
     },
     /// A newer request has been answered already.
     Stale,
@@ -137,6 +183,8 @@ pub enum Reply {
 pub struct Answer {
     /// The request that this answers.
     pub number: u64,
+    /// Who lends.
+    pub life: Life,
     /// The lease.
     pub generation: u32,
     /// What is lent on top of what the request said was held.
@@ -186,8 +234,14 @@ pub struct Outlook {
     pub epoch: Epoch,
     /// Nothing is lent before this.
     pub reopens_at: Option<Millis>,
-    /// Nodes with a live lease.
+    /// Nodes with a live lease, in the world.
     pub nodes: u32,
+    /// Of those, the ones in this data center.
+    pub nodes_here: u32,
+    /// Admissions of the last full minute by data center, where the allocation needs them.
+    pub traffic: Arc<Vec<(DataCenterId, u32)>>,
+    /// The longest seat that was ever given.
+    pub longest_known: Span,
     /// How far the slowest of them holds back the freeing of intervals.
     pub closing_lag: Span,
 }

@@ -26,6 +26,34 @@ pub enum Watermark {
     Open,
 }
 
+/// Buckets at the front of the line that are told one by one. The watermark moves through them
+/// before it is told anew.
+const TOLD_EXACTLY: usize = 48;
+/// Groups into which all later buckets are put.
+const GROUPS: usize = 16;
+
+/// The same counts in few figures, for a message: the front of the line as it is, what stands
+/// behind in groups under their newest bucket. A watermark computed from them is never newer than
+/// the true one.
+#[must_use]
+pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
+    if waiting.len() <= TOLD_EXACTLY + GROUPS {
+        return waiting.clone();
+    }
+    let front = waiting.iter().take(TOLD_EXACTLY);
+    let mut told: WaitingCounts = front.map(|(&bucket, &count)| (bucket, count)).collect();
+    let in_group = (waiting.len() - TOLD_EXACTLY).div_ceil(GROUPS);
+    let mut group = 0u32;
+    for (at, (&bucket, &count)) in waiting.iter().skip(TOLD_EXACTLY).enumerate() {
+        group = group.saturating_add(count);
+        if (at + 1) % in_group == 0 || at + 1 == waiting.len() - TOLD_EXACTLY {
+            told.insert(bucket, group);
+            group = 0;
+        }
+    }
+    told
+}
+
 impl Watermark {
     /// The newest bucket such that everyone waiting at or before it fits into `slots`, but never
     /// older than the oldest bucket in which somebody waits: a crowd of one second that is larger
@@ -96,6 +124,28 @@ mod tests {
         check(&[(1, 3), (2, 3)], 6, Watermark::UpTo(Millis(2)));
         check(&[(1, 3), (2, 3)], 7, Watermark::Open);
         check(&[], 1, Watermark::Open);
+    }
+
+    #[test]
+    fn a_long_line_is_told_in_few_figures_and_never_lets_in_more() {
+        let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 3)).collect();
+        let told = compact(&waiting);
+        assert!(told.len() <= TOLD_EXACTLY + GROUPS, "{}", told.len());
+        assert_eq!(told.values().sum::<u32>(), 15_000);
+        assert_eq!(told.keys().last(), waiting.keys().last());
+        let newest = |mark| match mark {
+            Watermark::Nobody => Millis::ZERO,
+            Watermark::UpTo(bucket) => bucket,
+            Watermark::Open => Millis::NEVER,
+        };
+        for slots in [0, 1, 10, 140, 145, 1_000, 14_999, 15_000, 15_001] {
+            let (exact, rough) = (Watermark::of(&waiting, slots), Watermark::of(&told, slots));
+            assert!(
+                newest(rough) <= newest(exact),
+                "{slots}: {rough:?} {exact:?}"
+            );
+        }
+        assert_eq!(Watermark::of(&told, 141), Watermark::of(&waiting, 141));
     }
 
     #[test]

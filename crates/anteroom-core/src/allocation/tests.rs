@@ -6,7 +6,7 @@ use crate::ledger::{Ledger, LendingTerms};
 use crate::rules::{CurveFactor, Limits};
 use crate::seats::SeatRow;
 use crate::snapshot::Utilization;
-use crate::sync::{Reply, SyncRequest, Terms, Wants};
+use crate::sync::{Reply, SyncRequest, Terms, Used, Wants};
 use crate::time::Span;
 use alloc::collections::BTreeMap;
 use alloc::vec;
@@ -258,16 +258,23 @@ fn counters_let_one_node_use_the_data_centers_and_the_anywhere_slots() {
 fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
+        data_center: SAN_JOSE,
+        sent_at: NOW,
+        parent: None,
+        witnessed: None,
         number: lease.begin_request(NOW),
         answered: 0,
         generation: lease.generation(),
         is_final: !lease.is_live(NOW),
         held: lease.held(),
         wants: Wants { slots, credits: 0 },
+        used: Used::default(),
         admitted: vec![],
         row: SeatRow::default(),
         closed_through: NOW,
         longest_seat: Span(310_000),
+        longest_known: Span(310_000),
+        nodes: 1,
         waiting: BTreeMap::new(),
         revocations: vec![],
         revoked_version: 0,
@@ -275,6 +282,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
             limits: rules(10, 100).limits,
             longest_seat: Span(310_000),
             pacing: true,
+            needs_traffic: false,
         },
         is_leaving: false,
     }

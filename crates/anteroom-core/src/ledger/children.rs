@@ -2,174 +2,201 @@
 
 use alloc::vec::Vec;
 
-use super::{Child, Departed, Ledger, LeftWaiting};
+use super::{Child, Departed, Ledger};
 use crate::estimate::ASK_AFTER_LAST;
 use crate::id::NodeId;
-use crate::seats::SeatRow;
+use crate::planted::{Bug, is_planted};
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest};
-use crate::time::{Millis, Minute};
+use crate::time::{Millis, Minute, Span};
 use crate::waiting::OVERDUE;
 use crate::watermark::WaitingCounts;
 
+/// A newcomer's clock must agree with the ledger's own so far, or it says nothing about the time.
+/// Later it is believed even if they part: a store's clock may be stepped, a node's never is.
+const CLOCKS_AGREE: Span = Span(5_000);
+
 impl Ledger {
+    /// Learns the time from a child. Returns whether its clock is trusted.
+    pub(super) fn hear(&mut self, request: &SyncRequest, now: Millis) -> bool {
+        let known = self.children.get(&request.child);
+        let was_trusted = known.is_some_and(|child| child.is_clock_trusted);
+        let apart = request.sent_at.0.abs_diff(now.0);
+        let is_trusted = was_trusted || apart <= CLOCKS_AGREE.0;
+        let heard_at = if is_trusted {
+            request.sent_at
+        } else {
+            request.sent_at.min(now)
+        };
+        self.heard_at = self.heard_at.max(heard_at);
+        is_trusted
+    }
+
     /// Takes over what a child says of itself, in absolute figures.
-    pub(super) fn handle_report(&mut self, request: &SyncRequest, now: Millis) {
-        self.take_back_handed(request);
+    pub(super) fn handle_report(&mut self, request: &SyncRequest, is_clock_trusted: bool) {
+        let old = self.remove_child(request.child);
+        self.take_back_handed(request, old.as_ref());
         // A child that came back after its lease had been given up, and says that its row is
         // complete: what it really did replaces what it might have done.
-        self.departed.retain(|gone| gone.node != request.child);
-        let generation = match self.children.get(&request.child) {
-            Some(child) => child.generation,
-            None => {
+        self.drop_departed(request.child);
+        let generation = old.as_ref().map_or_else(
+            || {
                 self.generation += 1;
                 self.generation
-            }
-        };
+            },
+            |old| old.generation,
+        );
         let held = if request.is_final {
             Held::default()
         } else {
             request.held
         };
         let mut row = request.row.clone();
-        row.drop_through(self.closed_through);
+        row.drop_through(self.closed_through(request.data_center));
         let child = Child {
+            data_center: request.data_center,
             generation,
             number: request.number,
             held,
+            used: request.used,
             ends_at: Millis::ZERO,
+            ends_there_at: request.sent_at,
             longest_seat: request.longest_seat,
             row,
             admitted: request.admitted.clone(),
             closed_through: request.closed_through,
+            sent_at: request.sent_at,
+            is_clock_trusted,
+            nodes: request.nodes,
             waiting: request.waiting.clone(),
             handed: WaitingCounts::new(),
-            wants: request.wants.slots,
+            wants: request.wants,
             terms: request.terms,
         };
-        self.children.insert(request.child, child);
+        if let (Some(upstream), Some(old)) = (&mut self.upstream, &old) {
+            upstream.handle_use(old, &child);
+        }
+        self.insert_child(request.child, child);
         self.agree_on_terms();
-        self.handle_revocations(request, now);
+        self.handle_revocations(request);
     }
 
     /// A child that has just reported says that it will do nothing more.
     pub(super) fn handle_goodbye(&mut self, node: NodeId, now: Millis) {
-        if let Some(child) = self.children.get_mut(&node) {
+        if let Some(mut child) = self.remove_child(node) {
+            let before = child.clone();
             child.held = Held::default();
+            if let Some(upstream) = &mut self.upstream {
+                upstream.handle_use(&before, &child);
+            }
+            self.insert_child(node, child);
         }
-        self.give_up(node, now, now);
+        self.give_up(node, now);
     }
 
     /// Waiting visitors who were handed over with an answer that never arrived.
-    fn take_back_handed(&mut self, request: &SyncRequest) {
-        let Some(child) = self.children.get_mut(&request.child) else {
+    fn take_back_handed(&mut self, request: &SyncRequest, old: Option<&Child>) {
+        let Some(old) = old.filter(|old| request.answered != old.number) else {
             return;
         };
-        if request.answered == child.number {
-            return;
-        }
-        for (rank, count) in core::mem::take(&mut child.handed) {
-            *self.left_waiting.counts.entry(rank).or_insert(0) += count;
-        }
+        let until = self.left_waiting.until;
+        self.add_left_waiting(&old.handed, until);
     }
 
     /// Ends a lease: what was lent and not reported counts as used until it cannot be any more.
-    pub(super) fn give_up(&mut self, node: NodeId, ended_at: Millis, now: Millis) {
-        let Some(child) = self.children.remove(&node) else {
+    pub(super) fn give_up(&mut self, node: NodeId, now: Millis) {
+        let Some(child) = self.remove_child(node) else {
             return;
         };
         self.leave_waiting(&child, now);
+        let seats = child.held.seats;
+        let credits = child.held.credits;
+        let phantoms = if is_planted(Bug::NoPhantoms) {
+            0
+        } else if is_planted(Bug::NoPhantomsOfCredits) {
+            seats
+        } else {
+            seats.saturating_add(credits)
+        };
+        let longest = if is_planted(Bug::PhantomsOfPresentSession) {
+            child.terms.longest_seat
+        } else {
+            child.longest_seat
+        };
         let mut admitted = child.admitted;
-        if child.held.admissions > 0 {
-            match admitted.iter_mut().find(|(m, _)| *m == child.held.minute) {
-                Some((_, count)) => *count += child.held.admissions,
-                None => admitted.push((child.held.minute, child.held.admissions)),
-            }
-        }
-        self.departed.push(Departed {
+        add_admissions(&mut admitted, child.held);
+        self.push_departed(Departed {
             node,
+            data_center: child.data_center,
             generation: child.generation,
             number: child.number,
             row: child.row,
-            phantoms: child.held.seats.saturating_add(child.held.credits),
-            ends_at: ended_at + child.longest_seat,
+            phantoms,
+            ends_at: child.ends_there_at + longest,
             admitted,
         });
     }
 
     /// Forgets departed children of whom nothing counts any more: no phantom, no seat, no admission
-    /// of the running minute. Until then they may come back with what they really did.
+    /// of a minute that may still run. Until then they may come back with what they really did.
     ///
     /// Phantoms end, like all seats, when every live child treats them as over; a clock alone would
     /// let one end before the move that another node made of it.
-    pub(super) fn forget_departed(&mut self, now: Millis) {
-        let closed = self.closed_through;
-        let (over, kept): (Vec<_>, Vec<_>) = core::mem::take(&mut self.departed)
-            .into_iter()
-            .partition(|gone| {
-                let newest_minute = gone.admitted.iter().map(|(minute, _)| *minute).max();
-                let is_past = newest_minute.is_none_or(|minute| minute < now.minute());
-                gone.ends_at <= closed && gone.row.is_empty() && is_past
-            });
-        self.departed = kept;
-        for gone in over {
-            for (minute, count) in gone.admitted {
-                *self.settled_minutes.entry(minute).or_insert(0) += count;
+    pub(super) fn forget_departed(&mut self) {
+        let running = self.agreed_now().minute();
+        let is_forgotten = |gone: &Departed| {
+            let newest_minute = gone.admitted.iter().map(|(minute, _)| *minute).max();
+            let is_past = newest_minute.is_none_or(|minute| minute < running);
+            gone.ends_at <= self.closed_through(gone.data_center) && gone.row.is_empty() && is_past
+        };
+        let over = self.departed.iter().filter(|gone| is_forgotten(gone));
+        let over: Vec<NodeId> = over.map(|gone| gone.node).collect();
+        for node in over {
+            if let Some(at) = self.departed.iter().position(|gone| gone.node == node) {
+                // Sums stay as they are: the admissions only change their place.
+                let gone = self.departed.remove(at);
+                for (minute, count) in gone.admitted {
+                    *self.settled_minutes.entry(minute).or_insert(0) += count;
+                }
             }
         }
-        let oldest = Minute(now.minute().0.saturating_sub(MINUTES_KEPT as u64));
+        let oldest = Minute(running.0.saturating_sub(MINUTES_KEPT as u64));
         self.settled_minutes.retain(|minute, _| *minute > oldest);
-    }
-
-    /// Gives back the intervals that every live child treats as over.
-    ///
-    /// Without a live child nothing is given back: the next one that comes says how far it is. A
-    /// child whose clock is ahead closes nothing before its time.
-    pub(super) fn close_intervals(&mut self, now: Millis) {
-        let Some(slowest) = self.children.values().map(|c| c.closed_through).min() else {
-            return;
-        };
-        self.closed_through = self.closed_through.max(slowest.min(now));
-        let closed = self.closed_through;
-        self.rows_mut().for_each(|row| row.drop_through(closed));
-    }
-
-    /// All rows that make up the count of seats.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &SeatRow> {
-        self.children
-            .values()
-            .map(|child| &child.row)
-            .chain(self.departed.iter().map(|gone| &gone.row))
-            .chain(core::iter::once(&self.settled))
-    }
-
-    fn rows_mut(&mut self) -> impl Iterator<Item = &mut SeatRow> {
-        self.children
-            .values_mut()
-            .map(|child| &mut child.row)
-            .chain(self.departed.iter_mut().map(|gone| &mut gone.row))
-            .chain(core::iter::once(&mut self.settled))
+        self.sums.admitted.retain(|minute, _| *minute > oldest);
     }
 
     fn leave_waiting(&mut self, child: &Child, now: Millis) {
         if child.waiting.is_empty() {
             return;
         }
-        let mut counts = core::mem::take(&mut self.left_waiting).counts;
         // Slots that it held count as used, and then by those who were first in line: counted on,
         // they would hold up everybody behind them although nobody is left to ask for their place.
         // Whoever still waits is counted again with its next ask.
         let mut used = child.held.seats;
+        let mut counts = WaitingCounts::new();
         for (&rank, &count) in &child.waiting {
             let gone = count.min(used);
             used -= gone;
             if count > gone {
-                *counts.entry(rank).or_insert(0) += count - gone;
+                counts.insert(rank, count - gone);
             }
         }
-        let latest_ask = now + ASK_AFTER_LAST + ASK_AFTER_LAST + OVERDUE;
-        self.left_waiting = LeftWaiting {
-            counts,
-            until: latest_ask,
-        };
+        self.add_left_waiting(&counts, now + LATEST_ASK);
+    }
+}
+
+/// How long those who wait at a node that is gone may take until they have asked elsewhere.
+pub(super) const LATEST_ASK: Span = Span(2 * ASK_AFTER_LAST.0 + OVERDUE.0);
+
+/// Counts admissions that were lent as used.
+pub(super) fn add_admissions(admitted: &mut Vec<(Minute, u32)>, held: Held) {
+    if held.admissions == 0 {
+        return;
+    }
+    match admitted
+        .iter_mut()
+        .find(|(minute, _)| *minute == held.minute)
+    {
+        Some((_, count)) => *count += held.admissions,
+        None => admitted.push((held.minute, held.admissions)),
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Ledger, LendingTerms};
 use crate::id::NodeId;
-use crate::sync::{Held, Reply, SyncRequest};
+use crate::sync::{Held, Reply, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 
 /// Admissions are lent so far ahead of an even pace: one sync period and the time until the next
@@ -25,28 +25,35 @@ impl Ledger {
         lending: LendingTerms,
         now: Millis,
     ) -> Reply {
-        let ends_at = (now + lending.ttl).min(lending.ends_by);
-        let minute = now.minute();
-        let granted = self.grant(request, now);
-        let inherited = core::mem::take(&mut self.left_waiting.counts);
-        if let Some(child) = self.children.get_mut(&request.child) {
-            child.ends_at = ends_at;
-            if child.held.minute != minute {
+        let ttl = self.ttl(request, lending);
+        let granted = self.grant(request);
+        let until = self.left_waiting.until;
+        let inherited = self.take_left_waiting();
+        if let Some(mut child) = self.remove_child(request.child) {
+            child.ends_at = now + ttl;
+            child.ends_there_at = request.sent_at + ttl;
+            if child.held.minute < granted.minute {
+                // What was lent of the minute before is reported by now, or was not used.
                 child.held.admissions = 0;
-                child.held.minute = minute;
+                child.held.minute = granted.minute;
             }
             child.held.seats += granted.seats;
-            child.held.admissions += granted.admissions;
             child.held.credits += granted.credits;
-            if let Some(terms) = self.terms {
-                child.longest_seat = child.longest_seat.max(terms.longest_seat);
+            if child.held.minute == granted.minute {
+                child.held.admissions += granted.admissions;
             }
+            child.longest_seat = child.longest_seat.max(self.longest_to_lend());
             for (&rank, &count) in &inherited {
                 *child.waiting.entry(rank).or_insert(0) += count;
             }
             child.handed.clone_from(&inherited);
+            self.insert_child(request.child, child);
+            self.left_waiting.until = until;
         }
-        let mut answer = self.answer(request, granted, ends_at.since(now), now);
+        if let Some(upstream) = &mut self.upstream {
+            upstream.hand_on(granted, self.heard_at);
+        }
+        let mut answer = self.answer(request, granted, ttl, now);
         answer.inherited = inherited;
         Reply::Lent(answer)
     }
@@ -56,12 +63,43 @@ impl Ledger {
         Reply::Lent(self.answer(request, Held::default(), Span::ZERO, now))
     }
 
-    fn grant(&self, request: &SyncRequest, now: Millis) -> Held {
-        let minute = now.minute();
+    /// How long a lease runs: never longer than the one under which it is lent.
+    fn ttl(&self, request: &SyncRequest, lending: LendingTerms) -> Span {
+        match &self.upstream {
+            Some(upstream) => lending
+                .ttl
+                .min(upstream.left(self.heard_at.max(request.sent_at))),
+            None => lending.ttl,
+        }
+    }
+
+    /// The longest seat that may be given under a lease of this ledger.
+    pub(super) fn longest_to_lend(&self) -> Span {
+        let longest = self.terms.map_or(Span::ZERO, |terms| terms.longest_seat);
+        match &self.upstream {
+            Some(upstream) => longest.min(upstream.lease.longest_seat()),
+            None => longest,
+        }
+    }
+
+    fn grant(&self, request: &SyncRequest) -> Held {
+        let minute = request.sent_at.minute();
         let node = request.child;
-        let Some(child) = self.children.get(&node) else {
-            return Held::default();
+        let nothing = Held {
+            minute,
+            ..Held::default()
         };
+        let Some(child) = self.children.get(&node) else {
+            return nothing;
+        };
+        let at = self.heard_at.max(request.sent_at);
+        if self
+            .upstream
+            .as_ref()
+            .is_some_and(|up| !up.lease.is_live(at))
+        {
+            return nothing;
+        }
         let admissions_held = if child.held.minute == minute {
             child.held.admissions
         } else {
@@ -69,14 +107,18 @@ impl Ledger {
         };
         let wanted = |held: u32| request.wants.slots.saturating_sub(held);
         let wanted_credits = request.wants.credits.min(CREDITS_MAX);
+        let credits = wanted_credits.saturating_sub(child.held.credits);
         Held {
             seats: self.part(self.seats_free(), wanted(child.held.seats), node),
-            admissions: self.part(self.admissions_free(now), wanted(admissions_held), node),
+            admissions: self.part(
+                self.admissions_free(request.sent_at, minute),
+                wanted(admissions_held),
+                node,
+            ),
             minute,
-            credits: if self.reopens_at.is_some() {
-                0
-            } else {
-                wanted_credits.saturating_sub(child.held.credits)
+            credits: match &self.upstream {
+                Some(upstream) => credits.min(upstream.lease.held().credits),
+                None => credits,
             },
         }
     }
@@ -84,8 +126,11 @@ impl Ledger {
     /// What one of several children gets of `free`: all that it wants while there is enough for
     /// everybody, an equal part among those who want something when there is not.
     fn part(&self, free: u32, wanted: u32, node: NodeId) -> u32 {
+        if wanted == 0 || free == 0 {
+            return 0;
+        }
         let others = self.children.iter().filter(|(other, _)| **other != node);
-        let unmet = others.map(|(_, child)| child.wants.saturating_sub(child.held.seats));
+        let unmet = others.map(|(_, child)| child.wants.slots.saturating_sub(child.held.seats));
         let in_want = unmet.filter(|unmet| *unmet > 0);
         let (count, sum) = in_want.fold((1u32, wanted), |(count, sum), unmet| {
             (count + 1, sum.saturating_add(unmet))
@@ -97,39 +142,73 @@ impl Ledger {
         }
     }
 
+    /// What the children would like to hold and do not.
+    pub(super) fn unmet(&self) -> Wants {
+        let unmet = self.children.values().map(|child| Wants {
+            slots: child.wants.slots.saturating_sub(child.held.seats),
+            credits: child.wants.credits.saturating_sub(child.held.credits),
+        });
+        unmet.fold(Wants::default(), |sum, unmet| Wants {
+            slots: sum.slots.saturating_add(unmet.slots),
+            credits: sum.credits.saturating_add(unmet.credits),
+        })
+    }
+
     /// Seats that may be lent: neither taken, nor possibly taken, nor lent.
-    pub(super) fn seats_free(&self) -> u32 {
-        let Some(terms) = self.terms.filter(|_| self.reopens_at.is_none()) else {
+    #[must_use]
+    pub fn seats_free(&self) -> u32 {
+        if let Some(upstream) = &self.upstream {
+            return upstream.lease.held().seats;
+        }
+        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
         let taken = u64::from(self.inside()) + u64::from(self.phantoms()) + self.seats_lent();
         saturating_u32(u64::from(terms.limits.total_active_users).saturating_sub(taken))
     }
 
-    /// Admissions that may be lent now.
-    pub(super) fn admissions_free(&self, now: Millis) -> u32 {
-        let minute = now.minute();
-        let lent: u64 = self
-            .children
-            .values()
-            .filter(|child| child.held.minute == minute)
-            .map(|child| u64::from(child.held.admissions))
-            .sum();
-        let used = u64::from(self.admitted_in(minute)) + lent;
+    /// Admissions of `minute` that may be lent at `at`.
+    #[must_use]
+    pub fn admissions_free(&self, at: Millis, minute: Minute) -> u32 {
+        if let Some(upstream) = &self.upstream {
+            let pool = upstream.lease.held();
+            return if pool.minute == minute {
+                pool.admissions
+            } else {
+                0
+            };
+        }
+        let used = u64::from(self.admitted_in(minute)) + self.admissions_lent(minute);
         saturating_u32(
-            self.admissions_allowed(now + PACE_AHEAD, minute)
+            self.admissions_allowed(at + PACE_AHEAD, minute)
                 .saturating_sub(used),
         )
+    }
+
+    /// Admissions of `minute` that children hold.
+    pub(super) fn admissions_lent(&self, minute: Minute) -> u64 {
+        let of_minute = self
+            .children
+            .values()
+            .filter(|child| child.held.minute == minute);
+        of_minute
+            .map(|child| u64::from(child.held.admissions))
+            .sum()
     }
 
     /// Admissions of `minute` that may have been used by `at`.
     ///
     /// Paced while people wait: the minute's share of the limit so far, rounded up so that a limit
-    /// of one a minute is not spent waiting for the minute's end.
+    /// of one a minute is not spent waiting for the minute's end. Of a minute that is forgotten, or
+    /// that no clock has reached, there are none.
     pub(super) fn admissions_allowed(&self, at: Millis, minute: Minute) -> u64 {
-        let Some(terms) = self.terms.filter(|_| self.reopens_at.is_none()) else {
+        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
+        let running = self.heard_at.minute();
+        if minute > running.next() || minute < self.agreed_now().minute().previous() {
+            return 0;
+        }
         let rate = u64::from(terms.limits.new_users_per_minute);
         if terms.pacing && self.waiting_total() > 0 {
             let elapsed = at.since(minute.starts_at()).0.min(60_000);
@@ -140,6 +219,6 @@ impl Ledger {
     }
 }
 
-fn saturating_u32(figure: u64) -> u32 {
+pub(super) fn saturating_u32(figure: u64) -> u32 {
     u32::try_from(figure).unwrap_or(u32::MAX)
 }

@@ -1,29 +1,32 @@
 //! What a ledger can tell about its room.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
-use super::{Departed, Ledger};
+use super::lend::saturating_u32;
+use super::{Departed, Ledger, Upstream};
 use crate::estimate::ASK_AFTER_FIRST;
+use crate::id::DataCenterId;
 use crate::order::ROUND;
-use crate::sync::{MINUTES_KEPT, Outlook};
+use crate::sync::Outlook;
 use crate::time::{Millis, Minute};
-use crate::watermark::{WaitingCounts, Watermark};
+use crate::watermark::Watermark;
 
 impl Ledger {
     /// Visitors inside, as far as reported.
     #[must_use]
     pub fn inside(&self) -> u32 {
-        let total: i64 = self
-            .rows()
-            .map(|row| row.total_after(self.closed_through))
-            .sum();
+        let total = self.sums.row.total_after(Millis::ZERO);
         u32::try_from(total.max(0)).unwrap_or(u32::MAX)
     }
 
     /// Seats that departed children may have given without a word.
     #[must_use]
     pub fn phantoms(&self) -> u32 {
-        let may_run = |gone: &&Departed| gone.ends_at > self.closed_through;
+        let may_run = |gone: &&Departed| {
+            gone.phantoms > 0 && gone.ends_at > self.closed_through(gone.data_center)
+        };
         let phantoms = self.departed.iter().filter(may_run);
         phantoms.fold(0, |sum, gone| sum.saturating_add(gone.phantoms))
     }
@@ -31,98 +34,149 @@ impl Ledger {
     /// Seats lent and, as far as known, unused.
     #[must_use]
     pub fn seats_lent(&self) -> u64 {
-        self.children
-            .values()
-            .map(|child| u64::from(child.held.seats))
-            .sum()
+        self.sums.seats_held
     }
 
     /// Admissions used in `minute`; what departed children held counts as used.
     #[must_use]
     pub fn admitted_in(&self, minute: Minute) -> u32 {
-        self.admitted().get(&minute).copied().unwrap_or(0)
+        self.sums.admitted.get(&minute).copied().unwrap_or(0)
     }
 
     /// Who waits, in all.
     #[must_use]
     pub fn waiting_total(&self) -> u32 {
-        let live = self
-            .children
-            .values()
-            .flat_map(|child| child.waiting.values());
-        let all = live.chain(self.left_waiting.counts.values());
-        all.fold(0, |sum, count| sum.saturating_add(*count))
+        self.sums.waiting_total
     }
 
-    /// Everything, at `now`.
+    /// Everything, as `data_center` should see it. `now` by the ledger's own clock.
     #[must_use]
-    pub fn outlook(&self, now: Millis) -> Outlook {
-        let slots = self.slots_before(now + ASK_AFTER_FIRST, now);
-        let waiting = self.waiting_total();
-        let lag = self
-            .children
-            .values()
-            .map(|child| now.since(child.closed_through))
+    pub fn outlook(&self, data_center: DataCenterId, now: Millis) -> Outlook {
+        let at = self.heard_at;
+        let own = self.own_outlook(data_center, at);
+        match &self.upstream {
+            Some(upstream) => below(own, upstream, now),
+            None => own,
+        }
+    }
+
+    fn own_outlook(&self, data_center: DataCenterId, at: Millis) -> Outlook {
+        let slots = self.slots_before(at + ASK_AFTER_FIRST, at);
+        let is_here = |child: &&super::Child| child.data_center == data_center;
+        let here = self.children.values().filter(is_here);
+        let lag = here
+            .clone()
+            .map(|child| at.since(child.closed_through))
             .max();
+        let nodes_here = here.fold(0u32, |sum, child| sum.saturating_add(child.nodes));
         Outlook {
-            as_of: now,
-            watermark: Watermark::of(&self.waiting(), slots),
+            as_of: at,
+            watermark: Watermark::of(&self.sums.waiting, slots),
             slots,
-            slots_in_round: self.slots_before(now + ROUND, now),
-            slots_to_spare: slots.saturating_sub(waiting),
+            slots_in_round: self.slots_before(at + ROUND, at),
+            slots_to_spare: slots.saturating_sub(self.waiting_total()),
             inside: self.inside(),
             phantoms: self.phantoms(),
-            lent: u32::try_from(self.seats_lent()).unwrap_or(u32::MAX),
+            lent: saturating_u32(self.seats_lent()),
             seats_free: self.seats_free(),
-            admissions_free: self.admissions_free(now),
-            admitted: self.admitted().into_iter().collect(),
-            waiting,
-            closed_through: self.closed_through,
-            epoch: self.epoch,
-            reopens_at: self.reopens_at,
-            nodes: u32::try_from(self.children.len()).unwrap_or(u32::MAX),
+            admissions_free: self.admissions_free(at, at.minute()),
+            admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
+            waiting: self.waiting_total(),
+            closed_through: self.closed_through(data_center),
+            epoch: self.epoch(),
+            reopens_at: self.reserve.map(|reserve| reserve.ends_at),
+            nodes: self.sums.nodes,
+            nodes_here,
+            traffic: self.traffic(at.minute().previous()),
+            longest_known: self.longest_seat,
             closing_lag: lag.unwrap_or_default(),
         }
     }
 
     /// Slots for those who wait until `soon`, by when those who are called now have asked: seats
     /// free, or lent and unused, or about to end, as far as the minute's admissions allow.
-    fn slots_before(&self, soon: Millis, now: Millis) -> u32 {
-        let Some(terms) = self.terms.filter(|_| self.reopens_at.is_none()) else {
+    fn slots_before(&self, soon: Millis, at: Millis) -> u32 {
+        let minute = at.minute();
+        if let Some(upstream) = &self.upstream {
+            // What it has, for as long as it has it.
+            if !upstream.lease.is_live(at) {
+                return 0;
+            }
+            let pool = upstream.lease.held();
+            let seats = u64::from(pool.seats) + self.seats_lent();
+            let admissions = self.admissions_lent(minute)
+                + u64::from(if pool.minute == minute {
+                    pool.admissions
+                } else {
+                    0
+                });
+            return saturating_u32(seats.min(admissions));
+        }
+        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
-        let ending: i64 = self
-            .rows()
-            .map(|row| row.between(self.closed_through, soon))
-            .sum();
+        let ending = self.sums.row.between(Millis::ZERO, soon);
         let ending = u64::try_from(ending).unwrap_or(0);
         let taken = u64::from(self.inside()) + u64::from(self.phantoms());
         let seats = (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken);
-        let minute = now.minute();
         let used = u64::from(self.admitted_in(minute));
         let admissions = self.admissions_allowed(soon, minute).saturating_sub(used);
-        u32::try_from(seats.min(admissions)).unwrap_or(u32::MAX)
+        saturating_u32(seats.min(admissions))
     }
 
-    fn waiting(&self) -> WaitingCounts {
-        let mut sum = self.left_waiting.counts.clone();
-        for child in self.children.values() {
-            for (&rank, &count) in &child.waiting {
-                *sum.entry(rank).or_insert(0) += count;
+    /// Admissions of a minute by data center, if the allocation asks for them.
+    fn traffic(&self, minute: Minute) -> Arc<Vec<(DataCenterId, u32)>> {
+        if !self.terms.is_some_and(|terms| terms.needs_traffic) {
+            return Arc::default();
+        }
+        let mut sum: BTreeMap<DataCenterId, u32> = BTreeMap::new();
+        let live = self
+            .children
+            .values()
+            .map(|child| (child.data_center, &child.admitted));
+        let gone = self
+            .departed
+            .iter()
+            .map(|gone| (gone.data_center, &gone.admitted));
+        for (data_center, admitted) in live.chain(gone) {
+            let in_minute = admitted.iter().filter(|(known, _)| *known == minute);
+            let count: u32 = in_minute.map(|(_, count)| count).sum();
+            if count > 0 {
+                *sum.entry(data_center).or_insert(0) += count;
             }
         }
-        sum
+        Arc::new(sum.into_iter().collect())
     }
+}
 
-    fn admitted(&self) -> BTreeMap<Minute, u32> {
-        let mut sum = self.settled_minutes.clone();
-        let reported = self.children.values().flat_map(|child| &child.admitted);
-        let departed = self.departed.iter().flat_map(|gone| &gone.admitted);
-        for &(minute, count) in reported.chain(departed) {
-            *sum.entry(minute).or_insert(0) += count;
-        }
-        let oldest = Minute(self.as_of.minute().0.saturating_sub(MINUTES_KEPT as u64));
-        sum.retain(|minute, _| *minute > oldest);
-        sum
+/// What a data center tells its nodes: what the world said, as long as that is fresh, and what is
+/// at hand here on top. Cut off, it goes by what it has itself.
+fn below(own: Outlook, upstream: &Upstream, now: Millis) -> Outlook {
+    let world = &upstream.outlook;
+    let reopens_at = world.reopens_at;
+    if !upstream.is_outlook_fresh(now) || !upstream.lease.is_live(own.as_of) {
+        return Outlook {
+            epoch: world.epoch,
+            reopens_at,
+            nodes: world.nodes.max(own.nodes),
+            traffic: world.traffic.clone(),
+            ..own
+        };
+    }
+    let is_same_minute = world.as_of.minute() == own.as_of.minute();
+    let admissions_above = if is_same_minute {
+        world.admissions_free
+    } else {
+        1
+    };
+    Outlook {
+        as_of: own.as_of,
+        seats_free: own.seats_free.saturating_add(world.seats_free),
+        admissions_free: own.admissions_free.saturating_add(admissions_above),
+        closed_through: own.closed_through,
+        nodes_here: own.nodes_here,
+        longest_known: own.longest_known,
+        closing_lag: own.closing_lag,
+        ..world.clone()
     }
 }

@@ -5,7 +5,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Ledger;
-use crate::id::{Epoch, VisitorId};
+use crate::id::VisitorId;
+use crate::planted::{Bug, is_planted};
 use crate::sync::{Revocation, SyncRequest};
 use crate::time::Millis;
 
@@ -74,11 +75,6 @@ impl RevokedList {
         true
     }
 
-    /// Numbers versions so that none of an earlier epoch is mistaken for one of this.
-    pub(super) fn begin_epoch(&mut self, epoch: Epoch) {
-        self.version = self.version.max(u64::from(epoch.0) << 32);
-    }
-
     /// Forgets those of whom no ticket can run any more.
     pub fn drop_through(&mut self, now: Millis) {
         // A shorter list is no news to those who have the longer one.
@@ -92,13 +88,22 @@ impl Ledger {
     /// An entry stays for the longest seat ever given: the ticket that was presented need not be
     /// the visitor's newest, and a node that started anew cannot tell. One that is over already came
     /// late; it was on the list, and must not free a second seat.
-    pub(super) fn handle_revocations(&mut self, request: &SyncRequest, now: Millis) {
-        let running = request.revocations.iter().filter(|entry| entry.until > now);
+    pub(super) fn handle_revocations(&mut self, request: &SyncRequest) {
+        let agreed = self.agreed_now();
+        let running = request
+            .revocations
+            .iter()
+            .filter(|entry| entry.until > agreed);
         for &entry in running {
-            let until = entry.until.max(now + self.longest_seat);
+            let until = entry.until.max(self.heard_at + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
-            if is_new && entry.seat_ends_at > self.closed_through {
-                self.settled.remove(entry.seat_ends_at);
+            if is_new || is_planted(Bug::LogoutsFreeTwice) {
+                self.free_seat(request.data_center, entry.seat_ends_at);
+            }
+            if let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_new) {
+                // Its seat is freed here, and the row says so.
+                let entry = Revocation { until, ..entry };
+                upstream.unconfirmed.push(entry.without_seat());
             }
         }
     }

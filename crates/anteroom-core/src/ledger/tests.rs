@@ -13,16 +13,23 @@ const LONGEST: Span = Span(310_000);
 fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
+        data_center: DataCenterId(1),
+        sent_at: START,
+        parent: (generation != 0).then_some(Life(0)),
+        witnessed: None,
         number,
         answered: number - 1,
         generation,
         is_final: generation == 0,
         held: Held::default(),
         wants: Wants::default(),
+        used: Used::default(),
         admitted: vec![],
         row: SeatRow::default(),
         closed_through: START,
         longest_seat: LONGEST,
+        longest_known: LONGEST,
+        nodes: 1,
         waiting: BTreeMap::new(),
         revocations: vec![],
         revoked_version: 0,
@@ -33,13 +40,18 @@ fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
             },
             longest_seat: LONGEST,
             pacing: true,
+            needs_traffic: false,
         },
         is_leaving: false,
     }
 }
 
 fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledger, Answer) {
-    match ledger.sync(request, LendingTerms::default(), now) {
+    let request = SyncRequest {
+        sent_at: now,
+        ..request.clone()
+    };
+    match ledger.sync(&request, LendingTerms::default(), now) {
         (ledger, Reply::Lent(answer)) => (ledger, answer),
         (_, other) => panic!("expected a lease, got {other:?}"),
     }
@@ -111,7 +123,13 @@ fn a_lease_that_was_given_up_is_void_and_its_claims_count_as_nothing() {
     let mut claim = request(1, 2, 1);
     claim.held.seats = 10;
     let (ledger, reply) = ledger.sync(&claim, LendingTerms::default(), late);
-    assert_eq!(reply, Reply::Void { number: 2 });
+    assert_eq!(
+        reply,
+        Reply::Void {
+            number: 2,
+            life: Life(0)
+        }
+    );
     assert_eq!(ledger.phantoms(), 10, "nothing was turned back");
     claim.number = 3;
     claim.is_final = true;
@@ -182,18 +200,24 @@ fn a_goodbye_leaves_seats_but_no_phantoms() {
 #[test]
 fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
     let mut ledger = Ledger::new();
-    ledger.begin_epoch(LONGEST, LendingTerms::default(), START);
+    let (old, _) = lent(ledger, &request(1, 1, 0), START);
+    ledger = old;
+    ledger.begin_epoch(Life(7), LendingTerms::default(), START);
     let reopens_at = START + LEASE_TTL + LONGEST;
-    let mut first = request(1, 1, 0);
-    first.wants.slots = 5;
-    let (ledger, answer) = lent(ledger, &first, reopens_at - Span(1));
-    assert_eq!(answer.granted.seats, 0);
+    let mut first = request(2, 1, 0);
+    first.wants = Wants {
+        slots: 5,
+        credits: 3,
+    };
+    let (ledger, answer) = lent(ledger, &first, reopens_at);
+    assert_eq!((answer.granted.seats, answer.granted.credits), (0, 3));
     assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
     first.number = 2;
-    first.generation = 1;
-    let (_, answer) = lent(ledger, &first, reopens_at);
+    first.is_final = true;
+    let all_clocks = reopens_at + closing::CLOCKS_APART;
+    let (_, answer) = lent(ledger, &first, all_clocks);
     assert_eq!(answer.granted.seats, 5);
-    assert_eq!(answer.outlook.epoch, Epoch(1));
+    assert_eq!(answer.outlook.epoch, Epoch(7));
 }
 
 #[test]
@@ -201,6 +225,7 @@ fn while_people_wait_a_minute_is_lent_at_an_even_pace() {
     let mut first = request(1, 1, 0);
     first.wants.slots = 60;
     first.terms.limits.total_active_users = 1_000;
+    first.held.minute = START.minute();
     first.waiting.insert(START, 500);
     let (ledger, answer) = lent(Ledger::new(), &first, START + Span(10_000));
     assert_eq!(
@@ -246,7 +271,7 @@ fn a_revocation_that_comes_after_its_end_does_not_free_a_second_seat() {
     first.revocations = vec![Revocation {
         visitor: VisitorId([5; 16]),
         seat_ends_at: late + Span(5_000),
-        until: late,
+        until: late - closing::CLOCKS_APART,
     }];
     let (ledger, _) = lent(Ledger::new(), &first, late);
     assert_eq!(ledger.inside(), 1);
@@ -280,8 +305,9 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
     let mut ahead = request(1, 1, 0);
     ahead.row.add(START + Span(100_000));
     ahead.closed_through = START + Span(3_600_000);
-    let (ledger, _) = lent(Ledger::new(), &ahead, START);
-    assert_eq!(ledger.closed_through, START);
+    ahead.sent_at = ahead.closed_through;
+    let (ledger, _) = Ledger::new().sync(&ahead, LendingTerms::default(), START);
+    assert_eq!(ledger.closed_through(DataCenterId(1)), START);
     assert_eq!(ledger.inside(), 1);
 }
 

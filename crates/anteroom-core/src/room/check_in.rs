@@ -1,8 +1,10 @@
 //! Somebody who is inside, and whose seat may have to be prolonged.
 
 use super::{CheckIn, Room};
+use crate::id::Epoch;
 use crate::lease::TakeError;
 use crate::newest::NewestSeat;
+use crate::planted::{Bug, is_planted};
 use crate::ticket::{Seat, Standing, Ticket};
 use crate::time::Millis;
 
@@ -49,14 +51,29 @@ impl Room {
         }
     }
 
-    /// The seat that this data center may prolong: its own, of its present epoch, not ended.
-    fn own_seat(&self, ticket: &Ticket, now: Millis) -> Option<Seat> {
+    /// The seat that this data center may prolong: its own, not ended. One of an earlier epoch is
+    /// covered by the reserve of this one, from which prolonging takes it over into the count.
+    fn own_seat(&mut self, ticket: &Ticket, now: Millis) -> Option<Seat> {
         let seat = ticket.seats.of(self.identity.data_center)?;
+        self.note_epoch(seat, now);
         let newest = self.newest_seat(ticket.visitor, now);
         let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
         let ends_at = seat.ends_at.max(newest);
         let over = now.max(self.outlook.closed_through);
-        (seat.epoch == self.outlook.epoch && ends_at > over).then_some(Seat { ends_at, ..seat })
+        let epoch = self.outlook.epoch;
+        (ends_at > over).then_some(Seat {
+            ends_at,
+            epoch,
+            ..seat
+        })
+    }
+
+    /// A seat that runs and was given in another epoch shows that a ledger has lost its memory.
+    fn note_epoch(&mut self, seat: Seat, now: Millis) {
+        let is_known = seat.epoch == self.outlook.epoch || seat.epoch == Epoch(0);
+        if !is_known && self.has_heard_from_parent() && seat.ends_at > now {
+            self.witnessed = Some(seat.epoch);
+        }
     }
 
     fn check_in_own_seat(&mut self, visit: Return, seat: Seat, now: Millis) -> CheckIn {
@@ -124,9 +141,18 @@ impl Room {
             ticket.seats.put(Seat {
                 data_center: self.identity.data_center,
                 ends_at: newest.ends_at,
-                epoch: newest.epoch,
+                epoch: self.outlook.epoch,
             });
             self.tally.older_tickets += 1;
+            return CheckIn::Renewed(ticket);
+        }
+        if is_planted(Bug::SeatsOnCredit) {
+            ticket.last_check_in_at = now;
+            ticket.seats.put(Seat {
+                data_center: self.identity.data_center,
+                ends_at: self.seat_terms.renewable_end(now),
+                epoch: self.outlook.epoch,
+            });
             return CheckIn::Renewed(ticket);
         }
         if self.take_seat(now).is_err() {
@@ -151,7 +177,6 @@ impl Room {
         let seat = NewestSeat {
             ends_at,
             accepted_at: ticket.accepted_at.unwrap_or(now),
-            epoch: self.outlook.epoch,
         };
         self.newest.put(ticket.visitor, seat, now);
     }
@@ -159,6 +184,7 @@ impl Room {
     fn take_seat(&mut self, now: Millis) -> Result<(), TakeError> {
         if self.uses_leases() {
             self.lease.take_seat(now)?;
+            self.used.seats += 1;
         } else if !self.lease.is_live(now) || self.outlook.seats_free == 0 {
             return Err(TakeError::Exhausted);
         }
@@ -168,7 +194,10 @@ impl Room {
 
     fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {
         if self.uses_leases() {
-            self.lease.take_credit(now)?;
+            if !is_planted(Bug::RenewsWithoutCredit) {
+                self.lease.take_credit(now)?;
+                self.used.credits += 1;
+            }
         } else if !self.lease.is_live(now) {
             return Err(TakeError::Ended);
         }

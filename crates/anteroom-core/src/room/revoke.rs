@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use super::Room;
 use crate::id::VisitorId;
 use crate::ledger::{REVOKED_MAX, RevokedList};
+use crate::planted::{Bug, is_planted};
 use crate::sync::Revocation;
 use crate::ticket::{Standing, Ticket};
 use crate::time::Millis;
@@ -39,10 +40,10 @@ impl Revoked {
         let shared = &self.shared;
         self.unconfirmed
             .retain(|entry| !shared.contains(entry.visitor));
-        // A parent that has lost its list is told again.
+        // A parent that has lost its list is told again. The seats were freed before.
         let lost = before.to_vec().into_iter();
         let lost = lost.filter(|entry| entry.until > now && !shared.contains(entry.visitor));
-        self.unconfirmed.extend(lost);
+        self.unconfirmed.extend(lost.map(Revocation::without_seat));
     }
 
     /// Forgets those of whom no ticket can run any more.
@@ -51,9 +52,18 @@ impl Revoked {
         self.unconfirmed.retain(|entry| entry.until > now);
     }
 
+    /// What was told to a parent that has lost its memory is told again to the next; seats that were
+    /// freed there are not freed once more.
+    pub(super) fn begin_row(&mut self) {
+        for entry in &mut self.unconfirmed {
+            *entry = entry.without_seat();
+        }
+    }
+
     fn insert(&mut self, entry: Revocation) -> bool {
         let is_full = self.shared.len() + self.unconfirmed.len() >= REVOKED_MAX;
-        if is_full || self.contains(entry.visitor) {
+        let is_known = self.contains(entry.visitor) && !is_planted(Bug::LogoutsFreeTwice);
+        if is_full || is_known {
             return false;
         }
         self.unconfirmed.push(entry);
@@ -67,11 +77,13 @@ impl Room {
     pub fn handle_revoke(&mut self, ticket: Ticket, now: Millis) -> bool {
         let closed_through = self.outlook.closed_through;
         let standing = ticket.standing(now, closed_through, &self.rules);
-        let (Standing::Inside { ends_at }, Some(seat)) =
-            (standing, ticket.seats.of(self.identity.data_center))
-        else {
+        let Standing::Inside { ends_at } = standing else {
             return false;
         };
+        // A seat in another data center is not counted here: the ticket is refused everywhere, and
+        // that seat runs out by itself.
+        let seat = ticket.seats.of(self.identity.data_center);
+        let own_end = seat.map_or(Millis::ZERO, |seat| seat.ends_at);
         let newest = self.newest_seat(ticket.visitor, now);
         let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
         let longest = self
@@ -80,7 +92,7 @@ impl Room {
             .max(self.lease.longest_seat());
         let is_new = self.revoked.insert(Revocation {
             visitor: ticket.visitor,
-            seat_ends_at: seat.ends_at.max(newest),
+            seat_ends_at: own_end.max(newest),
             until: ends_at.max(newest).max(now + longest),
         });
         if is_new {

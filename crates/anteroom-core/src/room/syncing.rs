@@ -1,9 +1,12 @@
 //! The conversation with the parent: when to speak, what to say, what to make of the answer.
 
 use super::Room;
+use crate::id::Epoch;
 use crate::ledger::LEASE_TTL;
-use crate::sync::{Held, Reply, SyncRequest, Terms, Wants};
+use crate::seats::SeatRow;
+use crate::sync::{Held, Reply, SyncRequest, Terms, Used, Wants};
 use crate::time::{Millis, Span};
+use crate::watermark::compact;
 
 /// Time between requests while something happens: what a position or a freed seat is late by.
 pub const SYNC_PERIOD: Span = Span(250);
@@ -64,25 +67,34 @@ impl Room {
         let number = self.lease.begin_request(now);
         self.revoked.drop_through(now);
         self.row.drop_through(self.outlook.closed_through);
+        self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
         SyncRequest {
             child: self.identity.node,
+            data_center: self.identity.data_center,
+            sent_at: now,
+            parent: self.parent,
+            witnessed: self.witnessed,
             number,
             answered: self.answered,
             generation: self.lease.generation(),
             is_final: !self.lease.is_live(now),
             held: self.lease.held(),
             wants,
+            used: self.used,
             admitted: self.admitted.clone(),
             row: self.row.clone(),
             closed_through: now,
             longest_seat: self.seat_terms.longest_seat(),
-            waiting: self.waiting.counts(now),
+            longest_known: self.longest_known,
+            nodes: 1,
+            waiting: compact(&self.waiting.counts(now)),
             revocations: self.revoked.unconfirmed().to_vec(),
             revoked_version: self.revoked.version(),
             terms: Terms {
                 limits: self.rules.limits,
                 longest_seat: self.rules.longest_seat(),
                 pacing: self.rules.pacing,
+                needs_traffic: !self.uses_leases(),
             },
             is_leaving,
         }
@@ -92,13 +104,20 @@ impl Room {
     pub fn handle_reply(&mut self, reply: Reply, now: Millis) -> bool {
         match reply {
             Reply::Stale => false,
-            Reply::Void { number } => self.lease.handle_void(number),
+            Reply::Void { number, life } => {
+                let is_newest = self.lease.handle_void(number);
+                if is_newest && self.parent.is_some_and(|known| known != life) {
+                    self.begin_row();
+                }
+                is_newest
+            }
             Reply::Lent(answer) => {
                 if !self.lease.handle_answer(&answer) {
                     return false;
                 }
                 self.demand.handle_answer();
                 self.answered = answer.number;
+                self.parent = Some(answer.life);
                 if let Some(list) = answer.revoked {
                     self.revoked.handle_list(list, now);
                 }
@@ -107,6 +126,8 @@ impl Room {
                     self.waiting.inherit(answer.inherited, until);
                 }
                 let outlook = answer.outlook;
+                self.longest_known = self.longest_known.max(outlook.longest_known);
+                self.witnessed = Some(outlook.epoch).filter(|epoch| *epoch != Epoch(0));
                 self.lottery
                     .advance(outlook.slots_in_round, outlook.waiting, now);
                 self.newcomer_slots = outlook.slots_to_spare;
@@ -115,6 +136,20 @@ impl Room {
                 true
             }
         }
+    }
+}
+
+impl Room {
+    /// The ledger is another one than before: what was done under the old one is counted above it,
+    /// or covered by its reserve. From here on everything is counted anew.
+    fn begin_row(&mut self) {
+        self.parent = None;
+        self.answered = 0;
+        self.lease.begin_anew();
+        self.used = Used::default();
+        self.row = SeatRow::default();
+        self.admitted.clear();
+        self.revoked.begin_row();
     }
 }
 

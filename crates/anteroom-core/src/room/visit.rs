@@ -58,7 +58,10 @@ impl Room {
             now,
         };
         match self.till.take(&mut context) {
-            Take::Slot => self.admit(visit, now),
+            Take::Slot => {
+                self.used.seats += 1;
+                self.admit(visit, now)
+            }
             Take::TakeNumber(key) => Verdict::TakeNumber(key),
             Take::AskParent => {
                 self.demand.note_missing_slot();
@@ -119,7 +122,7 @@ impl Room {
         seats.put(Seat {
             data_center: self.identity.data_center,
             ends_at: seat.ends_at,
-            epoch: seat.epoch,
+            epoch: self.outlook.epoch,
         });
         Some(Ticket {
             accepted_at: Some(seat.accepted_at),
@@ -206,7 +209,6 @@ impl Room {
         let newest = NewestSeat {
             ends_at,
             accepted_at: now,
-            epoch: self.outlook.epoch,
         };
         self.newest.put(visit.visitor, newest, now);
         if visit.ticket.is_none() {

@@ -1,0 +1,129 @@
+//! What does a ledger do that may have lost its memory? It lends nothing until everything that it
+//! may have lent before has ended.
+//!
+//! Meanwhile nobody inside is thrown out: renewal credits are lent, and a seat that is prolonged
+//! moves out of the reserve into the count, so that at its end every active visitor has been
+//! counted anew.
+
+use super::Ledger;
+use crate::id::Life;
+use crate::planted::{Bug, is_planted};
+use crate::sync::SyncRequest;
+use crate::time::{Millis, Span};
+
+use super::{LendingTerms, RevokedList};
+
+/// All that the limits allow counts as used while this lasts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Reserve {
+    /// When the loss was noticed, by the clocks that write tickets.
+    pub began_at: Millis,
+    /// How long a lease given before may still run.
+    pub ttl: Span,
+    /// Whether anybody has seen what came before. Until then it may be a first start, and only
+    /// the time in which a witness must have spoken is waited for.
+    pub is_certain: bool,
+    /// When it ends, if nothing longer is heard of.
+    pub ends_at: Millis,
+}
+
+impl Ledger {
+    /// A ledger at the root whose record was not there, of a deployment that may be an old one.
+    /// Whoever has lived before it has `lending.ttl` to say so; a first start costs that long.
+    #[must_use]
+    pub fn found_empty(life: Life, lending: LendingTerms, now: Millis) -> Self {
+        let mut ledger = Self {
+            life,
+            as_of: now,
+            heard_at: now,
+            ..Self::new()
+        };
+        if !is_planted(Bug::NoReserveAfterLoss) {
+            ledger.reserve = Some(Reserve {
+                began_at: now,
+                ttl: lending.ttl,
+                is_certain: false,
+                ends_at: now + lending.ttl,
+            });
+        }
+        ledger
+    }
+
+    /// Starts a new life at the root, because the store is another one than before: what it has may
+    /// be old. Rules and logouts are kept; they do no harm.
+    pub fn begin_epoch(&mut self, life: Life, lending: LendingTerms, now: Millis) {
+        let mut anew = Self {
+            life,
+            terms: self.terms,
+            longest_seat: self.longest_seat,
+            heard_at: self.heard_at,
+            as_of: self.as_of.max(now),
+            ..Self::new()
+        };
+        anew.revoked =
+            RevokedList::from_parts(self.revoked.version() + (1 << 32), self.revoked.to_vec());
+        for (&data_center, group) in &self.groups {
+            let kept = anew.groups.entry(data_center).or_default();
+            kept.closed_through = group.closed_through;
+            kept.ready_through = group.ready_through;
+        }
+        *self = anew;
+        if !is_planted(Bug::NoReserveAfterLoss) {
+            self.begin_reserve(lending.ttl);
+        }
+    }
+
+    /// Ends the reserve on the operator's word that nobody is inside.
+    pub fn assume_empty(&mut self) {
+        self.reserve = None;
+        self.has_reserved = true;
+    }
+
+    /// Takes note of a child that has seen another epoch than this one.
+    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LendingTerms) {
+        self.longest_seat = self.longest_seat.max(request.longest_known);
+        let Some(epoch) = request.witnessed else {
+            return;
+        };
+        if let Some(upstream) = &mut self.upstream {
+            upstream.handle_witness(epoch);
+            return;
+        }
+        if epoch == self.life.epoch() || is_planted(Bug::NoReserveAfterLoss) {
+            return;
+        }
+        let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
+        if !self.has_reserved && !is_certain {
+            self.begin_reserve(lending.ttl);
+        } else if let Some(reserve) = &mut self.reserve {
+            reserve.ends_at =
+                reserve
+                    .ends_at
+                    .max(end_of(reserve.began_at, reserve.ttl, self.longest_seat));
+        }
+    }
+
+    pub(super) fn end_reserve(&mut self) {
+        let is_over = |reserve: Reserve| reserve.ends_at <= self.agreed_now();
+        if self.reserve.is_some_and(is_over) {
+            self.has_reserved |= self.reserve.is_some_and(|reserve| reserve.is_certain);
+            self.reserve = None;
+        }
+    }
+
+    fn begin_reserve(&mut self, ttl: Span) {
+        let began_at = self.heard_at;
+        self.reserve = Some(Reserve {
+            began_at,
+            ttl,
+            is_certain: true,
+            ends_at: end_of(began_at, ttl, self.longest_seat),
+        });
+    }
+}
+
+/// By then every lease has ended, every seat given under one, and the minute whose admissions were
+/// lent.
+fn end_of(began_at: Millis, ttl: Span, longest_seat: Span) -> Millis {
+    (began_at + ttl + longest_seat).max(began_at.minute().next().starts_at())
+}

@@ -1,0 +1,390 @@
+//! The ledger of a data center as a child of the world's: what it was lent, it lends on.
+//!
+//! Whoever syncs a data center with the world loads the record, draws a request
+//! ([`Ledger::poll_upstream`]), writes the record, brings the request to the world's ledger and
+//! the reply back ([`Ledger::handle_upstream`]). Two that do it at once do no harm: only the
+//! answer to the newest request is applied.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use super::children::{LATEST_ASK, add_admissions};
+use super::closing::CLOCKS_APART;
+use super::lend::saturating_u32;
+use super::{Child, Ledger};
+use crate::id::{DataCenterId, Epoch, Life, NodeId};
+use crate::lease::Lease;
+use crate::planted::{Bug, is_planted};
+use crate::seats::SeatRow;
+use crate::sync::{
+    Answer, Held, MINUTES_KEPT, Outlook, Reply, Revocation, SyncRequest, Terms, Used, Wants,
+};
+use crate::time::{Millis, Minute, Span};
+
+/// Time between two requests to the world while something happens.
+const UPSTREAM_PERIOD: Span = Span(1_000);
+/// The same while nobody is inside, waits or wants anything.
+const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
+/// What the world said is worth following so long; after that a data center looks at what it has.
+const OUTLOOK_FRESH: Span = Span(5_000);
+/// Fewest credits asked for while somebody is inside.
+const CREDITS_MIN: u32 = 8;
+
+/// A ledger's place under the world's.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Upstream {
+    /// Its data center.
+    pub data_center: DataCenterId,
+    /// What the world lent and no child holds, and until when (by the clocks that write tickets).
+    pub lease: Lease,
+    /// The life of the world's ledger that lent it.
+    pub parent: Option<Life>,
+    /// The newest request whose answer was applied.
+    pub answered: u64,
+    /// What was used of all that was ever lent in this life.
+    pub used: Used,
+    /// The world as it was seen last.
+    pub outlook: Outlook,
+    /// When that was heard, by the ledger's own clock.
+    pub outlook_at: Millis,
+    /// An epoch that somebody here has seen and the world may not know of.
+    pub witnessed: Option<Epoch>,
+    /// Logouts that the world has not confirmed.
+    pub unconfirmed: Vec<Revocation>,
+    /// The world's list of logouts that was merged last.
+    pub revoked_version: u64,
+    /// What was handed on lately.
+    pub demand: UpstreamDemand,
+}
+
+/// What was handed on in this upstream period and in the one before.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct UpstreamDemand {
+    /// The period.
+    pub index: u64,
+    /// In it.
+    pub now: Wants,
+    /// Before it.
+    pub before: Wants,
+}
+
+impl UpstreamDemand {
+    fn advance(&mut self, at: Millis) {
+        let index = at.0 / UPSTREAM_PERIOD.0;
+        if index > self.index {
+            let is_next = index == self.index + 1;
+            self.before = if is_next { self.now } else { Wants::default() };
+            self.now = Wants::default();
+            self.index = index;
+        }
+    }
+
+    fn expected(&mut self, at: Millis) -> Wants {
+        self.advance(at);
+        Wants {
+            slots: self.now.slots.max(self.before.slots),
+            credits: self.now.credits.max(self.before.credits),
+        }
+    }
+}
+
+impl Upstream {
+    fn new(data_center: DataCenterId) -> Self {
+        Self {
+            data_center,
+            lease: Lease::default(),
+            parent: None,
+            answered: 0,
+            used: Used::default(),
+            outlook: Outlook::default(),
+            outlook_at: Millis::ZERO,
+            witnessed: None,
+            unconfirmed: Vec::new(),
+            revoked_version: 0,
+            demand: UpstreamDemand::default(),
+        }
+    }
+
+    /// How much longer a child may use what it is lent now.
+    pub(super) fn left(&self, at: Millis) -> Span {
+        if is_planted(Bug::LendsBeyondOwnLease) {
+            return Span::from_secs(3_600);
+        }
+        self.lease.ends_at().since(at + CLOCKS_APART)
+    }
+
+    pub(super) fn hand_on(&mut self, granted: Held, at: Millis) {
+        self.lease.hand_on(granted);
+        self.demand.advance(at);
+        self.demand.now.slots += granted.seats;
+        self.demand.now.credits += granted.credits;
+    }
+
+    /// Takes back what a child held and neither used nor holds any more.
+    pub(super) fn handle_use(&mut self, old: &Child, new: &Child) {
+        let seats_used = new.used.seats.saturating_sub(old.used.seats);
+        let credits_used = new.used.credits.saturating_sub(old.used.credits);
+        self.used.seats += seats_used;
+        self.used.credits += credits_used;
+        let minute = old.held.minute;
+        let in_minute = |child: &Child| {
+            let known = child.admitted.iter().find(|(m, _)| *m == minute);
+            known.map_or(0, |&(_, count)| count)
+        };
+        let admitted = in_minute(new).saturating_sub(in_minute(old));
+        let still_held = if new.held.minute == minute {
+            new.held.admissions
+        } else {
+            0
+        };
+        let left = |old: u32, new: u32, used: u64| {
+            u64::from(old)
+                .saturating_sub(u64::from(new))
+                .saturating_sub(used)
+        };
+        self.lease.take_back(Held {
+            seats: saturating_u32(left(old.held.seats, new.held.seats, seats_used)),
+            credits: saturating_u32(left(old.held.credits, new.held.credits, credits_used)),
+            admissions: saturating_u32(left(old.held.admissions, still_held, u64::from(admitted))),
+            minute,
+        });
+    }
+
+    /// What was lent under the old limits goes back first.
+    pub(super) fn handle_new_terms(&mut self) {
+        let credits = self.lease.held().credits;
+        self.lease.give_back(Held {
+            credits,
+            ..Held::default()
+        });
+    }
+
+    pub(super) fn handle_witness(&mut self, epoch: Epoch) {
+        if self.parent.is_none_or(|life| life.epoch() != epoch) {
+            self.witnessed = Some(epoch);
+        }
+    }
+
+    /// Whether what the world said is recent, by the ledger's own clock.
+    pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
+        self.answered != 0 && now.since(self.outlook_at) < OUTLOOK_FRESH
+    }
+}
+
+impl Ledger {
+    /// An empty ledger of a data center, below the world's: it lends what it is lent itself. A
+    /// record that was lost is replaced by one with a new `life`; what the old one had done is
+    /// known to the world.
+    #[must_use]
+    pub fn below_world(life: Life, data_center: DataCenterId) -> Self {
+        Self {
+            life,
+            upstream: Some(Box::new(Upstream::new(data_center))),
+            ..Self::new()
+        }
+    }
+
+    /// How long after the last request to the world the next one is due.
+    #[must_use]
+    pub fn upstream_period(&self) -> Span {
+        let wants = self.unmet();
+        let is_idle = self.sums.row.is_empty()
+            && self.sums.waiting_total == 0
+            && self.sums.seats_held == 0
+            && wants == Wants::default()
+            && self.seats_free() == 0;
+        if is_idle {
+            UPSTREAM_PERIOD_IDLE
+        } else {
+            UPSTREAM_PERIOD
+        }
+    }
+
+    /// Makes the next request to the world; `None` at the root. Answers to earlier ones no longer
+    /// count. The record must be written before the request is sent.
+    pub fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
+        self.advance(now);
+        let at = self.heard_at;
+        let unmet = self.unmet();
+        let inside = self.inside();
+        let row = self.reported_row();
+        let admitted_here = self.reported_admissions(at.minute());
+        let lent_admissions = saturating_u32(self.admissions_lent(at.minute()));
+        let lent = Held {
+            seats: saturating_u32(self.sums.seats_held),
+            admissions: lent_admissions,
+            minute: at.minute(),
+            credits: saturating_u32(self.sums.credits_held),
+        };
+        let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
+        let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
+        let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
+        let terms = self.terms.unwrap_or(NO_TERMS);
+        let waiting = crate::watermark::compact(&self.sums.waiting);
+        let nodes = self.sums.nodes;
+        let longest_known = self.longest_seat;
+        let life = self.life;
+        let upstream = self.upstream.as_deref_mut()?;
+        let group = self.groups.get(&upstream.data_center);
+        let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
+        let expected = upstream.demand.expected(at);
+        let keep = Held {
+            seats: expected.slots.saturating_add(unmet.slots),
+            admissions: expected.slots.saturating_add(unmet.slots),
+            minute: at.minute(),
+            credits: expected
+                .credits
+                .saturating_add(unmet.credits)
+                .max(CREDITS_MIN.min(inside)),
+        };
+        upstream.lease.give_back(keep);
+        let number = upstream.lease.begin_request(at);
+        let pool = upstream.lease.held();
+        Some(SyncRequest {
+            child: NodeId(life.0),
+            data_center: upstream.data_center,
+            sent_at: at,
+            parent: upstream.parent,
+            witnessed: upstream.witnessed,
+            number,
+            answered: upstream.answered,
+            generation: upstream.lease.generation(),
+            is_final: is_quiet && !upstream.lease.is_live(at),
+            held: Held {
+                seats: pool.seats + lent.seats,
+                admissions: pool.admissions + lent.admissions,
+                minute: at.minute(),
+                credits: pool.credits + lent.credits,
+            },
+            wants: Wants {
+                slots: keep.seats.saturating_add(lent.seats),
+                credits: keep.credits.saturating_add(lent.credits),
+            },
+            used: upstream.used,
+            admitted: admitted_here,
+            row,
+            closed_through,
+            longest_seat,
+            longest_known,
+            nodes,
+            waiting,
+            revocations: upstream.unconfirmed.clone(),
+            revoked_version: upstream.revoked_version,
+            terms,
+            is_leaving: false,
+        })
+    }
+
+    /// Applies a reply of the world. Returns whether it was to the newest request.
+    pub fn handle_upstream(&mut self, reply: Reply, now: Millis) -> bool {
+        let Some(upstream) = self.upstream.as_deref_mut() else {
+            return false;
+        };
+        match reply {
+            Reply::Stale => false,
+            Reply::Void { number, life } => {
+                let is_other = upstream.parent.is_some_and(|known| known != life);
+                let is_newest = upstream.lease.handle_void(number);
+                if is_newest && is_other {
+                    self.begin_life_under(life);
+                }
+                is_newest
+            }
+            Reply::Lent(answer) => {
+                if !upstream.lease.handle_answer(&answer) {
+                    return false;
+                }
+                self.handle_upstream_answer(answer, now);
+                true
+            }
+        }
+    }
+
+    fn handle_upstream_answer(&mut self, answer: Answer, now: Millis) {
+        let Some(upstream) = self.upstream.as_deref_mut() else {
+            return;
+        };
+        upstream.parent = Some(answer.life);
+        upstream.answered = answer.number;
+        upstream.witnessed = None;
+        upstream.outlook = answer.outlook;
+        upstream.outlook_at = now;
+        let data_center = upstream.data_center;
+        let closed = upstream.outlook.closed_through;
+        self.longest_seat = self.longest_seat.max(upstream.outlook.longest_known);
+        if let Some((version, entries)) = answer.revoked {
+            upstream.revoked_version = version;
+            upstream
+                .unconfirmed
+                .retain(|own| !entries.iter().any(|entry| entry.visitor == own.visitor));
+            for entry in entries {
+                self.revoked.insert(entry.without_seat());
+            }
+        }
+        if !answer.inherited.is_empty() {
+            self.add_left_waiting(&answer.inherited, now + LATEST_ASK);
+        }
+        self.close_as_told(data_center, closed);
+    }
+
+    /// The world has lost its memory: what was done under what it lent is covered by its reserve,
+    /// and is counted anew from here on. So does every child of this ledger, which sees a new life.
+    fn begin_life_under(&mut self, world: Life) {
+        let Some(old) = self.upstream.take() else {
+            return;
+        };
+        // Two holders who hear of it at once must come to the same life.
+        let life = Life(self.life.0.rotate_left(23) ^ world.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut anew = Self::below_world(life, old.data_center);
+        anew.terms = self.terms;
+        anew.longest_seat = self.longest_seat;
+        anew.heard_at = self.heard_at;
+        anew.as_of = self.as_of;
+        anew.revoked = core::mem::take(&mut self.revoked);
+        if let Some(upstream) = anew.upstream.as_deref_mut() {
+            upstream.witnessed = Some(old.outlook.epoch);
+            let entries = anew.revoked.to_vec().into_iter();
+            upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
+        }
+        *self = anew;
+    }
+
+    /// All seats that may be taken here, phantoms included: what the world counts.
+    fn reported_row(&self) -> SeatRow {
+        let mut row = self.sums.row.clone();
+        for gone in self.departed.iter().filter(|gone| gone.phantoms > 0) {
+            if gone.ends_at > self.closed_through(gone.data_center) {
+                row.add_many(gone.ends_at, gone.phantoms);
+            }
+        }
+        row
+    }
+
+    /// Admissions by minute. What children hold of another minute than `held` is of counts as used
+    /// until they have reported.
+    fn reported_admissions(&self, held: Minute) -> Vec<(Minute, u32)> {
+        let mut admitted: Vec<(Minute, u32)> =
+            self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect();
+        for child in self.children.values() {
+            if child.held.minute != held {
+                add_admissions(&mut admitted, child.held);
+            }
+        }
+        admitted.sort_unstable();
+        let excess = admitted.len().saturating_sub(MINUTES_KEPT);
+        admitted.drain(..excess);
+        admitted
+    }
+}
+
+/// What a data center proposes whose nodes have not spoken yet: nothing that could loosen
+/// anything.
+const NO_TERMS: Terms = Terms {
+    limits: crate::rules::Limits {
+        total_active_users: u32::MAX,
+        new_users_per_minute: u32::MAX,
+    },
+    longest_seat: Span::ZERO,
+    pacing: false,
+    needs_traffic: false,
+};
