@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_core::allocation::{CounterKey, CounterScope};
-use anteroom_core::id::NodeId;
+use anteroom_core::id::{DataCenterId, NodeId};
 use anteroom_core::ledger::LendingTerms;
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
-use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Wants};
+use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_core::time::{Millis, Minute, Span};
 use anteroom_store::{
     Clock, CounterName, DataDir, Embedded, Identity, RecordKey, RecordVersion, Store, StoreError,
@@ -60,6 +60,10 @@ fn shop() -> RecordKey {
 fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
+        data_center: DataCenterId(1),
+        sent_at: now,
+        parent: None,
+        witnessed: None,
         number,
         answered: number - 1,
         generation,
@@ -69,10 +73,13 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
             slots: 5,
             credits: 2,
         },
+        used: Used::default(),
         admitted: vec![],
         row: SeatRow::default(),
         closed_through: now,
         longest_seat: Span(310_000),
+        longest_known: Span(310_000),
+        nodes: 1,
         waiting: [(now, 4)].into(),
         revocations: vec![],
         revoked_version: 0,
@@ -83,6 +90,7 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
             },
             longest_seat: Span(310_000),
             pacing: false,
+            needs_traffic: false,
         },
         is_leaving: false,
     }

@@ -4,12 +4,13 @@
 //! lent already is the one thing that must not happen by accident.
 
 mod record;
+mod upstream;
 
 use anteroom_core::ledger::Ledger;
 
 use record::LedgerRecord;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Why a record is no ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
@@ -62,12 +63,14 @@ pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::id::{Epoch, NodeId, VisitorId};
-    use anteroom_core::ledger::{Child, Departed, RevokedList};
+    use anteroom_core::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+    use anteroom_core::lease::{Lease, LeaseParts, Pending};
+    use anteroom_core::ledger::{Child, Departed, Group, Reserve, RevokedList, UpstreamDemand};
     use anteroom_core::rules::Limits;
     use anteroom_core::seats::SeatRow;
-    use anteroom_core::sync::{Held, Revocation, Terms};
+    use anteroom_core::sync::{Held, Outlook, Revocation, Terms, Used, Wants};
     use anteroom_core::time::{Millis, Minute, Span};
+    use anteroom_core::watermark::Watermark;
 
     use super::*;
 
@@ -79,6 +82,7 @@ mod tests {
             },
             longest_seat: Span(310_000),
             pacing: true,
+            needs_traffic: true,
         }
     }
 
@@ -88,12 +92,20 @@ mod tests {
             .into_iter()
             .collect();
         let mut ledger = Ledger::new();
-        ledger.epoch = Epoch(2);
-        ledger.reopens_at = Some(Millis(9));
+        ledger.life = Life(1 << 40);
+        ledger.reserve = Some(Reserve {
+            began_at: Millis(8),
+            ttl: Span(10_000),
+            is_certain: true,
+            ends_at: Millis(9),
+        });
+        ledger.has_reserved = true;
+        ledger.heard_at = Millis(64_000);
         ledger.terms = Some(terms());
         ledger.longest_seat = Span(310_000);
         ledger.generation = 5;
         let child = Child {
+            data_center: DataCenterId(7),
             generation: 5,
             number: 77,
             held: Held {
@@ -102,19 +114,31 @@ mod tests {
                 minute: Minute(3),
                 credits: 4,
             },
+            used: Used {
+                seats: 12,
+                credits: 13,
+            },
             ends_at: Millis(10_000),
+            ends_there_at: Millis(10_001),
             longest_seat: Span(310_000),
             row: row.clone(),
             admitted: vec![(Minute(3), 4)],
             closed_through: Millis(60_000),
+            sent_at: Millis(60_001),
+            is_clock_trusted: true,
+            nodes: 3,
             waiting: [(Millis(1_000), 9)].into(),
             handed: [(Millis(500), 2)].into(),
-            wants: 7,
+            wants: Wants {
+                slots: 7,
+                credits: 8,
+            },
             terms: terms(),
         };
         ledger.children.insert(NodeId(u64::MAX), child);
         ledger.departed.push(Departed {
             node: NodeId(1),
+            data_center: DataCenterId(7),
             generation: 4,
             number: 3,
             row: row.clone(),
@@ -122,9 +146,13 @@ mod tests {
             ends_at: Millis(80_000),
             admitted: vec![(Minute(2), 1)],
         });
-        ledger.settled = row;
+        let group = Group {
+            ready_through: Millis(61_000),
+            closed_through: Millis(60_000),
+            settled: row,
+        };
+        ledger.groups.insert(DataCenterId(7), group);
         ledger.settled_minutes.insert(Minute(1), 11);
-        ledger.closed_through = Millis(60_000);
         let entry = Revocation {
             visitor: VisitorId([3; 16]),
             seat_ends_at: Millis(70_000),
@@ -134,19 +162,77 @@ mod tests {
         ledger.left_waiting.counts.insert(Millis(2_000), 5);
         ledger.left_waiting.until = Millis(120_000);
         ledger.as_of = Millis(65_000);
+        ledger.rebuild_sums();
+        ledger
+    }
+
+    /// The ledger of a data center in which no field has its default.
+    fn below_world() -> Ledger {
+        let mut ledger = full();
+        let mut upstream = Ledger::below_world(Life(1 << 40), DataCenterId(7))
+            .upstream
+            .unwrap();
+        upstream.lease = Lease::from_parts(LeaseParts {
+            generation: 3,
+            held: Held {
+                seats: 5,
+                admissions: 6,
+                minute: Minute(7),
+                credits: 8,
+            },
+            ends_at: Millis(600_000),
+            longest_seat: Span(310_000),
+            newest: 44,
+            pending: Some(Pending {
+                number: 44,
+                sent_at: Millis(64_000),
+            }),
+        });
+        upstream.parent = Some(Life(1 << 50));
+        upstream.answered = 43;
+        upstream.used = Used {
+            seats: 100,
+            credits: 200,
+        };
+        upstream.outlook = Outlook {
+            as_of: Millis(63_000),
+            watermark: Watermark::UpTo(Millis(50_000)),
+            admitted: vec![(Minute(1), 9)],
+            traffic: std::sync::Arc::new(vec![(DataCenterId(7), 9)]),
+            reopens_at: Some(Millis(70_000)),
+            epoch: Epoch(4),
+            seats_free: 17,
+            ..Outlook::default()
+        };
+        upstream.outlook_at = Millis(63_500);
+        upstream.witnessed = Some(Epoch(3));
+        upstream.unconfirmed = ledger.revoked.to_vec();
+        upstream.revoked_version = 5;
+        upstream.demand = UpstreamDemand {
+            index: 63,
+            now: Wants {
+                slots: 1,
+                credits: 2,
+            },
+            before: Wants {
+                slots: 3,
+                credits: 4,
+            },
+        };
+        ledger.upstream = Some(upstream);
         ledger
     }
 
     #[test]
     fn a_ledger_survives_being_written_and_read() {
-        for ledger in [Ledger::new(), full()] {
+        for ledger in [Ledger::new(), full(), below_world()] {
             assert_eq!(decode(&encode(&ledger)), Ok(ledger));
         }
     }
 
     #[test]
     fn a_damaged_record_is_an_error_and_no_empty_ledger() {
-        let bytes = encode(&full());
+        let bytes = encode(&below_world());
         for cut in 1..bytes.len() {
             assert_eq!(decode(&bytes[..cut]), Err(LedgerRecordError::Damaged));
         }

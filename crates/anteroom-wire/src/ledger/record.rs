@@ -2,31 +2,51 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::id::{Epoch, NodeId, VisitorId};
-use anteroom_core::ledger::{Child, Departed, Ledger, LeftWaiting, RevokedList};
+use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
+use anteroom_core::ledger::{Child, Departed, Group, Ledger, LeftWaiting, Reserve, RevokedList};
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
-use anteroom_core::sync::{Held, Revocation, Terms};
+use anteroom_core::sync::{Held, Revocation, Terms, Used, Wants};
 use anteroom_core::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
+use super::upstream::UpstreamRecord;
+
 #[derive(Serialize, Deserialize)]
 pub(super) struct LedgerRecord {
-    epoch: u32,
-    reopens_at: Option<u64>,
+    life: u64,
+    upstream: Option<UpstreamRecord>,
+    reserve: Option<ReserveRecord>,
+    has_reserved: bool,
     terms: Option<TermsRecord>,
     longest_seat: u64,
     generation: u32,
     children: Vec<ChildRecord>,
     departed: Vec<DepartedRecord>,
-    settled: Vec<(u64, i64)>,
+    groups: Vec<GroupRecord>,
     settled_minutes: Vec<(u64, u32)>,
-    closed_through: u64,
     revoked_version: u64,
     revoked: Vec<RevocationRecord>,
     left_waiting: Vec<(u64, u32)>,
     left_waiting_until: u64,
+    heard_at: u64,
     as_of: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReserveRecord {
+    began_at: u64,
+    ttl: u64,
+    is_certain: bool,
+    ends_at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct GroupRecord {
+    data_center: u32,
+    ready_through: u64,
+    closed_through: u64,
+    settled: Vec<(u64, i64)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -35,22 +55,31 @@ pub(super) struct TermsRecord {
     new_users_per_minute: u32,
     longest_seat: u64,
     pacing: bool,
+    needs_traffic: bool,
 }
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct ChildRecord {
     node: u64,
+    data_center: u32,
     generation: u32,
     number: u64,
     held: HeldRecord,
+    used_seats: u64,
+    used_credits: u64,
     ends_at: u64,
+    ends_there_at: u64,
     longest_seat: u64,
     row: Vec<(u64, i64)>,
     admitted: Vec<(u64, u32)>,
     closed_through: u64,
+    sent_at: u64,
+    is_clock_trusted: bool,
+    nodes: u32,
     waiting: Vec<(u64, u32)>,
     handed: Vec<(u64, u32)>,
-    wants: u32,
+    wants_slots: u32,
+    wants_credits: u32,
     terms: TermsRecord,
 }
 
@@ -65,6 +94,7 @@ pub(super) struct HeldRecord {
 #[derive(Serialize, Deserialize)]
 pub(super) struct DepartedRecord {
     node: u64,
+    data_center: u32,
     generation: u32,
     number: u64,
     row: Vec<(u64, i64)>,
@@ -80,38 +110,38 @@ pub(super) struct RevocationRecord {
     until: u64,
 }
 
-fn row_out(row: &SeatRow) -> Vec<(u64, i64)> {
+pub(super) fn row_out(row: &SeatRow) -> Vec<(u64, i64)> {
     row.iter().map(|(end, count)| (end.0, count)).collect()
 }
 
-fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
+pub(super) fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
     row.into_iter()
         .map(|(end, count)| (Millis(end), count))
         .collect()
 }
 
-fn waiting_out(counts: &BTreeMap<Millis, u32>) -> Vec<(u64, u32)> {
+pub(super) fn waiting_out(counts: &BTreeMap<Millis, u32>) -> Vec<(u64, u32)> {
     counts
         .iter()
         .map(|(rank, &count)| (rank.0, count))
         .collect()
 }
 
-fn waiting_in(counts: Vec<(u64, u32)>) -> BTreeMap<Millis, u32> {
+pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> BTreeMap<Millis, u32> {
     counts
         .into_iter()
         .map(|(rank, count)| (Millis(rank), count))
         .collect()
 }
 
-fn minutes_out(minutes: &[(Minute, u32)]) -> Vec<(u64, u32)> {
+pub(super) fn minutes_out(minutes: &[(Minute, u32)]) -> Vec<(u64, u32)> {
     minutes
         .iter()
         .map(|&(minute, count)| (minute.0, count))
         .collect()
 }
 
-fn minutes_in(minutes: Vec<(u64, u32)>) -> Vec<(Minute, u32)> {
+pub(super) fn minutes_in(minutes: Vec<(u64, u32)>) -> Vec<(Minute, u32)> {
     minutes
         .into_iter()
         .map(|(minute, count)| (Minute(minute), count))
@@ -126,16 +156,17 @@ impl From<&Ledger> for LedgerRecord {
             .map(|(&m, &n)| (m, n))
             .collect();
         Self {
-            epoch: ledger.epoch.0,
-            reopens_at: ledger.reopens_at.map(|at| at.0),
+            life: ledger.life.0,
+            upstream: ledger.upstream.as_deref().map(UpstreamRecord::from),
+            reserve: ledger.reserve.map(ReserveRecord::from),
+            has_reserved: ledger.has_reserved,
             terms: ledger.terms.map(TermsRecord::from),
             longest_seat: ledger.longest_seat.0,
             generation: ledger.generation,
             children: ledger.children.iter().map(ChildRecord::from).collect(),
             departed: ledger.departed.iter().map(DepartedRecord::from).collect(),
-            settled: row_out(&ledger.settled),
+            groups: ledger.groups.iter().map(GroupRecord::from).collect(),
             settled_minutes: minutes_out(&settled_minutes),
-            closed_through: ledger.closed_through.0,
             revoked_version: ledger.revoked.version(),
             revoked: ledger
                 .revoked
@@ -145,6 +176,7 @@ impl From<&Ledger> for LedgerRecord {
                 .collect(),
             left_waiting: waiting_out(&ledger.left_waiting.counts),
             left_waiting_until: ledger.left_waiting.until.0,
+            heard_at: ledger.heard_at.0,
             as_of: ledger.as_of.0,
         }
     }
@@ -152,30 +184,76 @@ impl From<&Ledger> for LedgerRecord {
 
 impl From<LedgerRecord> for Ledger {
     fn from(record: LedgerRecord) -> Self {
+        let mut ledger = Self::new();
+        ledger.life = Life(record.life);
+        ledger.upstream = record.upstream.map(|upstream| Box::new(upstream.into()));
+        ledger.reserve = record.reserve.map(Reserve::from);
+        ledger.has_reserved = record.has_reserved;
+        ledger.terms = record.terms.map(Terms::from);
+        ledger.longest_seat = Span(record.longest_seat);
+        ledger.generation = record.generation;
+        let children = record.children.into_iter();
+        ledger.children = children
+            .map(|child| (NodeId(child.node), Child::from(child)))
+            .collect();
+        ledger.departed = record.departed.into_iter().map(Departed::from).collect();
+        let groups = record.groups.into_iter();
+        ledger.groups = groups
+            .map(|group| (DataCenterId(group.data_center), Group::from(group)))
+            .collect();
+        ledger.settled_minutes = minutes_in(record.settled_minutes).into_iter().collect();
+        let revoked = record.revoked.into_iter().map(Revocation::from);
+        ledger.revoked = RevokedList::from_parts(record.revoked_version, revoked);
+        ledger.left_waiting = LeftWaiting {
+            counts: waiting_in(record.left_waiting),
+            until: Millis(record.left_waiting_until),
+        };
+        ledger.heard_at = Millis(record.heard_at);
+        ledger.as_of = Millis(record.as_of);
+        ledger.rebuild_sums();
+        ledger
+    }
+}
+
+impl From<Reserve> for ReserveRecord {
+    fn from(reserve: Reserve) -> Self {
         Self {
-            epoch: Epoch(record.epoch),
-            reopens_at: record.reopens_at.map(Millis),
-            terms: record.terms.map(Terms::from),
-            longest_seat: Span(record.longest_seat),
-            generation: record.generation,
-            children: record
-                .children
-                .into_iter()
-                .map(|child| (NodeId(child.node), Child::from(child)))
-                .collect(),
-            departed: record.departed.into_iter().map(Departed::from).collect(),
-            settled: row_in(record.settled),
-            settled_minutes: minutes_in(record.settled_minutes).into_iter().collect(),
+            began_at: reserve.began_at.0,
+            ttl: reserve.ttl.0,
+            is_certain: reserve.is_certain,
+            ends_at: reserve.ends_at.0,
+        }
+    }
+}
+
+impl From<ReserveRecord> for Reserve {
+    fn from(record: ReserveRecord) -> Self {
+        Self {
+            began_at: Millis(record.began_at),
+            ttl: Span(record.ttl),
+            is_certain: record.is_certain,
+            ends_at: Millis(record.ends_at),
+        }
+    }
+}
+
+impl From<(&DataCenterId, &Group)> for GroupRecord {
+    fn from((data_center, group): (&DataCenterId, &Group)) -> Self {
+        Self {
+            data_center: data_center.0,
+            ready_through: group.ready_through.0,
+            closed_through: group.closed_through.0,
+            settled: row_out(&group.settled),
+        }
+    }
+}
+
+impl From<GroupRecord> for Group {
+    fn from(record: GroupRecord) -> Self {
+        Self {
+            ready_through: Millis(record.ready_through),
             closed_through: Millis(record.closed_through),
-            revoked: RevokedList::from_parts(
-                record.revoked_version,
-                record.revoked.into_iter().map(Revocation::from),
-            ),
-            left_waiting: LeftWaiting {
-                counts: waiting_in(record.left_waiting),
-                until: Millis(record.left_waiting_until),
-            },
-            as_of: Millis(record.as_of),
+            settled: row_in(record.settled),
         }
     }
 }
@@ -187,6 +265,7 @@ impl From<Terms> for TermsRecord {
             new_users_per_minute: terms.limits.new_users_per_minute,
             longest_seat: terms.longest_seat.0,
             pacing: terms.pacing,
+            needs_traffic: terms.needs_traffic,
         }
     }
 }
@@ -200,6 +279,7 @@ impl From<TermsRecord> for Terms {
             },
             longest_seat: Span(record.longest_seat),
             pacing: record.pacing,
+            needs_traffic: record.needs_traffic,
         }
     }
 }
@@ -230,17 +310,25 @@ impl From<(&NodeId, &Child)> for ChildRecord {
     fn from((node, child): (&NodeId, &Child)) -> Self {
         Self {
             node: node.0,
+            data_center: child.data_center.0,
             generation: child.generation,
             number: child.number,
             held: child.held.into(),
+            used_seats: child.used.seats,
+            used_credits: child.used.credits,
             ends_at: child.ends_at.0,
+            ends_there_at: child.ends_there_at.0,
             longest_seat: child.longest_seat.0,
             row: row_out(&child.row),
             admitted: minutes_out(&child.admitted),
             closed_through: child.closed_through.0,
+            sent_at: child.sent_at.0,
+            is_clock_trusted: child.is_clock_trusted,
+            nodes: child.nodes,
             waiting: waiting_out(&child.waiting),
             handed: waiting_out(&child.handed),
-            wants: child.wants,
+            wants_slots: child.wants.slots,
+            wants_credits: child.wants.credits,
             terms: child.terms.into(),
         }
     }
@@ -249,17 +337,29 @@ impl From<(&NodeId, &Child)> for ChildRecord {
 impl From<ChildRecord> for Child {
     fn from(record: ChildRecord) -> Self {
         Self {
+            data_center: DataCenterId(record.data_center),
             generation: record.generation,
             number: record.number,
             held: record.held.into(),
+            used: Used {
+                seats: record.used_seats,
+                credits: record.used_credits,
+            },
             ends_at: Millis(record.ends_at),
+            ends_there_at: Millis(record.ends_there_at),
             longest_seat: Span(record.longest_seat),
             row: row_in(record.row),
             admitted: minutes_in(record.admitted),
             closed_through: Millis(record.closed_through),
+            sent_at: Millis(record.sent_at),
+            is_clock_trusted: record.is_clock_trusted,
+            nodes: record.nodes,
             waiting: waiting_in(record.waiting),
             handed: waiting_in(record.handed),
-            wants: record.wants,
+            wants: Wants {
+                slots: record.wants_slots,
+                credits: record.wants_credits,
+            },
             terms: record.terms.into(),
         }
     }
@@ -269,6 +369,7 @@ impl From<&Departed> for DepartedRecord {
     fn from(gone: &Departed) -> Self {
         Self {
             node: gone.node.0,
+            data_center: gone.data_center.0,
             generation: gone.generation,
             number: gone.number,
             row: row_out(&gone.row),
@@ -283,6 +384,7 @@ impl From<DepartedRecord> for Departed {
     fn from(record: DepartedRecord) -> Self {
         Self {
             node: NodeId(record.node),
+            data_center: DataCenterId(record.data_center),
             generation: record.generation,
             number: record.number,
             row: row_in(record.row),

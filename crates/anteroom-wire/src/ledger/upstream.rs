@@ -1,0 +1,217 @@
+//! A data center's place under the world, as it is written down.
+
+use std::sync::Arc;
+
+use anteroom_core::id::{DataCenterId, Epoch, Life};
+use anteroom_core::lease::{Lease, LeaseParts, Pending};
+use anteroom_core::ledger::{Upstream, UpstreamDemand};
+use anteroom_core::sync::{Outlook, Revocation, Used, Wants};
+use anteroom_core::time::{Millis, Span};
+use anteroom_core::watermark::Watermark;
+use serde::{Deserialize, Serialize};
+
+use super::record::{HeldRecord, RevocationRecord, minutes_in, minutes_out};
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct UpstreamRecord {
+    data_center: u32,
+    lease: LeaseRecord,
+    parent: Option<u64>,
+    answered: u64,
+    used: (u64, u64),
+    outlook: OutlookRecord,
+    outlook_at: u64,
+    witnessed: Option<u32>,
+    unconfirmed: Vec<RevocationRecord>,
+    revoked_version: u64,
+    demand: (u64, (u32, u32), (u32, u32)),
+}
+
+#[derive(Serialize, Deserialize)]
+struct LeaseRecord {
+    generation: u32,
+    held: HeldRecord,
+    ends_at: u64,
+    longest_seat: u64,
+    newest: u64,
+    pending: Option<(u64, u64)>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct OutlookRecord {
+    as_of: u64,
+    watermark: WatermarkRecord,
+    slots: u32,
+    slots_in_round: u32,
+    slots_to_spare: u32,
+    inside: u32,
+    phantoms: u32,
+    lent: u32,
+    seats_free: u32,
+    admissions_free: u32,
+    admitted: Vec<(u64, u32)>,
+    waiting: u32,
+    closed_through: u64,
+    epoch: u32,
+    reopens_at: Option<u64>,
+    nodes: u32,
+    nodes_here: u32,
+    traffic: Vec<(u32, u32)>,
+    longest_known: u64,
+    closing_lag: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum WatermarkRecord {
+    Nobody,
+    UpTo(u64),
+    Open,
+}
+
+impl From<&Upstream> for UpstreamRecord {
+    fn from(upstream: &Upstream) -> Self {
+        let wants = |wants: Wants| (wants.slots, wants.credits);
+        let unconfirmed = upstream.unconfirmed.iter().copied();
+        Self {
+            data_center: upstream.data_center.0,
+            lease: upstream.lease.to_parts().into(),
+            parent: upstream.parent.map(|life| life.0),
+            answered: upstream.answered,
+            used: (upstream.used.seats, upstream.used.credits),
+            outlook: OutlookRecord::from(&upstream.outlook),
+            outlook_at: upstream.outlook_at.0,
+            witnessed: upstream.witnessed.map(|epoch| epoch.0),
+            unconfirmed: unconfirmed.map(RevocationRecord::from).collect(),
+            revoked_version: upstream.revoked_version,
+            demand: (
+                upstream.demand.index,
+                wants(upstream.demand.now),
+                wants(upstream.demand.before),
+            ),
+        }
+    }
+}
+
+impl From<UpstreamRecord> for Upstream {
+    fn from(record: UpstreamRecord) -> Self {
+        let wants = |(slots, credits)| Wants { slots, credits };
+        let (index, now, before) = record.demand;
+        let unconfirmed = record.unconfirmed.into_iter();
+        Self {
+            data_center: DataCenterId(record.data_center),
+            lease: Lease::from_parts(record.lease.into()),
+            parent: record.parent.map(Life),
+            answered: record.answered,
+            used: Used {
+                seats: record.used.0,
+                credits: record.used.1,
+            },
+            outlook: record.outlook.into(),
+            outlook_at: Millis(record.outlook_at),
+            witnessed: record.witnessed.map(Epoch),
+            unconfirmed: unconfirmed.map(Revocation::from).collect(),
+            revoked_version: record.revoked_version,
+            demand: UpstreamDemand {
+                index,
+                now: wants(now),
+                before: wants(before),
+            },
+        }
+    }
+}
+
+impl From<LeaseParts> for LeaseRecord {
+    fn from(parts: LeaseParts) -> Self {
+        Self {
+            generation: parts.generation,
+            held: parts.held.into(),
+            ends_at: parts.ends_at.0,
+            longest_seat: parts.longest_seat.0,
+            newest: parts.newest,
+            pending: parts.pending.map(|p| (p.number, p.sent_at.0)),
+        }
+    }
+}
+
+impl From<LeaseRecord> for LeaseParts {
+    fn from(record: LeaseRecord) -> Self {
+        let pending = |(number, sent_at)| Pending {
+            number,
+            sent_at: Millis(sent_at),
+        };
+        Self {
+            generation: record.generation,
+            held: record.held.into(),
+            ends_at: Millis(record.ends_at),
+            longest_seat: Span(record.longest_seat),
+            newest: record.newest,
+            pending: record.pending.map(pending),
+        }
+    }
+}
+
+impl From<&Outlook> for OutlookRecord {
+    fn from(outlook: &Outlook) -> Self {
+        let watermark = match outlook.watermark {
+            Watermark::Nobody => WatermarkRecord::Nobody,
+            Watermark::UpTo(bucket) => WatermarkRecord::UpTo(bucket.0),
+            Watermark::Open => WatermarkRecord::Open,
+        };
+        let traffic = outlook.traffic.iter();
+        Self {
+            as_of: outlook.as_of.0,
+            watermark,
+            slots: outlook.slots,
+            slots_in_round: outlook.slots_in_round,
+            slots_to_spare: outlook.slots_to_spare,
+            inside: outlook.inside,
+            phantoms: outlook.phantoms,
+            lent: outlook.lent,
+            seats_free: outlook.seats_free,
+            admissions_free: outlook.admissions_free,
+            admitted: minutes_out(&outlook.admitted),
+            waiting: outlook.waiting,
+            closed_through: outlook.closed_through.0,
+            epoch: outlook.epoch.0,
+            reopens_at: outlook.reopens_at.map(|at| at.0),
+            nodes: outlook.nodes,
+            nodes_here: outlook.nodes_here,
+            traffic: traffic.map(|&(id, count)| (id.0, count)).collect(),
+            longest_known: outlook.longest_known.0,
+            closing_lag: outlook.closing_lag.0,
+        }
+    }
+}
+
+impl From<OutlookRecord> for Outlook {
+    fn from(record: OutlookRecord) -> Self {
+        let watermark = match record.watermark {
+            WatermarkRecord::Nobody => Watermark::Nobody,
+            WatermarkRecord::UpTo(bucket) => Watermark::UpTo(Millis(bucket)),
+            WatermarkRecord::Open => Watermark::Open,
+        };
+        let traffic = record.traffic.into_iter();
+        Self {
+            as_of: Millis(record.as_of),
+            watermark,
+            slots: record.slots,
+            slots_in_round: record.slots_in_round,
+            slots_to_spare: record.slots_to_spare,
+            inside: record.inside,
+            phantoms: record.phantoms,
+            lent: record.lent,
+            seats_free: record.seats_free,
+            admissions_free: record.admissions_free,
+            admitted: minutes_in(record.admitted),
+            waiting: record.waiting,
+            closed_through: Millis(record.closed_through),
+            epoch: Epoch(record.epoch),
+            reopens_at: record.reopens_at.map(Millis),
+            nodes: record.nodes,
+            nodes_here: record.nodes_here,
+            traffic: Arc::new(traffic.map(|(id, n)| (DataCenterId(id), n)).collect()),
+            longest_known: Span(record.longest_known),
+            closing_lag: Span(record.closing_lag),
+        }
+    }
+}
