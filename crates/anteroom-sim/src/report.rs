@@ -4,7 +4,7 @@
 //! It shows what [`Outcome`](crate::outcome::Outcome) holds and judges nothing anew. The same outcomes give the same bytes.
 
 pub(crate) mod chart;
-mod charts;
+pub(crate) mod charts;
 pub(crate) mod escape;
 mod files;
 mod json;
@@ -14,7 +14,7 @@ mod plan;
 mod rows;
 mod series;
 mod table;
-mod variant;
+pub(crate) mod variant;
 mod verdict;
 
 pub use files::{ReportError, write_html};

@@ -17,17 +17,17 @@ use crate::outcome::{Outcome, Sample};
 const MINUTES_FROM_MS: f64 = 600_000.0;
 const TIME: &str = "time of day (UTC)";
 
-/// The charts of a variant; `number` makes their names different from those of others.
-pub(super) fn charts(variant: &Variant<'_>, number: usize) -> Vec<Chart> {
+/// The charts of a variant; `prefix` makes their names different from those of others.
+pub(crate) fn charts(variant: &Variant<'_>, prefix: &str) -> Vec<Chart> {
     let mut charts = vec![
-        inside(variant, number),
-        waiting(variant, number),
-        admissions(variant, number),
-        wait(variant, number),
+        inside(variant, prefix),
+        waiting(variant, prefix),
+        admissions(variant, prefix),
+        wait(variant, prefix),
     ];
     let rows = series::rows(variant.first());
     if rows.len() > 1 {
-        charts.push(by_data_center(variant, &rows, number));
+        charts.push(by_data_center(variant, &rows, prefix));
         let most = rows.iter().flat_map(|row| {
             let outcomes = variant.outcomes.iter();
             outcomes.flat_map(|outcome| row.waiting(outcome))
@@ -35,20 +35,20 @@ pub(super) fn charts(variant: &Variant<'_>, number: usize) -> Vec<Chart> {
         let most = most.max().unwrap_or(0);
         if most > 0 {
             let outcomes = variant.outcomes.iter();
-            charts.extend(outcomes.map(|outcome| heat(outcome, &rows, most, number)));
+            charts.extend(outcomes.map(|outcome| heat(outcome, &rows, most, prefix)));
         }
     }
     charts
 }
 
-fn inside(variant: &Variant<'_>, number: usize) -> Chart {
+fn inside(variant: &Variant<'_>, prefix: &str) -> Chart {
     let mut lines = lines(variant, |outcome| {
         series::line(outcome, |sample| sample.inside.into())
     });
     let limit = series::line(variant.first(), |sample| sample.seats_limit.into());
     lines.push(limit_line(limit));
     let caption = caption(
-        number,
+        prefix,
         "inside",
         "Visitors inside, against the limit",
         "The dashed line is the limit. A line above it means more visitors on the site than allowed.",
@@ -56,12 +56,12 @@ fn inside(variant: &Variant<'_>, number: usize) -> Chart {
     over_time(variant, caption, "visitors inside", lines)
 }
 
-fn waiting(variant: &Variant<'_>, number: usize) -> Chart {
+fn waiting(variant: &Variant<'_>, prefix: &str) -> Chart {
     let lines = lines(variant, |outcome| {
         series::line(outcome, |sample| sample.waiting.into())
     });
     let caption = caption(
-        number,
+        prefix,
         "waiting",
         "Visitors who wait",
         "How many visitors were in the waiting room at each moment.",
@@ -69,12 +69,12 @@ fn waiting(variant: &Variant<'_>, number: usize) -> Chart {
     over_time(variant, caption, "visitors who wait", lines)
 }
 
-fn admissions(variant: &Variant<'_>, number: usize) -> Chart {
+fn admissions(variant: &Variant<'_>, prefix: &str) -> Chart {
     let mut lines = lines(variant, series::admissions);
     let limit = series::line(variant.first(), |sample| sample.rate_limit.into());
     lines.push(limit_line(limit));
     let caption = caption(
-        number,
+        prefix,
         "admissions",
         "Admissions a minute, against the limit",
         "Each step is a calendar minute; the dashed line is the limit. A step above it means that \
@@ -83,7 +83,7 @@ fn admissions(variant: &Variant<'_>, number: usize) -> Chart {
     over_time(variant, caption, "admissions in the minute", lines)
 }
 
-fn wait(variant: &Variant<'_>, number: usize) -> Chart {
+fn wait(variant: &Variant<'_>, prefix: &str) -> Chart {
     let mut lines = lines(variant, |outcome| {
         let waited: fn(&Sample) -> u64 = |sample| sample.wait_ms;
         series::line(outcome, waited)
@@ -100,7 +100,7 @@ fn wait(variant: &Variant<'_>, number: usize) -> Chart {
         }
     }
     let caption = caption(
-        number,
+        prefix,
         "wait",
         "How long those waited who got in",
         "The mean wait of visitors who got in at that moment after they had waited; 0 where nobody \
@@ -110,7 +110,7 @@ fn wait(variant: &Variant<'_>, number: usize) -> Chart {
 }
 
 /// How the crowd was spread, and who got in where.
-fn by_data_center(variant: &Variant<'_>, rows: &[Row], number: usize) -> Chart {
+fn by_data_center(variant: &Variant<'_>, rows: &[Row], prefix: &str) -> Chart {
     let first = variant.first();
     let bars: Vec<BarRow> = rows
         .iter()
@@ -131,7 +131,7 @@ fn by_data_center(variant: &Variant<'_>, rows: &[Row], number: usize) -> Chart {
     let marks = variant.outcomes.iter();
     BarChart {
         caption: caption(
-            number,
+            prefix,
             "by-data-center",
             "Who came and who got in, by data center",
             "The grey bar is how many visitors came to a data center during the run; each mark is \
@@ -153,11 +153,11 @@ fn by_data_center(variant: &Variant<'_>, rows: &[Row], number: usize) -> Chart {
     .draw()
 }
 
-fn heat(outcome: &Outcome, rows: &[Row], most: u32, number: usize) -> Chart {
+fn heat(outcome: &Outcome, rows: &[Row], most: u32, prefix: &str) -> Chart {
     let name = name(outcome);
     HeatChart {
         caption: caption(
-            number,
+            prefix,
             &format!("waiting-by-data-center-{name}"),
             &format!("Who waits where, with {name}"),
             "One row for each data center; the darker, the more visitors wait there at that time.",
@@ -214,9 +214,9 @@ const fn name(outcome: &Outcome) -> &'static str {
     words::allocation(outcome.allocation)
 }
 
-fn caption(number: usize, slug: &str, title: &str, description: &str) -> Caption {
+fn caption(prefix: &str, slug: &str, title: &str, description: &str) -> Caption {
     Caption {
-        file_name: format!("{number}-{slug}.svg"),
+        file_name: format!("{prefix}-{slug}.svg"),
         title: title.to_owned(),
         description: description.to_owned(),
     }

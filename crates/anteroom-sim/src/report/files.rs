@@ -62,7 +62,7 @@ pub fn write_html(
         .enumerate()
         .map(|(at, variant)| Section {
             charts: if at < DRAWN_MAX {
-                charts(&variant, at + 1)
+                charts(&variant, &(at + 1).to_string())
             } else {
                 Vec::new()
             },

@@ -5,14 +5,14 @@ use crate::outcome::Outcome;
 
 /// A room with what `--set` made of it, under each of the allocations.
 #[derive(Clone, Debug)]
-pub(super) struct Variant<'a> {
+pub(crate) struct Variant<'a> {
     /// At least one.
-    pub(super) outcomes: Vec<&'a Outcome>,
+    pub(crate) outcomes: Vec<&'a Outcome>,
 }
 
 impl<'a> Variant<'a> {
     /// Groups outcomes; variants and their outcomes stay in the order of the list.
-    pub(super) fn all(outcomes: &'a [Outcome]) -> Vec<Self> {
+    pub(crate) fn all(outcomes: &'a [Outcome]) -> Vec<Self> {
         let mut variants: Vec<Self> = Vec::new();
         for outcome in outcomes {
             let known = variants.iter_mut().find(|variant| {

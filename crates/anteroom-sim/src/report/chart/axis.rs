@@ -73,6 +73,16 @@ impl Axis {
         }
     }
 
+    /// From one whole number to another, with a unit behind each: `50 %`.
+    pub(crate) fn between(from: u32, to: u32, step: u32, unit: &str) -> Self {
+        let tick = |at: u32| (f64::from(at), format!("{at}{unit}"));
+        let step = usize::try_from(step.max(1)).unwrap_or(1);
+        Self {
+            range: f64::from(from)..f64::from(to),
+            ticks: (from..=to).step_by(step).map(tick).collect(),
+        }
+    }
+
     /// Wall-clock time (UTC) over a run; values are milliseconds since its start.
     pub(crate) fn time(starts_at: Millis, length_ms: u64) -> Self {
         let length = length_ms.max(SECOND);

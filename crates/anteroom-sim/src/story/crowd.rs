@@ -1,0 +1,277 @@
+//! Small crowds against real tills: how many of those who come get a slot?
+
+use std::collections::BTreeMap;
+
+use anteroom_core::allocation::counters::CounterTill;
+use anteroom_core::allocation::{AnyTill, CounterKey, Take, Till as _, TillContext};
+use anteroom_core::hash::LotteryKey;
+use anteroom_core::id::{DataCenterId, NodeId, VisitorId};
+use anteroom_core::lease::Lease;
+use anteroom_core::ledger::{Ledger, LendingTerms};
+use anteroom_core::room::{Capacity, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::rules::{AllocationKind, Limits, Rules};
+use anteroom_core::snapshot::Snapshot;
+use anteroom_core::time::{Millis, Span};
+
+use super::article::{DELHI, exponent_millionths, rules};
+
+/// A minute begins; nobody has come in yet.
+const START: Millis = Millis(1_694_432_760_000);
+/// Time between two arrivals in [`Nodes`].
+const BETWEEN: Span = Span(50);
+
+/// Ten slots or so, two nodes, and who came where.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct TwoNodes {
+    /// How slots were shared.
+    pub(super) kind: AllocationKind,
+    /// Who came to each of the nodes.
+    pub(super) arrivals: [u32; 2],
+    /// Who of them got in.
+    pub(super) admitted: [u32; 2],
+}
+
+impl TwoNodes {
+    /// Lets visitors come to the two nodes in turn, as long as there are any for it.
+    pub(super) fn of(kind: AllocationKind, slots: u32, arrivals: [u32; 2]) -> Self {
+        let mut nodes = Nodes::new(kind, slots);
+        let mut admitted = [0; 2];
+        for turn in 0..arrivals[0].max(arrivals[1]) {
+            for node in 0..2 {
+                if turn < arrivals[node] && nodes.admits(node) {
+                    admitted[node] += 1;
+                }
+            }
+        }
+        Self {
+            kind,
+            arrivals,
+            admitted,
+        }
+    }
+
+    /// Who got in at both.
+    pub(super) const fn admitted_total(&self) -> u32 {
+        self.admitted[0] + self.admitted[1]
+    }
+
+    /// Who had to wait at both.
+    pub(super) const fn queued(&self) -> u32 {
+        self.arrivals[0] + self.arrivals[1] - self.admitted_total()
+    }
+}
+
+/// How many visitors got in before the first one had to wait, when so many of a hundred visitors
+/// come to the first node and the others to the second one.
+pub(super) fn admitted_before_the_first_waits(
+    kind: AllocationKind,
+    slots: u32,
+    percent_at_first: u32,
+) -> u32 {
+    let mut nodes = Nodes::new(kind, slots);
+    let mut credit = 0;
+    for admitted in 0..slots * 3 {
+        credit += percent_at_first;
+        let node = usize::from(credit < 100);
+        credit %= 100;
+        if !nodes.admits(node) {
+            return admitted;
+        }
+    }
+    slots * 3
+}
+
+/// Two nodes of one data center, each with what it needs for its kind of allocation.
+struct Nodes {
+    rules: Rules,
+    snapshot: Snapshot,
+    tills: [AnyTill; 2],
+    counters: BTreeMap<CounterKey, u64>,
+    leases: Option<Lessees>,
+}
+
+impl Nodes {
+    /// Two nodes with `slots` slots at 10 % of the limit (`curve`), or exactly so many free.
+    fn new(kind: AllocationKind, slots: u32) -> Self {
+        // The minute's admissions are the slots, and a tenth of ten times as many seats is taken.
+        let limits = Limits {
+            total_active_users: slots * 10,
+            new_users_per_minute: slots,
+        };
+        let rules = Rules {
+            limits,
+            allocation: kind,
+            pacing: false,
+            ..rules(exponent_millionths())
+        };
+        let snapshot = Snapshot {
+            as_of: START,
+            active_users: slots,
+            nodes_in_world: 2,
+            nodes_here: 2,
+            admitted_this_minute: 0,
+            last_minute: vec![],
+        };
+        Self {
+            rules,
+            snapshot,
+            tills: [AnyTill::new(kind), AnyTill::new(kind)],
+            counters: BTreeMap::new(),
+            leases: (kind == AllocationKind::Leases).then(|| Lessees::new(slots)),
+        }
+    }
+
+    fn admits(&mut self, node: usize) -> bool {
+        if let Some(leases) = &mut self.leases {
+            return leases.admits(node);
+        }
+        let minute = (&self.rules, &self.snapshot, DELHI);
+        takes_slot(&mut self.tills[node], minute, &mut self.counters)
+    }
+}
+
+/// Asks a till once, and counters on its behalf.
+fn takes_slot(
+    till: &mut AnyTill,
+    (rules, snapshot, data_center): (&Rules, &Snapshot, DataCenterId),
+    counters: &mut BTreeMap<CounterKey, u64>,
+) -> bool {
+    let mut lease = Lease::default();
+    loop {
+        let mut context = TillContext {
+            rules,
+            snapshot,
+            data_center,
+            lease: &mut lease,
+            now: snapshot.as_of,
+        };
+        let key = match till.take(&mut context) {
+            Take::Slot => return true,
+            Take::Dry | Take::AskParent => return false,
+            Take::TakeNumber(key) => key,
+        };
+        let next = counters.entry(key).or_insert(0);
+        let number = *next;
+        *next += 1;
+        let AnyTill::Counters(till) = till else {
+            return false;
+        };
+        if till.handle_number(key, number) {
+            return true;
+        }
+    }
+}
+
+/// How many of the arrivals at one node get in.
+pub(super) fn at_one_node(
+    kind: AllocationKind,
+    minute: (&Rules, &Snapshot, DataCenterId),
+    arrivals: u32,
+) -> u32 {
+    let (mut till, mut counters) = (AnyTill::new(kind), BTreeMap::new());
+    let admitted = (0..arrivals).filter(|_| takes_slot(&mut till, minute, &mut counters));
+    u32::try_from(admitted.count()).unwrap_or(u32::MAX)
+}
+
+/// Whether a number from a counter lets somebody in where there are so many slots.
+pub(super) fn ask_counter(slots: u32, number: u64) -> bool {
+    let nodes = Nodes::new(AllocationKind::Counters, slots);
+    let mut till = CounterTill::default();
+    let mut lease = Lease::default();
+    let mut context = TillContext {
+        rules: &nodes.rules,
+        snapshot: &nodes.snapshot,
+        data_center: DELHI,
+        lease: &mut lease,
+        now: START,
+    };
+    match till.take(&mut context) {
+        Take::TakeNumber(key) => till.handle_number(key, number),
+        _ => false,
+    }
+}
+
+/// Two whole rooms on one ledger: leases cannot be shown by a till alone.
+struct Lessees {
+    rooms: [Room; 2],
+    ledger: Ledger,
+    synced_at: [Millis; 2],
+    now: Millis,
+    visitors: u128,
+}
+
+impl Lessees {
+    /// Seats are what is scarce here: a minute's admissions are usable from half a second after
+    /// its start only, which would say nothing about sharing.
+    fn new(seats: u32) -> Self {
+        let rules = Rules {
+            limits: Limits {
+                total_active_users: seats,
+                new_users_per_minute: seats * 10,
+            },
+            allocation: AllocationKind::Leases,
+            pacing: false,
+            ..Rules::default()
+        };
+        let room = |life| {
+            let identity = RoomIdentity {
+                node: NodeId(life),
+                data_center: DELHI,
+                lottery_key: LotteryKey([1; 16]),
+            };
+            Room::new(identity, rules, Capacity::default())
+        };
+        Self {
+            rooms: [room(1), room(2)],
+            ledger: Ledger::new(),
+            synced_at: [Millis::ZERO; 2],
+            now: START + Span::from_secs(1),
+            visitors: 0,
+        }
+    }
+
+    /// A newcomer asks at a node, and waits for the ledger's answer if there is no slot at hand:
+    /// for at most one period of the other node, which then gives back what it has no use for.
+    fn admits(&mut self, node: usize) -> bool {
+        self.now = self.now + BETWEEN;
+        self.sync_when_due();
+        self.visitors += 1;
+        let mut visit = Visit {
+            visitor: VisitorId(self.visitors.to_le_bytes()),
+            ticket: None,
+            may_ask_parent: true,
+            gets_page: false,
+        };
+        for _ in 0..5 {
+            match self.rooms[node].handle_visit(visit, self.now) {
+                Verdict::Admit(_) => return true,
+                Verdict::AskParent => self.sync(node),
+                _ => return false,
+            }
+            self.now = self.now + BETWEEN;
+            self.sync_when_due();
+        }
+        visit.may_ask_parent = false;
+        matches!(
+            self.rooms[node].handle_visit(visit, self.now),
+            Verdict::Admit(_)
+        )
+    }
+
+    fn sync_when_due(&mut self) {
+        for node in 0..2 {
+            if self.now.since(self.synced_at[node]) >= self.rooms[node].sync_period() {
+                self.sync(node);
+            }
+        }
+    }
+
+    fn sync(&mut self, node: usize) {
+        self.synced_at[node] = self.now;
+        let request = self.rooms[node].poll_sync(self.now);
+        let ledger = std::mem::take(&mut self.ledger);
+        let (ledger, reply) = ledger.sync(&request, LendingTerms::default(), self.now);
+        self.ledger = ledger;
+        self.rooms[node].handle_reply(reply, self.now);
+    }
+}

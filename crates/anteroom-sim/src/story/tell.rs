@@ -1,0 +1,439 @@
+//! The text. Every figure in it comes from [`Facts`] or from runs; none is typed.
+
+use std::fmt::Write as _;
+
+use anteroom_core::rules::AllocationKind;
+use anteroom_wire::words;
+
+use super::Story;
+use super::article::{Facts, LIMITS, NODES, SAN_JOSE, facts};
+use super::crowd::{TwoNodes, admitted_before_the_first_waits};
+use super::curves;
+use super::rehearsals;
+use crate::report::chart::Chart;
+use crate::report::number::percent;
+
+/// Computes the story.
+pub(super) fn tell() -> Story {
+    let mut charts = curves::charts();
+    let mut text = String::new();
+    push_opening(&mut text);
+    push_example(&mut text, &charts);
+    let rehearsals = rehearsals::rehearse();
+    rehearsals.push(&mut text);
+    push_choice(&mut text);
+    charts.extend(rehearsals.charts);
+    let file = |chart: Chart| (chart.file_name, chart.svg);
+    Story {
+        markdown: text,
+        charts: charts.into_iter().map(file).collect(),
+    }
+}
+
+/// The article's worked example alone, which takes no runs.
+#[cfg(test)]
+pub(super) fn worked_example() -> String {
+    let mut text = String::new();
+    push_example(&mut text, &curves::charts());
+    text
+}
+
+fn push_example(text: &mut String, charts: &[Chart]) {
+    let facts = facts();
+    push_question(text);
+    push_slots(text, &facts);
+    push_rounding(text, &facts);
+    push_even(text, &facts);
+    push_uneven(text, &facts, charts);
+    push_curve(text, &facts, charts);
+    push_overshoot(text, &facts);
+    push_counters(text, &facts);
+    push_leases(text, &facts);
+}
+
+/// A line of Markdown that shows a chart, with its description for those who cannot see it.
+pub(super) fn push_chart(text: &mut String, charts: &[Chart], slug: &str) {
+    let chart = charts
+        .iter()
+        .find(|chart| chart.file_name == format!("{slug}.svg"));
+    let chart = chart.expect("the text shows charts that are drawn");
+    push(
+        text,
+        format_args!(
+            "![{}. {}](allocations/{})\n\n",
+            chart.title, chart.description, chart.file_name
+        ),
+    );
+}
+
+pub(super) fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
+    text.write_fmt(what)
+        .expect("writing to a string cannot fail");
+}
+
+fn push_opening(text: &mut String) {
+    text.push_str(
+        "<!-- Written by `anteroom simulate --story docs`. Change crates/anteroom-sim/src/story and run it again. -->\n\
+         \n\
+         # Four ways to share a limit\n\
+         \n\
+         A room has two limits: how many visitors may be inside at once, and how many may come in within a minute. One process can\n\
+         keep them by counting. A site that is served by many processes in many places cannot: each of them has to decide at once,\n\
+         and none of them sees what the others do.\n\
+         \n\
+         Anteroom knows four ways to decide, called allocations. Three of them are those that Cloudflare described in \"How Waiting\n\
+         Room makes queueing decisions on Cloudflare's highly distributed network\" (George Thomas, 20 September 2023), called *the article*\n\
+         below. The fourth, `leases`, is ours and the default. This page goes through the article's argument step by step, says what\n\
+         is left to be wished for, and shows what leases add.\n\
+         \n\
+         **All numbers here are computed by the code that runs in the gateway**, each time this page is written. A test fails when\n\
+         the page and the code disagree, and when a number of the article does not come out.\n\
+         \n\
+         In short:\n\
+         \n\
+         | allocation | how slots are shared | what goes wrong |\n\
+         | --- | --- | --- |\n\
+         | `even` | every node gets an equal part | people wait although there is room, when traffic is uneven |\n\
+         | `curve` | every node gets more than that while the room is far from full | a spike from low traffic goes over the limit |\n\
+         | `counters` | shared counters give out numbers | every newcomer waits for a round trip; freed seats stay empty until the next minute |\n\
+         | `leases` | slots are lent to nodes ahead of demand, and come back | the protocol is harder to get right, which is what the simulator is for |\n\
+         \n\
+         Words: a *node* is one process (the article's worker), a *data center* the nodes that share a fast store, and a *slot* the\n\
+         right to let one more visitor in.\n\
+         \n",
+    );
+}
+
+fn push_question(text: &mut String) {
+    text.push_str(
+        "## What can go wrong\n\
+         \n\
+         There are two ways to be wrong.\n\
+         \n\
+         - **Too late:** more visitors are inside than the site can carry. It slows down or falls over, for everybody.\n\
+         - **Too early:** people wait although there is room. Some of them leave. The article tells that this mostly lasted for one\n  \
+         refresh of the waiting page, 20 seconds; but for a shop those are lost orders.\n\
+         \n\
+         And there is a third price: **asking**. A node that asks a central place before each decision is right, and slow for\n\
+         everybody who is far away from it.\n\
+         \n",
+    );
+}
+
+fn push_slots(text: &mut String, facts: &Facts) {
+    let [san_jose, london, delhi, anywhere] = facts.shares;
+    let budget = &facts.budget;
+    let shares = &budget.shares;
+    let part = |at: usize| shares.get(at).map_or(0, |(_, slots)| *slots);
+    let [nodes, nodes_in_san_jose, nodes_in_delhi] = NODES;
+    push(
+        text,
+        format_args!(
+            "## The slots of a minute\n\
+             \n\
+             The article's example: both limits are {seats}. On 11 September 2023 at 11:45:54 UTC a node in San Jose knows this:\n\
+             \n\
+             ```json\n\
+             {{\n  \
+               \"activeUsers\": 50,\n  \
+               \"globalWorkersActive\": {nodes},\n  \
+               \"dataCenterWorkersActive\": {nodes_in_san_jose},\n  \
+               \"trafficHistory\": {{\n    \
+                 \"2023-09-11T11:44:00Z\": {{ \"San Jose\": \"20/{rate}\", \"London\": \"30/{rate}\", \"Anywhere\": \"150/{rate}\" }}\n  \
+               }}\n\
+             }}\n\
+             ```\n\
+             \n\
+             50 visitors are inside, so {seats} - 50 = **{slots} slots** are free. The room is used to 50/{seats} = {utilization}, that is {percent}.\n\
+             There are {nodes} nodes in the world, {nodes_in_san_jose} of them in San Jose and {nodes_in_delhi} in Delhi.\n\
+             \n\
+             Traffic often comes from where it came from a minute ago. So slots are set aside for data centers by what they admitted in the\n\
+             minute before, over the limit; the rest is for *Anywhere*:\n\
+             \n\
+             | | admitted in the minute before | share | slots of {slots} |\n\
+             | --- | ---: | ---: | ---: |\n\
+             | San Jose | 20 of {rate} | {san_jose} | {of_san_jose} |\n\
+             | London | 30 of {rate} | {london} | {of_london} |\n\
+             | Delhi | 0 of {rate} | {delhi} | 0 |\n\
+             | Anywhere | the other 150 | {anywhere} | {of_anywhere} |\n\
+             \n",
+            seats = LIMITS.total_active_users,
+            rate = LIMITS.new_users_per_minute,
+            slots = budget.slots,
+            utilization = facts.utilization,
+            percent = percent(facts.utilization),
+            of_san_jose = budget.share_of(SAN_JOSE),
+            of_london = part(1),
+            of_anywhere = budget.anywhere,
+        ),
+    );
+}
+
+fn push_rounding(text: &mut String, facts: &Facts) {
+    let [san_jose, london, anywhere] = facts.half_up;
+    let budget = &facts.budget;
+    let ours: Vec<String> = budget
+        .shares
+        .iter()
+        .map(|(_, slots)| *slots)
+        .chain([budget.anywhere])
+        .map(|slots| slots.to_string())
+        .collect();
+    push(
+        text,
+        format_args!(
+            "A note on rounding. 0.15 x 150 is 22.5, and 0.75 x 150 is 112.5. The article rounds each part half up, which gives {san_jose} + {london} + {anywhere} =\n\
+             **{sum}** slots where there are {slots}. Anteroom rounds so that the sum is exact: {ours} = **{slots}**. Every number that the\n\
+             article states comes out all the same, because a tie goes to Anywhere.\n\
+             \n",
+            sum = facts.half_up.iter().sum::<u32>(),
+            slots = budget.slots,
+            ours = ours.join(" + "),
+        ),
+    );
+}
+
+fn push_even(text: &mut String, facts: &Facts) {
+    let [here, anywhere] = facts.even_parts;
+    let [san_jose, delhi] = facts.even_totals;
+    push(
+        text,
+        format_args!(
+            "## First try: the same for every node (`even`)\n\
+             \n\
+             A node counts what it lets in, and asks nobody. It may use an equal part of the slots of its data center, and an equal part of\n\
+             the Anywhere slots:\n\
+             \n\
+             - a node in San Jose: {of_san_jose} / {nodes_here} = {here} slots of San Jose, and {of_anywhere} / {nodes} = {anywhere} of Anywhere, together **{san_jose}**;\n\
+             - a node in Delhi, where nothing is set aside: **{delhi}**.\n\
+             \n\
+             Parts are rounded down, so that together they are never more than there is. Nothing is added to the time of a request.\n\
+             And old news does little harm: a node that does not yet know of a spike elsewhere still has only its piece of the cake.\n\
+             \n",
+            of_san_jose = facts.budget.share_of(SAN_JOSE),
+            nodes_here = NODES[1],
+            of_anywhere = facts.budget.anywhere,
+            nodes = NODES[0],
+        ),
+    );
+}
+
+fn push_uneven(text: &mut String, facts: &Facts, charts: &[Chart]) {
+    let even = AllocationKind::Even;
+    let case = case(facts, even, [7, 1]);
+    let at = |percent| admitted_before_the_first_waits(even, 100, percent);
+    push(
+        text,
+        format_args!(
+            "The flaw: visitors do not come evenly. Take 10 slots and two nodes, 5 slots each. 7 visitors come to the first node and 1\n\
+             to the second one. {first} and {second} get in, and **{queued} have to wait although {left} slots are free**.\n\
+             \n\
+             How early does queueing begin? Take 100 slots and two nodes, and let part of the visitors come to the busier one. If it is 50 %,\n\
+             the first visitor waits after {at_50}. If it is 64 %, that happens after {at_64}; if it is 70 %, after {at_70}. Nobody would call\n\
+             such traffic strange, and yet queueing begins 20 to 30 % too early, which is what the article reports from its network.\n\
+             \n",
+            first = case.admitted[0],
+            second = case.admitted[1],
+            queued = case.queued(),
+            left = 10 - case.admitted_total(),
+            at_50 = at(50),
+            at_64 = at(64),
+            at_70 = at(70),
+        ),
+    );
+    push_chart(text, charts, "when-queueing-begins");
+    text.push_str(
+        "Read the chart from the dashed line: below it somebody waits for nothing, above it the limit is broken. We come to the other lines\n\
+         now.\n\
+         \n",
+    );
+}
+
+fn push_curve(text: &mut String, facts: &Facts, charts: &[Chart]) {
+    let case = case(facts, AllocationKind::Curve, [7, 1]);
+    let [eight, five, ten] = facts.of_ten;
+    push(
+        text,
+        format_args!(
+            "## Second try: more while there is room (`curve`)\n\
+             \n\
+             Far from the limit there is no need to be strict. So slots are divided by fewer nodes than there are:\n\
+             \n\
+             ```text\n\
+             worker multiplier = utilization ^ curve factor\n\
+             adapted nodes     = nodes x worker multiplier, at least 1\n\
+             slots for a node  = slots / adapted nodes, rounded down\n\
+             ```\n\
+             \n\
+             The exponent says how generous this is. With 1 the multiplier is the utilization itself (y = x); with 2 it stays small for longer\n\
+             (y = x^2); at 100 % it is 1 in any case, and each node is back at its equal part.\n\
+             \n"
+        ),
+    );
+    push_chart(text, charts, "powers");
+    push(
+        text,
+        format_args!(
+            "In the example with exponent 1: {nodes} nodes x {utilization} = {adapted} adapted nodes, and {anywhere} / {adapted} = **{part}** Anywhere slots for a\n\
+             node, where `even` gives {even}.\n\
+             \n\
+             For two nodes and ten slots the article draws a curve that gives {eight} slots to each node at a utilization of 0.1. It does not\n\
+             state the exponent; ln(0.625) / ln(0.1) = {exponent:.5} is the one that does it. With exponent 1 a node would get all {ten} (10 / 0.2 would be more\n\
+             than there are, so adapted nodes are never less than 1), and at a utilization of 1.0 it gets {five}.\n\
+             \n",
+            nodes = NODES[0],
+            utilization = facts.utilization,
+            adapted = facts.adapted_nodes,
+            anywhere = facts.budget.anywhere,
+            part = facts.curve_part,
+            even = facts.even_parts[1],
+            exponent = facts.exponent,
+        ),
+    );
+    push_chart(text, charts, "slots-per-node");
+    push(
+        text,
+        format_args!(
+            "Now, of 7 visitors at one node and 1 at the other, {first} and {second} get in, and {queued} wait. The flaw of `even` is gone, as long as the room is\n\
+             far from full.\n\
+             \n",
+            first = case.admitted[0],
+            second = case.admitted[1],
+            queued = case.queued(),
+        ),
+    );
+}
+
+fn push_overshoot(text: &mut String, facts: &Facts) {
+    let case = case(facts, AllocationKind::Curve, [8, 7]);
+    push(
+        text,
+        format_args!(
+            "The price: the parts sum up to more than there is. Let 8 visitors come to one node and 7 to the other, at 10 %: each node has 8 slots,\n\
+             {first} and {second} get in, and **{total} visitors are admitted on 10 slots**. With more nodes it is worse. That is what a spike from a quiet\n\
+             moment does: everybody comes at once, everywhere, while each node still believes that the room is empty.\n\
+             \n\
+             The first chart shows this curve at 10 %, with 80 of the 100 slots for each node. If traffic is even, {at_50} visitors get in before the first one\n\
+             waits; if all of it comes to one node, {at_100}, and then 20 slots lie idle. It is right in between, by chance.\n\
+             \n",
+            at_50 = admitted_before_the_first_waits(AllocationKind::Curve, 100, 50),
+            at_100 = admitted_before_the_first_waits(AllocationKind::Curve, 100, 100),
+            first = case.admitted[0],
+            second = case.admitted[1],
+            total = case.admitted_total(),
+        ),
+    );
+}
+
+fn push_counters(text: &mut String, facts: &Facts) {
+    let counters = AllocationKind::Counters;
+    let (calm, spike) = (case(facts, counters, [7, 1]), case(facts, counters, [8, 7]));
+    let word = |is_in: bool| if is_in { "goes in" } else { "waits" };
+    let [nine, ten] = facts.numbers;
+    let [of_128, of_129] = facts.at_one_node;
+    push(
+        text,
+        format_args!(
+            "## Third try: ask a counter (`counters`)\n\
+             \n\
+             The nodes of a data center share a counter, which works like a ticket dispenser: whoever asks gets the next number, and nobody gets\n\
+             the same one. There is one counter for each data center and minute, and one for Anywhere. With 10 slots the visitor with the number 9 {nine}, and\n\
+             the one with the number 10 {ten}, because numbers start at 0.\n\
+             \n\
+             - 7 and 1 visitors at two nodes with ten slots: {calm} admitted, {calm_queued} wait. Nobody waits for nothing.\n\
+             - 8 and 7 visitors: {spike} admitted, {spike_queued} wait. Nobody comes in who should not.\n\
+             - In the example a single node in San Jose can use the {here} slots of San Jose and then all {anywhere} of Anywhere: of 128 visitors {of_128} get in, of 129\n  \
+             still {of_128_again}, and {queued} waits.\n\
+             \n\
+             The number of nodes does not matter any more. What it costs:\n\
+             \n\
+             - **Every newcomer waits for a round trip** before it is let in: less than 10 ms to the counter of the data center, and 60 to 70 ms or more to\n  \
+             the one for Anywhere, by the article's account. Visitors inside do not: their ticket is proof enough.\n\
+             - **The slots of a minute are fixed when it begins.** A seat that becomes free a second later stays empty until the next minute.\n\
+             - **It is as right as its snapshot is fresh.** The counter is exact, but the number of slots it is compared with comes from statistics\n  \
+             that are some seconds old.\n\
+             \n",
+            nine = word(nine),
+            ten = word(ten),
+            calm = calm.admitted_total(),
+            calm_queued = calm.queued(),
+            spike = spike.admitted_total(),
+            spike_queued = spike.queued(),
+            here = facts.budget.share_of(SAN_JOSE),
+            anywhere = facts.budget.anywhere,
+            of_128_again = of_129,
+            queued = 129 - of_129,
+        ),
+    );
+}
+
+fn push_leases(text: &mut String, facts: &Facts) {
+    let case = case(facts, AllocationKind::Leases, [8, 7]);
+    let first_waits =
+        |percent| admitted_before_the_first_waits(AllocationKind::Leases, 100, percent);
+    push(
+        text,
+        format_args!(
+            "## What leases add (`leases`)\n\
+             \n\
+             All three tries share one idea: *guess* how many slots there are, then hand out parts of the guess. `leases` keeps books instead. A ledger\n\
+             lends slots to data centers, and they lend them on to their nodes, ahead of demand. What is lent never sums up to more than the limit.\n\
+             \n\
+             - **A node that has slots decides alone**, in memory, like `even`. Most newcomers wait for nothing.\n\
+             - **A node that has none asks** its data center, for at most 250 ms, before it lets anybody wait. Nodes that hold slots without using them give\n  \
+             them back within moments. So uneven traffic does not matter, like with `counters`.\n\
+             - **A seat that becomes free is lent again at once**, not in the next minute.\n\
+             - **A node that falls silent costs room, never safety.** Its lease has an end. Until every visitor whom it could have let in must be\n  \
+             gone, its slots count as used.\n\
+             \n\
+             8 and 7 visitors at two nodes with ten slots: **{total} admitted, {queued} wait**. In the first chart the line of `leases` lies where it should: with 100 slots the\n\
+             first visitor waits after {at_50} admissions if traffic is even, after {at_70} at 70 %, and after {at_90} at 90 %. A slot that lies idle at another node is back\n\
+             within half a second, but nobody is kept that long without an answer: so one or two of the last slots can be on their way.\n\
+             \n",
+            total = case.admitted_total(),
+            queued = case.queued(),
+            at_50 = first_waits(50),
+            at_70 = first_waits(70),
+            at_90 = first_waits(90),
+        ),
+    );
+    text.push_str("| 10 slots, two nodes | come | get in | wait |\n| --- | ---: | ---: | ---: |\n");
+    for case in &facts.two_nodes {
+        push(
+            text,
+            format_args!(
+                "| `{}`{} | {} + {} | {} | {} |\n",
+                words::allocation(case.kind),
+                if case.kind == AllocationKind::Curve {
+                    " at 10 %"
+                } else {
+                    ""
+                },
+                case.arrivals[0],
+                case.arrivals[1],
+                case.admitted_total(),
+                case.queued(),
+            ),
+        );
+    }
+    text.push('\n');
+}
+
+fn push_choice(text: &mut String) {
+    text.push_str(
+        "## Which one to choose\n\
+         \n\
+         `leases`, unless there is a reason. The others are in the gateway because the way from one to the next is the best explanation of the last, and\n\
+         because each has its place: `even` where nothing may depend on a store and a limit is a wish; `curve` where, in addition, nobody shall wait while\n\
+         the room is far from full and a short overshoot is harmless; `counters` where a round trip is cheap, as in one data center. All four run in the gateway and in the\n\
+         simulator from the same code, so that you can rehearse your own traffic with each of them: `anteroom simulate --list` shows where to start.\n",
+    );
+}
+
+fn case(facts: &Facts, kind: AllocationKind, arrivals: [u32; 2]) -> TwoNodes {
+    let known = facts.two_nodes.iter();
+    *known
+        .clone()
+        .find(|case| case.kind == kind && case.arrivals == arrivals)
+        .expect("the text speaks of cases that were computed")
+}
