@@ -4,6 +4,17 @@
 //! that no promise is ever broken. Nothing here waits, opens a socket or reads a clock: a run is a
 //! pure function of its scenario and its seed.
 
+mod crowd;
+mod deployment;
+mod dice;
+pub mod judge;
+mod measure;
 pub mod outcome;
+mod queue;
 pub mod report;
+pub mod run;
 pub mod scenario;
+pub mod story;
+pub mod trace;
+
+pub use run::{Progress, Simulation, run};

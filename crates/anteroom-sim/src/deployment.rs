@@ -1,0 +1,143 @@
+//! The machinery that is rehearsed: nodes with the production room, stores with the production
+//! ledger, and the network between them.
+//!
+//! When what happens is decided in `run`; here is only what each part is and can do.
+
+pub(crate) mod ledgers;
+pub(crate) mod network;
+pub(crate) mod node;
+
+use anteroom_core::hash::LotteryKey;
+use anteroom_core::id::{DataCenterId, NodeId};
+use anteroom_core::room::RoomIdentity;
+use anteroom_core::rules::{Limits, Rules};
+use anteroom_core::time::Millis;
+
+use crate::dice::{Dice, Draw, Lot, Purpose};
+use crate::scenario::model::{DataCenterPlan, NodePlace, Scenario};
+use ledgers::Stores;
+use network::Network;
+use node::Node;
+
+/// Everything that stands between the crowd and the origin.
+#[derive(Debug)]
+pub(crate) struct Deployment {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) data_centers: Vec<DataCenter>,
+    pub(crate) stores: Stores,
+    pub(crate) network: Network,
+    pub(crate) lottery_key: LotteryKey,
+    lives: Dice,
+}
+
+/// A data center: its nodes stand together in [`Deployment::nodes`].
+#[derive(Debug)]
+pub(crate) struct DataCenter {
+    pub(crate) plan: DataCenterPlan,
+    pub(crate) first_node: u32,
+    pub(crate) uplink: ledgers::Uplink,
+}
+
+impl Deployment {
+    pub(crate) fn new(scenario: &Scenario, rules: Rules) -> Self {
+        let mut lives = Dice::new(scenario.seed, Purpose::Lives);
+        let mut key = [0; 16];
+        key[..8].copy_from_slice(&lives.word().to_le_bytes());
+        let mut deployment = Self {
+            nodes: Vec::new(),
+            data_centers: Vec::new(),
+            stores: Stores::new(scenario, Lot(lives.word())),
+            network: Network::new(scenario),
+            lottery_key: LotteryKey(key),
+            lives,
+        };
+        for (plan, index) in scenario.data_centers.iter().zip(0u32..) {
+            let first_node = deployment.node_count();
+            for _ in 0..plan.nodes {
+                let identity = deployment.new_life(index);
+                deployment.nodes.push(Node::new(identity, index, rules));
+            }
+            deployment.data_centers.push(DataCenter {
+                plan: plan.clone(),
+                first_node,
+                uplink: ledgers::Uplink::default(),
+            });
+        }
+        deployment
+    }
+
+    /// Who a node is from its next start on.
+    pub(crate) fn new_life(&mut self, data_center: u32) -> RoomIdentity {
+        RoomIdentity {
+            node: NodeId(self.lives.word()),
+            data_center: DataCenterId(data_center + 1),
+            lottery_key: self.lottery_key,
+        }
+    }
+
+    /// The dice for whatever has to do with starts.
+    pub(crate) fn lives(&mut self) -> &mut Dice {
+        &mut self.lives
+    }
+
+    pub(crate) fn node_count(&self) -> u32 {
+        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The index of a node by its place.
+    pub(crate) fn node_at(&self, place: NodePlace) -> Option<u32> {
+        let data_center = self.data_centers.get(place.data_center)?;
+        let node = u32::try_from(place.node).ok()?;
+        (node < data_center.plan.nodes).then_some(data_center.first_node + node)
+    }
+
+    /// What a load balancer makes of the wish for a node: that one, or the next that lives in its
+    /// data center, or one elsewhere; `None` if all are dead.
+    pub(crate) fn route(&self, wanted: u32) -> Option<u32> {
+        if self.nodes[wanted as usize].is_alive {
+            return Some(wanted);
+        }
+        let home = self.nodes[wanted as usize].data_center as usize;
+        let others =
+            (0..self.data_centers.len()).map(|step| (home + step) % self.data_centers.len());
+        for data_center in others.map(|index| &self.data_centers[index]) {
+            let count = data_center.plan.nodes;
+            let from = if wanted >= data_center.first_node {
+                wanted - data_center.first_node
+            } else {
+                0
+            };
+            let mut candidates =
+                (0..count).map(|step| data_center.first_node + (from + step) % count);
+            if let Some(found) = candidates.find(|&node| self.nodes[node as usize].is_alive) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// The highest limits that any node has.
+    pub(crate) fn highest_limits(&self) -> Limits {
+        let limits = self.nodes.iter().map(|node| node.rules.limits);
+        let highest = limits.reduce(|a, b| Limits {
+            total_active_users: a.total_active_users.max(b.total_active_users),
+            new_users_per_minute: a.new_users_per_minute.max(b.new_users_per_minute),
+        });
+        highest.unwrap_or_else(|| Rules::default().limits)
+    }
+
+    /// How a node is called in a trace: `sjc/2`.
+    pub(crate) fn name_of(&self, node: u32) -> String {
+        let data_center = &self.data_centers[self.nodes[node as usize].data_center as usize];
+        format!(
+            "{}/{}",
+            data_center.plan.name,
+            node - data_center.first_node
+        )
+    }
+
+    /// Whether messages pass between a node and the store of its data center.
+    pub(crate) fn is_linked(&self, node: u32, now: Millis) -> bool {
+        now >= self.nodes[node as usize].cut_until
+    }
+}

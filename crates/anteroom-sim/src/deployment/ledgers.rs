@@ -1,0 +1,335 @@
+//! Stores and the ledgers in them: who lends to whom.
+//!
+//! A store here does what every store does: it loads a record, runs the production ledger on it,
+//! and writes it back, at one moment of its own clock. When, and what travels in between, is
+//! decided in `run`.
+
+mod history;
+
+use std::collections::BTreeMap;
+
+use anteroom_core::allocation::CounterKey;
+use anteroom_core::id::{DataCenterId, Life};
+use anteroom_core::ledger::{LEASE_TTL, Ledger, LendingTerms};
+use anteroom_core::sync::{Reply, SyncRequest};
+use anteroom_core::time::{Millis, Span};
+
+use super::node::Talk;
+use crate::dice::{Draw, Lot};
+use crate::scenario::model::{Scenario, StorePlace};
+use history::History;
+
+/// A clock that moved more than this against its callers' is a reason for a new epoch.
+const STEP_TOLERANCE_MS: i64 = 2_000;
+/// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the
+/// half during which a node believes that its parent is dry.
+const UNNOTICED: Span = Span(750);
+/// The same where a data center believes for a period of its own that the world is dry.
+const UNNOTICED_BELOW_WORLD: Span = Span(2_000);
+
+/// All stores: one in each data center, and the world's behind them.
+#[derive(Debug)]
+pub(crate) struct Stores {
+    /// Empty where the only data center's store is the world's.
+    locals: Vec<Store>,
+    root: Store,
+}
+
+/// One store with its record of the room.
+#[derive(Debug)]
+pub(crate) struct Store {
+    ledger: Ledger,
+    role: Role,
+    /// Where lives of its record come from.
+    lives: Lot,
+    counters: BTreeMap<CounterKey, u64>,
+    clock_error_ms: i64,
+    down_until: Millis,
+    damage: Damage,
+    /// Since when, by true time, it has had a free seat and a free admission after every answer.
+    free_since: Option<Millis>,
+    history: Option<History>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    /// Lends what the limits allow.
+    Root(LendingTerms),
+    /// Lends what the world lent it.
+    Below(DataCenterId),
+}
+
+/// What the next caller will find.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Damage {
+    None,
+    /// It is another server than before, or its clock jumped.
+    Strange,
+    /// The record is gone.
+    Wiped,
+}
+
+/// The conversation of a data center's ledger with the world's, carried by one of its nodes.
+#[derive(Debug, Default)]
+pub(crate) struct Uplink {
+    pub(crate) talk: Talk,
+    /// Which node carries the round, counted in its data center; after a failure it is the next.
+    pub(crate) carrier: u32,
+}
+
+impl Stores {
+    pub(crate) fn new(scenario: &Scenario, mut lot: Lot) -> Self {
+        let is_one = match scenario.data_centers.as_slice() {
+            [only] => only.to_world.to == Span::ZERO,
+            _ => false,
+        };
+        let lending = if is_one {
+            LendingTerms::default()
+        } else {
+            LendingTerms::WORLD
+        };
+        let count = if is_one {
+            0
+        } else {
+            scenario.data_centers.len()
+        };
+        let mut store = |role, place| {
+            let history = History::of(scenario, place, is_one);
+            Store::new(role, Lot(lot.word()), history)
+        };
+        let locals = (0..count).zip(1..).map(|(index, number)| {
+            let role = Role::Below(DataCenterId(number));
+            store(role, StorePlace::Local(index))
+        });
+        let locals = locals.collect();
+        let root = store(Role::Root(lending), StorePlace::World);
+        Self { locals, root }
+    }
+
+    /// Whether data centers have ledgers of their own below the world's.
+    pub(crate) fn has_two_levels(&self) -> bool {
+        !self.locals.is_empty()
+    }
+
+    /// The store that nodes of this data center talk to.
+    pub(crate) fn local(&mut self, data_center: u32) -> &mut Store {
+        match self.locals.get_mut(data_center as usize) {
+            Some(local) => local,
+            None => &mut self.root,
+        }
+    }
+
+    /// The store whose ledger lends what the limits allow.
+    pub(crate) fn world(&mut self) -> &mut Store {
+        &mut self.root
+    }
+
+    /// The ledger that lends what the limits allow.
+    pub(crate) fn root(&self) -> &Ledger {
+        &self.root.ledger
+    }
+
+    pub(crate) fn at(&mut self, place: StorePlace) -> &mut Store {
+        match place {
+            StorePlace::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),
+            StorePlace::World => self.world(),
+        }
+    }
+
+    /// The longest time for which anything is lent.
+    pub(crate) fn longest_lease(&self) -> Span {
+        match self.root.role {
+            Role::Root(lending) => lending.ttl,
+            Role::Below(_) => LEASE_TTL,
+        }
+    }
+
+    /// How long a free slot may go unnoticed.
+    pub(crate) fn unnoticed(&self) -> Span {
+        if self.has_two_levels() {
+            UNNOTICED_BELOW_WORLD
+        } else {
+            UNNOTICED
+        }
+    }
+
+    /// Whether one of the ledgers above a node has had a slot to lend since `since`, without a
+    /// pause.
+    pub(crate) fn has_been_free_since(&self, data_center: u32, since: Millis, now: Millis) -> bool {
+        let local = self.locals.get(data_center as usize);
+        let id = DataCenterId(data_center + 1);
+        self.root.has_been_free_since(since, id, now)
+            || local.is_some_and(|local| local.has_been_free_since(since, id, now))
+    }
+}
+
+impl Store {
+    fn new(role: Role, mut lives: Lot, history: Option<History>) -> Self {
+        let mut store = Self {
+            ledger: Ledger::new(),
+            role,
+            lives,
+            counters: BTreeMap::new(),
+            clock_error_ms: 0,
+            down_until: Millis::ZERO,
+            damage: Damage::None,
+            free_since: None,
+            history,
+        };
+        store.ledger = match role {
+            // A first start, of which everybody knows that it is the first.
+            Role::Root(_) => Ledger {
+                life: Life(lives.word()),
+                ..Ledger::new()
+            },
+            Role::Below(id) => Ledger::below_world(Life(lives.word()), id),
+        };
+        store.lives = lives;
+        store
+    }
+
+    fn is_down(&self, now: Millis) -> bool {
+        now < self.down_until
+    }
+
+    fn clock(&self, now: Millis) -> Millis {
+        Millis(now.0.saturating_add_signed(self.clock_error_ms))
+    }
+
+    /// Answers a child. `None`: the store is down.
+    pub(crate) fn sync(&mut self, request: &SyncRequest, now: Millis) -> Option<Reply> {
+        let at = self.load(now)?;
+        let lending = match self.role {
+            Role::Root(lending) => lending,
+            Role::Below(_) => LendingTerms::default(),
+        };
+        let ledger = std::mem::take(&mut self.ledger);
+        let (ledger, reply) = ledger.sync(request, lending, at);
+        self.ledger = ledger;
+        self.note_write(now);
+        if let Reply::Lent(answer) = &reply {
+            let is_free = match &self.ledger.upstream {
+                Some(_) => self.has_pool(),
+                None => !answer.outlook.is_dry(),
+            };
+            if is_free {
+                self.free_since.get_or_insert(now);
+            } else {
+                self.free_since = None;
+            }
+        }
+        Some(reply)
+    }
+
+    /// Draws a request to the world. `None`: the store is down, or there is nobody above.
+    pub(crate) fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
+        let at = self.load(now)?;
+        let request = self.ledger.poll_upstream(at);
+        self.note_write(now);
+        request
+    }
+
+    /// Applies a reply of the world. `false`: the store is down.
+    pub(crate) fn handle_upstream(&mut self, reply: Reply, now: Millis) -> bool {
+        let Some(at) = self.load(now) else {
+            return false;
+        };
+        self.ledger.handle_upstream(reply, at);
+        self.note_write(now);
+        true
+    }
+
+    /// How long after its last request to the world the next one is due.
+    pub(crate) fn upstream_period(&self) -> Span {
+        self.ledger.upstream_period()
+    }
+
+    /// Loads the record, as a caller does who knows this store: returns the time by the store's
+    /// clock.
+    fn load(&mut self, now: Millis) -> Option<Millis> {
+        if self.is_down(now) {
+            return None;
+        }
+        let at = self.clock(now);
+        let damage = std::mem::replace(&mut self.damage, Damage::None);
+        if damage == Damage::None {
+            return Some(at);
+        }
+        let life = Life(self.lives.word());
+        match (self.role, damage) {
+            (Role::Below(id), _) => self.ledger = Ledger::below_world(life, id),
+            (Role::Root(lending), Damage::Wiped) => {
+                self.ledger = Ledger::found_empty(life, lending, at);
+            }
+            (Role::Root(lending), _) => self.ledger.begin_epoch(life, lending, at),
+        }
+        Some(at)
+    }
+
+    fn note_write(&mut self, now: Millis) {
+        if let Some(history) = &mut self.history {
+            history.note(&self.ledger, now);
+        }
+    }
+
+    /// The next number of a counter; `None`: the store is down.
+    pub(crate) fn take_number(&mut self, key: CounterKey, now: Millis) -> Option<u64> {
+        if self.is_down(now) {
+            return None;
+        }
+        let next = self.counters.entry(key).or_insert(0);
+        let number = *next;
+        *next += 1;
+        Some(number)
+    }
+
+    pub(crate) fn take_down(&mut self, until: Millis) {
+        self.down_until = self.down_until.max(until);
+    }
+
+    /// The store comes back empty, as another server.
+    pub(crate) fn wipe(&mut self) {
+        self.ledger = Ledger::new();
+        self.counters.clear();
+        self.damage = Damage::Wiped;
+        self.free_since = None;
+    }
+
+    /// A replica takes over that has not got the last writes.
+    pub(crate) fn lose_writes(&mut self, last: Span, now: Millis) {
+        let old = self.history.as_mut().and_then(|h| h.before(now - last));
+        if let Some(record) = old {
+            self.ledger = record;
+        }
+        if self.damage == Damage::None {
+            self.damage = Damage::Strange;
+        }
+        self.free_since = None;
+    }
+
+    /// The store's clock jumps.
+    pub(crate) fn step_clock(&mut self, by_ms: i64) {
+        self.clock_error_ms = self.clock_error_ms.saturating_add(by_ms);
+        if by_ms.abs() > STEP_TOLERANCE_MS && self.damage == Damage::None {
+            self.damage = Damage::Strange;
+        }
+    }
+
+    fn has_been_free_since(&self, since: Millis, id: DataCenterId, now: Millis) -> bool {
+        let is_free = || match &self.ledger.upstream {
+            Some(_) => self.has_pool(),
+            None => !self.ledger.outlook(id, self.clock(now)).is_dry(),
+        };
+        !self.is_down(now) && self.free_since.is_some_and(|at| at <= since) && is_free()
+    }
+
+    /// Whether it has something of its own to lend, below the world.
+    fn has_pool(&self) -> bool {
+        let at = self.ledger.heard_at;
+        self.ledger.upstream.as_ref().is_some_and(|upstream| {
+            let pool = upstream.lease.held();
+            let is_live = upstream.lease.is_live(at);
+            is_live && pool.seats > 0 && pool.admissions > 0 && pool.minute == at.minute()
+        })
+    }
+}

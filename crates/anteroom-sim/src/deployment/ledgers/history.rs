@@ -1,0 +1,55 @@
+//! What was in a record a moment ago? For replicas that have not got the last writes.
+
+use std::collections::VecDeque;
+
+use anteroom_core::ledger::Ledger;
+use anteroom_core::time::{Millis, Span};
+
+use crate::scenario::model::{FaultKind, Scenario, StorePlace};
+
+/// Copies of a record, now and then.
+#[derive(Debug)]
+pub(super) struct History {
+    every: Span,
+    keep: Span,
+    records: VecDeque<(Millis, Ledger)>,
+}
+
+impl History {
+    /// A history for a store that will lose writes; `None` for every other one. Where there is only
+    /// one store, both of its names mean it.
+    pub(super) fn of(scenario: &Scenario, place: StorePlace, is_only: bool) -> Option<Self> {
+        let losses = scenario.faults.iter().filter_map(|fault| match fault.kind {
+            FaultKind::StoreLosesWrites { store, last } if store == place || is_only => Some(last),
+            _ => None,
+        });
+        let keep = losses.max()?;
+        Some(Self {
+            // Sixteen steps are fine enough to lose about as much as was asked for.
+            every: Span(keep.0 / 16),
+            keep,
+            records: VecDeque::new(),
+        })
+    }
+
+    pub(super) fn note(&mut self, ledger: &Ledger, now: Millis) {
+        let newest = self.records.back().map(|(at, _)| *at);
+        if newest.is_some_and(|at| now.since(at) < self.every) {
+            return;
+        }
+        self.records.push_back((now, ledger.clone()));
+        // The one before the oldest that may be asked for stays.
+        while self.records.len() > 1 && now.since(self.records[1].0) > self.keep {
+            self.records.pop_front();
+        }
+    }
+
+    /// The newest record that is not newer than `at`, or the oldest there is. What is newer is
+    /// forgotten.
+    pub(super) fn before(&mut self, at: Millis) -> Option<Ledger> {
+        while self.records.len() > 1 && self.records.back().is_some_and(|(t, _)| *t > at) {
+            self.records.pop_back();
+        }
+        self.records.back().map(|(_, ledger)| ledger.clone())
+    }
+}

@@ -1,0 +1,86 @@
+//! How long does a message travel, and does it arrive at all, or twice?
+
+use anteroom_core::time::{Millis, Span};
+
+use crate::dice::{Dice, Draw, Purpose};
+use crate::scenario::model::{Delay, Scenario};
+
+/// The network between nodes and stores.
+#[derive(Debug)]
+pub(crate) struct Network {
+    dice: Dice,
+    bad: Option<Bad>,
+    bad_until: Millis,
+    world_cut_until: Vec<Millis>,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bad {
+    pub(crate) lost: f64,
+    pub(crate) doubled: f64,
+    pub(crate) delayed: Span,
+}
+
+/// When the copies of one message arrive, counted from now.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Copies {
+    pub(crate) first: Option<Span>,
+    pub(crate) second: Option<Span>,
+}
+
+impl Network {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        Self {
+            dice: Dice::new(scenario.seed, Purpose::Network),
+            bad: None,
+            bad_until: Millis::ZERO,
+            world_cut_until: vec![Millis::ZERO; scenario.data_centers.len()],
+        }
+    }
+
+    pub(crate) fn make_bad(&mut self, bad: Bad, until: Millis) {
+        self.bad = Some(bad);
+        self.bad_until = until;
+    }
+
+    pub(crate) fn cut_world(&mut self, data_center: usize, until: Millis) {
+        if let Some(cut) = self.world_cut_until.get_mut(data_center) {
+            *cut = until.max(*cut);
+        }
+    }
+
+    /// Whether messages pass between a data center and the world's store.
+    pub(crate) fn is_world_linked(&self, data_center: u32, now: Millis) -> bool {
+        now >= self.world_cut_until[data_center as usize]
+    }
+
+    /// Sends a message over a link that is not cut.
+    pub(crate) fn send(&mut self, delay: Delay, now: Millis) -> Copies {
+        let Some(bad) = self.bad.filter(|_| now < self.bad_until) else {
+            return Copies {
+                first: Some(self.dice.between(delay.from, delay.to)),
+                second: None,
+            };
+        };
+        let is_doubled = self.dice.chance(bad.doubled);
+        Copies {
+            first: self.one(delay, bad),
+            second: is_doubled.then(|| self.one(delay, bad)).flatten(),
+        }
+    }
+
+    fn one(&mut self, delay: Delay, bad: Bad) -> Option<Span> {
+        let travel = self.dice.between(delay.from, delay.to);
+        let extra = self.dice.between(Span::ZERO, bad.delayed);
+        (!self.dice.chance(bad.lost)).then_some(travel + extra)
+    }
+}
+
+/// The delay of two links, one after the other.
+pub(crate) fn joined(one: Delay, other: Delay) -> Delay {
+    Delay {
+        from: one.from + other.from,
+        to: one.to + other.to,
+    }
+}

@@ -1,0 +1,209 @@
+//! Is what was promised kept? One checker for each promise, which sees what everybody outside
+//! sees: who was let in, until when, and who was refused.
+//!
+//! It knows the true time and the limits, and not how the machinery works. Only `no_waste` and
+//! `recovery` look at a ledger's public figures, because their promises speak of them.
+
+pub(crate) mod inside;
+mod no_waste;
+mod order;
+mod rate;
+pub(crate) mod recovery;
+mod seats;
+
+use anteroom_core::id::VisitorId;
+use anteroom_core::rules::{AllocationKind, Limits};
+use anteroom_core::ticket::Ticket;
+use anteroom_core::time::{Millis, Span};
+
+use crate::outcome::{Promise, Violation};
+use crate::scenario::model::{FaultKind, Scenario};
+pub(crate) use no_waste::Refusal;
+pub(crate) use order::Admission;
+use rate::Rate;
+use recovery::Recovery;
+use seats::Seats;
+
+/// Violations that are told one by one.
+const VIOLATIONS_MAX: usize = 100;
+
+/// All checkers and what they found.
+#[derive(Debug)]
+pub struct Judge {
+    pub(crate) seats: Seats,
+    pub(crate) rate: Rate,
+    recovery: Recovery,
+    /// Only leases promise limits; for the others an excess is a figure.
+    has_promised_limits: bool,
+    starts_at: Millis,
+    /// The largest error of a node's clock.
+    tolerance: Span,
+    /// Until when the machinery may be in trouble, as far as faults have happened.
+    trouble_until: Millis,
+    thrown_out: u64,
+    violations: Vec<Violation>,
+    violation_count: u64,
+}
+
+/// What the judge knows of one visitor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Watched {
+    /// Whose tickets these are.
+    id: Option<VisitorId>,
+    /// The latest end of any of its tickets.
+    ends_at: Millis,
+    accepted_at: Millis,
+    accepted_by: u32,
+    last_request_at: Millis,
+    /// It has kept coming, and always met nodes in touch.
+    is_steady: bool,
+    is_logged_out: bool,
+    /// It was let in outside the limits.
+    is_uncounted: bool,
+}
+
+impl Watched {
+    /// Whether these are notes about the holder of this id.
+    pub(crate) fn is_of(&self, visitor: VisitorId) -> bool {
+        self.id == Some(visitor)
+    }
+}
+
+impl Judge {
+    pub(crate) fn new(scenario: &Scenario, allocation: AllocationKind, limits: Limits) -> Self {
+        let errors = scenario.faults.iter().map(|fault| match fault.kind {
+            FaultKind::NodeClockIsOff { by_ms, .. } => by_ms.unsigned_abs(),
+            _ => 0,
+        });
+        let tolerance = Span(errors.max().unwrap_or(0));
+        Self {
+            seats: Seats::new(limits.total_active_users, tolerance),
+            rate: Rate::new(limits.new_users_per_minute),
+            recovery: Recovery::default(),
+            has_promised_limits: allocation == AllocationKind::Leases,
+            starts_at: scenario.starts_at,
+            tolerance,
+            trouble_until: Millis::ZERO,
+            thrown_out: 0,
+            violations: Vec::new(),
+            violation_count: 0,
+        }
+    }
+
+    /// What was found, the first hundred.
+    #[must_use]
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// How many were found.
+    #[must_use]
+    pub fn violation_count(&self) -> u64 {
+        self.violation_count
+    }
+
+    /// Visitors with a valid ticket who were refused.
+    #[must_use]
+    pub fn thrown_out(&self) -> u64 {
+        self.thrown_out
+    }
+
+    /// The highest limits that any node has from now on.
+    pub(crate) fn handle_limits(&mut self, highest: Limits, now: Millis) {
+        self.seats.handle_limit(highest.total_active_users, now);
+        self.rate.handle_limit(highest.new_users_per_minute, now);
+    }
+
+    /// Something goes wrong, and may have effects until then.
+    pub(crate) fn handle_trouble(&mut self, until: Millis) {
+        self.trouble_until = self.trouble_until.max(until);
+    }
+
+    pub(crate) fn is_calm(&self, now: Millis) -> bool {
+        now >= self.trouble_until
+    }
+
+    /// Whether this is a new admission and not the second answer to one.
+    pub(crate) fn is_admission(watched: &Watched, ticket: &Ticket, node: u32, at: Millis) -> bool {
+        let is_repeated = watched.id == Some(ticket.visitor)
+            && watched.accepted_by == node
+            && Some(watched.accepted_at) == ticket.accepted_at;
+        ticket.accepted_at == Some(at) && !is_repeated
+    }
+
+    /// Somebody was let in by `node`, under the limits or outside them.
+    pub(crate) fn handle_admission(
+        &mut self,
+        watched: &mut Watched,
+        ticket: &Ticket,
+        (node, is_uncounted): (u32, bool),
+        now: Millis,
+    ) {
+        let accepted_at = ticket.accepted_at.unwrap_or(now);
+        if watched.id != Some(ticket.visitor) {
+            // Another person to all who count: the seat of the former one runs on.
+            *watched = Watched {
+                id: Some(ticket.visitor),
+                last_request_at: now,
+                is_steady: true,
+                is_uncounted,
+                ..Watched::default()
+            };
+        }
+        watched.accepted_at = accepted_at;
+        watched.accepted_by = node;
+        self.recovery.handle_admission();
+        self.handle_ticket(watched, ticket, now);
+        if is_uncounted {
+            return;
+        }
+        let (count, limit) = self.rate.count(accepted_at.minute());
+        if count > limit && self.has_promised_limits {
+            self.report(Promise::Rate, now, || {
+                format!("admission {count} of a minute that has {limit}")
+            });
+        }
+    }
+
+    /// Somebody got a ticket that is good for longer.
+    pub(crate) fn handle_ticket(&mut self, watched: &mut Watched, ticket: &Ticket, now: Millis) {
+        let Some(ends_at) = ticket.seats.ends_at() else {
+            return;
+        };
+        if watched.id != Some(ticket.visitor) || watched.is_logged_out {
+            return;
+        }
+        if ends_at <= watched.ends_at {
+            return;
+        }
+        let before = std::mem::replace(&mut watched.ends_at, ends_at);
+        if watched.is_uncounted {
+            return;
+        }
+        let (inside, most) = self.seats.handle_move(before, ends_at, now);
+        if inside > most && self.has_promised_limits {
+            self.report(Promise::Seats, now, || {
+                format!("{inside} inside where {most} may be")
+            });
+        }
+    }
+
+    /// A node said that it ended the session.
+    pub(crate) fn handle_log_out(&mut self, watched: &mut Watched, now: Millis) {
+        if !watched.is_uncounted && !watched.is_logged_out {
+            self.seats.handle_leave(watched.ends_at, now);
+        }
+        watched.is_logged_out = true;
+    }
+
+    fn report(&mut self, promise: Promise, now: Millis, seen: impl FnOnce() -> String) {
+        self.violation_count += 1;
+        if self.violations.len() < VIOLATIONS_MAX {
+            self.violations.push(Violation {
+                promise,
+                at_ms: now.since(self.starts_at).0,
+                seen: seen(),
+            });
+        }
+    }
+}

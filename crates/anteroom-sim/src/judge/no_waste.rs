@@ -1,0 +1,36 @@
+//! Promise 5: an eligible visitor is not refused while a slot is free.
+
+use anteroom_core::time::{Millis, Span};
+
+use super::Judge;
+use crate::outcome::Promise;
+
+/// Somebody eligible was refused because all was taken.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal {
+    /// When it came.
+    pub(crate) arrived_at: Millis,
+    /// How long a free slot may go unnoticed.
+    pub(crate) unnoticed: Span,
+}
+
+impl Refusal {
+    /// Since when a slot must have been free without a pause for this to break the promise. `None`
+    /// when a minute has just begun: what was free in the last one died with it.
+    pub(crate) fn free_since(self, now: Millis) -> Option<Millis> {
+        let since = self.arrived_at.min(now - self.unnoticed);
+        (since.minute() == now.minute()).then_some(since)
+    }
+}
+
+impl Judge {
+    /// `was_free`: a ledger had had a slot to lend since [`Refusal::free_since`].
+    pub(crate) fn check_refusal(&mut self, refusal: Refusal, was_free: bool, now: Millis) {
+        if was_free && self.is_calm(now) {
+            self.report(Promise::NoWaste, now, || {
+                let waited = now.since(refusal.arrived_at);
+                format!("refused somebody eligible after {waited} although a slot was free")
+            });
+        }
+    }
+}

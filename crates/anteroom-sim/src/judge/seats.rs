@@ -1,0 +1,136 @@
+//! Promise 1: visitors inside never exceed the seats; after a lowering they never rise.
+//!
+//! Inside is whoever has a ticket whose end has not come, whatever anybody else counts.
+
+use std::collections::BTreeMap;
+
+use anteroom_core::time::{Millis, Span};
+
+/// Who is inside, by the end of their newest ticket.
+#[derive(Debug)]
+pub(crate) struct Seats {
+    ends: BTreeMap<Millis, u32>,
+    inside: u32,
+    limit: u32,
+    /// What may not be exceeded: the limit, or what was inside when it was lowered.
+    most: u32,
+    tolerance: Span,
+    inside_max: u32,
+    above_max: u32,
+}
+
+impl Seats {
+    pub(super) fn new(limit: u32, tolerance: Span) -> Self {
+        Self {
+            ends: BTreeMap::new(),
+            inside: 0,
+            limit,
+            most: limit,
+            tolerance,
+            inside_max: 0,
+            above_max: 0,
+        }
+    }
+
+    pub(super) fn handle_limit(&mut self, limit: u32, now: Millis) {
+        let inside = self.inside(now);
+        self.limit = limit;
+        self.most = limit.max(inside.min(self.most));
+    }
+
+    /// A ticket's end moved; `before` is zero for somebody who had none. Returns how many are
+    /// inside now and how many may be.
+    pub(super) fn handle_move(&mut self, before: Millis, after: Millis, now: Millis) -> (u32, u32) {
+        self.remove(before, now);
+        if after > now + self.tolerance {
+            *self.ends.entry(after).or_insert(0) += 1;
+            self.inside += 1;
+        }
+        self.inside_max = self.inside_max.max(self.inside);
+        self.above_max = self.above_max.max(self.inside.saturating_sub(self.most));
+        (self.inside, self.most)
+    }
+
+    /// Somebody left before its end.
+    pub(super) fn handle_leave(&mut self, ends_at: Millis, now: Millis) {
+        self.remove(ends_at, now);
+        self.note_fall();
+    }
+
+    /// How many are inside.
+    pub(crate) fn inside(&mut self, now: Millis) -> u32 {
+        self.expire(now);
+        self.inside
+    }
+
+    pub(crate) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// The most that were inside at once, and the most by which that was too many.
+    pub(crate) fn highest(&self) -> (u32, u32) {
+        (self.inside_max, self.above_max)
+    }
+
+    fn remove(&mut self, end: Millis, now: Millis) {
+        self.expire(now);
+        let Some(count) = self.ends.get_mut(&end) else {
+            return;
+        };
+        *count -= 1;
+        self.inside -= 1;
+        if *count == 0 {
+            self.ends.remove(&end);
+        }
+    }
+
+    fn expire(&mut self, now: Millis) {
+        let over = now + self.tolerance;
+        while let Some(first) = self.ends.first_entry().filter(|first| *first.key() <= over) {
+            self.inside -= first.remove();
+            self.note_fall();
+        }
+    }
+
+    fn note_fall(&mut self) {
+        self.most = self.limit.max(self.inside.min(self.most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seats_end_by_themselves_move_and_leave() {
+        let mut seats = Seats::new(2, Span(0));
+        let at = |ms| Millis(ms);
+        assert_eq!(seats.handle_move(at(0), at(100), at(1)), (1, 2));
+        assert_eq!(seats.handle_move(at(0), at(200), at(2)), (2, 2));
+        assert_eq!(seats.handle_move(at(100), at(300), at(3)), (2, 2));
+        assert_eq!(seats.handle_move(at(0), at(300), at(4)), (3, 2));
+        assert_eq!(seats.highest(), (3, 1));
+        assert_eq!(seats.inside(at(200)), 2);
+        seats.handle_leave(at(300), at(201));
+        assert_eq!(seats.inside(at(201)), 1);
+        assert_eq!(seats.inside(at(300)), 0);
+    }
+
+    #[test]
+    fn after_a_lowering_those_inside_may_stay_and_nobody_may_come_until_there_is_room() {
+        let mut seats = Seats::new(5, Span(0));
+        for end in 1..=5 {
+            seats.handle_move(Millis(0), Millis(end * 100), Millis(1));
+        }
+        seats.handle_limit(3, Millis(2));
+        assert_eq!(
+            seats.handle_move(Millis(500), Millis(600), Millis(3)),
+            (5, 5)
+        );
+        assert_eq!(seats.inside(Millis(100)), 4);
+        assert_eq!(
+            seats.handle_move(Millis(0), Millis(900), Millis(101)),
+            (5, 4)
+        );
+    }
+}

@@ -1,0 +1,308 @@
+//! A run: events in the order of their time, until the length of the scenario is over.
+//!
+//! The file holds the whole and its clockwork; what happens at an event is in `visiting`,
+//! `answering`, `syncing`, `uplink`, `numbers` and `faults`.
+
+mod answering;
+mod event;
+mod faults;
+mod numbers;
+pub(crate) mod slab;
+mod syncing;
+mod uplink;
+mod visiting;
+
+use anteroom_core::rules::{AllocationKind, Rules};
+use anteroom_core::time::{Millis, Span};
+
+use crate::crowd::Crowd;
+use crate::deployment::Deployment;
+use crate::deployment::node::Request;
+use crate::dice::Draw;
+use crate::judge::Judge;
+use crate::judge::recovery::Glance;
+use crate::measure::Measure;
+use crate::outcome::Outcome;
+use crate::queue::Wheel;
+use crate::scenario::model::Scenario;
+use crate::trace::{Digest, Trace};
+use event::Event;
+use slab::Slab;
+use syncing::Message;
+use uplink::Errand;
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Virtual time that is over.
+    pub done: Span,
+    /// Of so much.
+    pub length: Span,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// Rehearses one room of a scenario under one allocation.
+///
+/// `progress` is called once for every virtual second.
+///
+/// # Panics
+///
+/// If the scenario has no such room.
+pub fn run(
+    scenario: &Scenario,
+    room: usize,
+    allocation: AllocationKind,
+    progress: &mut dyn FnMut(Progress),
+) -> Outcome {
+    let mut simulation = Simulation::new(scenario, room, allocation);
+    let mut done = Span::ZERO;
+    while done < scenario.length {
+        done = (done + Span::from_secs(1)).min(scenario.length);
+        simulation.run_until(done);
+        progress(Progress {
+            done,
+            length: scenario.length,
+            events: simulation.events(),
+        });
+    }
+    simulation.finish()
+}
+
+/// One room of a scenario, somewhere in its run.
+#[derive(Debug)]
+pub struct Simulation {
+    scenario: Scenario,
+    room: usize,
+    rules: Rules,
+    now: Millis,
+    queue: Wheel<Event>,
+    crowd: Crowd,
+    deployment: Deployment,
+    judge: Judge,
+    measure: Measure,
+    /// Requests that wait for an answer from above.
+    parked: Slab<Request>,
+    messages: Slab<Message>,
+    errands: Slab<Errand>,
+    events: u64,
+    digest: Digest,
+    trace: Option<Trace>,
+}
+
+impl Simulation {
+    /// A room as it stands before the first event.
+    ///
+    /// # Panics
+    ///
+    /// If the scenario has no such room.
+    #[must_use]
+    pub fn new(scenario: &Scenario, room: usize, allocation: AllocationKind) -> Self {
+        let plan = &scenario.rooms[room];
+        let rules = Rules {
+            allocation,
+            ..plan.rules
+        };
+        let mut simulation = Self {
+            room,
+            rules,
+            now: scenario.starts_at,
+            queue: Wheel::new(scenario.starts_at.0),
+            crowd: Crowd::new(plan, &scenario.data_centers, scenario.seed),
+            deployment: Deployment::new(scenario, rules),
+            judge: Judge::new(scenario, allocation, rules.limits),
+            measure: Measure::new(scenario),
+            parked: Slab::default(),
+            messages: Slab::default(),
+            errands: Slab::default(),
+            events: 0,
+            digest: Digest::default(),
+            trace: None,
+            scenario: scenario.clone(),
+        };
+        simulation.plan_beginning();
+        simulation
+    }
+
+    /// Keeps a trace of the newest `lines`.
+    #[must_use]
+    pub fn with_trace(mut self, lines: usize) -> Self {
+        self.trace = Some(Trace::new(lines));
+        self
+    }
+
+    /// The trace, if one is kept.
+    #[must_use]
+    pub fn trace(&self) -> Option<&Trace> {
+        self.trace.as_ref()
+    }
+
+    /// What was found to be wrong so far.
+    #[must_use]
+    pub fn judge(&self) -> &Judge {
+        &self.judge
+    }
+
+    /// A fingerprint of every decision so far: the same for the same scenario and code.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest.value()
+    }
+
+    /// Events so far, requests that a page loads beside itself included.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Virtual time since the start.
+    #[must_use]
+    pub fn elapsed(&self) -> Span {
+        self.now.since(self.scenario.starts_at)
+    }
+
+    /// Lets the next event happen. Returns whether there was one within the scenario's length.
+    pub fn step(&mut self) -> bool {
+        let until = self.scenario.starts_at + self.scenario.length;
+        self.step_until(until)
+    }
+
+    /// Lets everything happen until this long after the start.
+    pub fn run_until(&mut self, elapsed: Span) {
+        let until = self.scenario.starts_at + elapsed;
+        while self.step_until(until) {}
+        self.now = self.now.max(until);
+    }
+
+    /// Ends the run where it stands, and tells what it was like.
+    #[must_use]
+    pub fn finish(mut self) -> Outcome {
+        let calm_and_over = self.glance();
+        self.judge
+            .check_counts(calm_and_over.of(&self.deployment), self.now);
+        let length = self.elapsed();
+        let scale = (self.deployment.node_count(), length, self.events);
+        let (figures, samples, data_centers) = self.measure.finish(&self.judge, scale);
+        let plan = &self.scenario.rooms[self.room];
+        Outcome {
+            room: plan.name.clone(),
+            allocation: self.rules.allocation,
+            settings: Vec::new(),
+            limits: plan.rules.limits,
+            starts_at: self.scenario.starts_at,
+            length,
+            figures,
+            samples,
+            data_centers,
+            violations: self.judge.violations().to_vec(),
+        }
+    }
+
+    fn plan_beginning(&mut self) {
+        for stream in 0..self.crowd.streams.len() {
+            self.plan_arrival(stream);
+        }
+        for node in 0..self.deployment.node_count() {
+            // Not all in the same millisecond.
+            let after = self.deployment.lives().between(Span::ZERO, Span(250));
+            let round = self.deployment.nodes[node as usize].talk.round;
+            self.plan(self.now + after, Event::RoundDue { node, round });
+        }
+        self.plan_uplinks();
+        for (fault, index) in self.scenario.faults.iter().zip(0u32..) {
+            let at = self.scenario.starts_at + fault.at;
+            self.queue.push(at.0, Event::Fault { index });
+        }
+        self.plan(self.now + Span::from_secs(1), Event::Second);
+    }
+
+    fn plan(&mut self, at: Millis, event: Event) {
+        self.queue.push(at.0, event);
+    }
+
+    fn step_until(&mut self, until: Millis) -> bool {
+        let Some((at, event)) = self.queue.pop(until.0) else {
+            return false;
+        };
+        self.now = Millis(at);
+        self.events += 1;
+        self.handle(event);
+        true
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Arrives { stream } => self.handle_arrival(stream),
+            Event::Asks { visitor } => self.handle_ask(visitor),
+            Event::Reaches { visitor } => self.handle_reach(visitor),
+            Event::CopySent { copy } => self.handle_copy(copy),
+            Event::PatienceEnds { request } => self.handle_patience_end(request),
+            Event::RoundDue { node, round } => self.handle_round_due(node, round),
+            Event::RoundFails { node, round } => self.handle_round_failure(node, round),
+            Event::AtStore { message } => self.handle_message_at_store(message),
+            Event::AtNode { message } => self.handle_message_at_node(message),
+            Event::UplinkDue { data_center, round } => self.handle_uplink_due(data_center, round),
+            Event::UplinkFails { data_center, round } => {
+                self.handle_uplink_failure(data_center, round);
+            }
+            Event::ErrandArrives { errand } => self.handle_errand(errand),
+            Event::AtCounter { request } => self.handle_request_at_counter(request),
+            Event::NumberBack { request } => self.handle_number_back(request),
+            Event::Fault { index } => self.handle_fault(index),
+            Event::Starts { node } => self.handle_start(node),
+            Event::NewRules { node, fault } => self.handle_new_rules(node, fault),
+            Event::Second => self.handle_second(),
+        }
+    }
+
+    fn handle_second(&mut self) {
+        self.measure.handle_second(&mut self.judge, self.now);
+        let glance = self.glance();
+        self.judge
+            .check_progress(glance.of(&self.deployment), self.now);
+        self.plan(self.now + Span::from_secs(1), Event::Second);
+    }
+
+    fn glance(&self) -> Looking {
+        let behaviour = &self.crowd.behaviour;
+        let doubles = behaviour.changes_data_center
+            + behaviour.changes_node
+            + behaviour.second_tab
+            + behaviour.replays;
+        let opens_at = self.rules.opens_at.unwrap_or(Millis::ZERO);
+        Looking {
+            asking: self.measure.asking(),
+            is_open: !self.rules.queue_all && self.now >= opens_at,
+            is_simple: doubles <= 0.0,
+        }
+    }
+
+    fn note(&mut self, line: impl FnOnce(&Deployment) -> String) {
+        if let Some(trace) = &mut self.trace {
+            let at = self.now.since(self.scenario.starts_at);
+            trace.note(at, &line(&self.deployment));
+        }
+    }
+}
+
+/// A glance without the ledger.
+#[derive(Clone, Copy, Debug)]
+struct Looking {
+    asking: u32,
+    is_open: bool,
+    is_simple: bool,
+}
+
+impl Looking {
+    fn of(self, deployment: &Deployment) -> Glance<'_> {
+        Glance {
+            root: deployment.stores.root(),
+            asking: self.asking,
+            is_open: self.is_open,
+            is_simple: self.is_simple,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,0 +1,393 @@
+//! A node has decided: the judge looks at it, and the visitor goes on.
+
+use anteroom_core::decision::{Place, QueueReason};
+use anteroom_core::order;
+use anteroom_core::rules::{AllocationKind, QueueingMethod};
+use anteroom_core::ticket::Ticket;
+use anteroom_core::time::{Millis, Span};
+use anteroom_core::watermark::Watermark;
+
+use super::Simulation;
+use super::event::Event;
+use super::slab::Key;
+use super::visiting::code_of;
+use crate::crowd::{CopyUse, Phase, TicketCopy, Visitor};
+use crate::deployment::node::{MetAs, Request, Role, Said, Stage};
+use crate::dice::Draw;
+use crate::judge::inside::Meeting;
+use crate::judge::{Admission, Judge, Refusal, Watched};
+use crate::measure::Entry;
+
+/// How late a question comes after the interval that it was told: the network and a busy phone.
+const LATE_FROM: Span = Span(20);
+const LATE_TO: Span = Span(120);
+/// A second tab is opened so long after the first answer.
+const TAB_FROM: Span = Span(200);
+const TAB_TO: Span = Span(3_000);
+/// Where no wait is told, those who will not be there leave within this.
+const NO_SHOW_WITHIN: Span = Span::from_secs(60);
+
+impl Simulation {
+    pub(super) fn answer(
+        &mut self,
+        request: &Request,
+        said: Said,
+        met_as: MetAs,
+        node_now: Millis,
+    ) {
+        self.digest.add(self.now.0);
+        let end = ticket_of(&said).and_then(|ticket| ticket.seats.ends_at());
+        self.digest
+            .add(code_of(&said, met_as) ^ (u64::from(request.node) << 8));
+        self.digest.add(end.map_or(0, |end| end.0));
+        self.trace_answer(request, &said, met_as);
+        self.judge_answer(request, &said, met_as, node_now);
+        match request.role {
+            Role::Page => self.follow_page(request, said),
+            Role::Part => self.take_ticket(request.owner, &said),
+            Role::Tab => {
+                self.take_ticket(request.owner, &said);
+                self.drop_copy(request.owner);
+            }
+            Role::Replay => self.drop_copy(request.owner),
+        }
+    }
+
+    /// A visitor is about to bring an accepted ticket to a node.
+    pub(super) fn note_meeting(&mut self, request: &Request) {
+        let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
+        let (Some(ticket), Some(visitor)) = (accepted, self.crowd.visitors.get_mut(request.owner))
+        else {
+            return;
+        };
+        let node = &mut self.deployment.nodes[request.node as usize];
+        let node_now = node.clock.read(self.now);
+        let meeting = Meeting {
+            is_in_touch: node.room.has_live_lease(node_now),
+            is_at_home: ticket.seats.of(node.room.data_center()).is_some(),
+            session: node.room.rules().session_duration,
+            is_renewed: node.room.rules().session_renewal,
+        };
+        self.judge
+            .note_meeting(&mut visitor.watched, &ticket, meeting, self.now);
+    }
+
+    fn judge_answer(&mut self, request: &Request, said: &Said, met_as: MetAs, node_now: Millis) {
+        let now = self.now;
+        let node = &self.deployment.nodes[request.node as usize];
+        let rules = *node.room.rules();
+        let watermark = node.room.outlook().watermark;
+        let is_outside_limits = rules.queueing_method == QueueingMethod::Passthrough
+            || !node.room.has_live_lease(node_now);
+        let has_order = rules.allocation == AllocationKind::Leases
+            && rules.queueing_method == QueueingMethod::Fifo
+            && !is_outside_limits;
+        let data_center = node.data_center;
+        let lottery_key = &self.deployment.lottery_key;
+        let rank_of =
+            |ticket: Ticket| order::rank(ticket.bucket, ticket.visitor, &rules, lottery_key);
+        let mut nobody = Watched::default();
+        if met_as != MetAs::Inside
+            && let Some(ticket) = request.ticket.filter(|ticket| ticket.accepted_at.is_some())
+        {
+            // Of a visitor who has gone meanwhile nobody knows whether it logged out.
+            if let Some(owner) = self.crowd.visitors.get_mut(request.owner) {
+                let is_page = request.role == Role::Page;
+                self.judge
+                    .check_refused_ticket(&owner.watched, &ticket, is_page, node_now, now);
+            }
+        }
+        let watched = match self.crowd.visitors.get_mut(request.owner) {
+            Some(visitor) => watched_for(visitor, request, said).unwrap_or(&mut nobody),
+            None => &mut nobody,
+        };
+        match said {
+            Said::Admit(ticket) => {
+                if !Judge::is_admission(watched, ticket, request.node, node_now) {
+                    self.judge.handle_ticket(watched, ticket, now);
+                    return;
+                }
+                let by = (request.node, is_outside_limits);
+                self.judge.handle_admission(watched, ticket, by, now);
+                if has_order {
+                    let rank = (met_as == MetAs::Waiting).then(|| rank_of(*ticket));
+                    self.judge.check_order(Admission { rank, watermark }, now);
+                }
+            }
+            Said::Renewed(ticket) => self.judge.handle_ticket(watched, ticket, now),
+            Said::Queue(ticket, place) if place.reason == QueueReason::Full && has_order => {
+                let is_eligible = match ticket.filter(|_| met_as == MetAs::Waiting) {
+                    Some(ticket) => watermark.covers(rank_of(ticket)),
+                    None => watermark == Watermark::Open,
+                };
+                let stores = &self.deployment.stores;
+                let refusal = Refusal {
+                    arrived_at: request.arrived_at,
+                    unnoticed: stores.unnoticed(),
+                };
+                if let Some(since) = refusal.free_since(now).filter(|_| is_eligible) {
+                    let was_free = stores.has_been_free_since(data_center, since, now);
+                    self.judge.check_refusal(refusal, was_free, now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A browser's answer to something that is not its main page.
+    fn take_ticket(&mut self, owner: Key, said: &Said) {
+        let now = self.now;
+        if let (Some(ticket), Some(visitor)) = (ticket_of(said), self.crowd.visitors.get_mut(owner))
+        {
+            visitor.adopt(*ticket, now);
+        }
+    }
+
+    fn follow_page(&mut self, request: &Request, said: Said) {
+        let Some(visitor) = self.crowd.visitors.get_mut(request.owner) else {
+            return;
+        };
+        if visitor.phase == Phase::Arriving {
+            self.measure
+                .handle_first_answer(self.now.since(request.arrived_at));
+            if matches!(said, Said::Queue(..)) {
+                self.measure
+                    .handle_queued_newcomer(&mut self.judge, self.now);
+            }
+        }
+        match said {
+            Said::Queue(Some(ticket), place) => self.wait(request.owner, ticket, &place),
+            Said::Queue(None, _) => self.part(request.owner),
+            Said::Admit(ticket) | Said::Renewed(ticket) => self.look(request, Some(ticket)),
+            Said::Pass | Said::AskParent | Said::TakeNumber(_) => self.look(request, None),
+        }
+    }
+
+    /// A visitor is told to wait.
+    fn wait(&mut self, key: Key, ticket: Ticket, place: &Place) {
+        let now = self.now;
+        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+            return;
+        };
+        if visitor.phase == Phase::Inside {
+            let patience = visitor.leaves_at.since(visitor.arrived_at);
+            visitor.leaves_at = now + patience;
+            visitor.arrived_at = now;
+        }
+        if visitor.phase != Phase::Waiting {
+            visitor.phase = Phase::Waiting;
+            let (data_center, is_followed) = (visitor.data_center, visitor.keeps_cookies);
+            self.measure
+                .handle_join(data_center, visitor.arrived_at, is_followed);
+            if visitor.is_no_show {
+                let told = place.wait.map_or(NO_SHOW_WITHIN, |wait| wait.middle);
+                visitor.stops_at = now + visitor.lot.between(Span::ZERO, told);
+            }
+        }
+        let is_first = visitor.ticket.is_none();
+        if visitor.keeps_cookies {
+            visitor.ticket = Some(ticket);
+        }
+        let late = visitor.lot.between(LATE_FROM, LATE_TO);
+        let asks_at = now + place.ask_after.unwrap_or(NO_SHOW_WITHIN) + late;
+        let next = asks_at.min(visitor.leaves_at);
+        self.plan(next, Event::Asks { visitor: key });
+        if is_first {
+            self.open_tab(key);
+        }
+    }
+
+    /// A visitor sees a page.
+    fn look(&mut self, request: &Request, ticket: Option<Ticket>) {
+        let (key, now) = (request.owner, self.now);
+        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+            return;
+        };
+        let before = visitor.phase;
+        if before != Phase::Inside {
+            let entry = Entry {
+                data_center: visitor.data_center,
+                arrived_at: visitor.arrived_at,
+                has_waited: before == Phase::Waiting,
+                keeps_cookies: visitor.keeps_cookies,
+            };
+            if entry.has_waited {
+                self.measure
+                    .handle_part(entry.data_center, entry.arrived_at, entry.keeps_cookies);
+            }
+            self.measure.handle_entry(entry, now);
+            visitor.phase = Phase::Inside;
+        }
+        let is_first = visitor.ticket.is_none();
+        let mut exchanged = None;
+        if let Some(ticket) = ticket.filter(|_| visitor.keeps_cookies) {
+            let old = visitor.ticket.replace(ticket);
+            exchanged = old.filter(|_| before == Phase::Waiting && visitor.replays);
+        }
+        visitor.pages_left = visitor.pages_left.saturating_sub(1);
+        let (pages_left, node) = (visitor.pages_left, visitor.node);
+        if let Some(ticket) = exchanged {
+            self.plan_replay(key, ticket, node, CopyUse::Replay);
+        }
+        if is_first {
+            self.open_tab(key);
+        }
+        self.load_parts(request);
+        if pages_left == 0 {
+            self.leave(key);
+        } else if let Some(visitor) = self.crowd.visitors.get_mut(key) {
+            let think_time = self.crowd.behaviour.think_time;
+            let at = now + visitor.lot.exponential_span(think_time);
+            self.plan(at, Event::Asks { visitor: key });
+        }
+    }
+
+    /// What a page loads, at the same moment and with the same cookie.
+    fn load_parts(&mut self, page: &Request) {
+        for _ in 0..self.crowd.behaviour.parallel_requests {
+            let Some(visitor) = self.crowd.visitors.get_mut(page.owner) else {
+                return;
+            };
+            let Some(ticket) = visitor.ticket.filter(|_| visitor.keeps_cookies) else {
+                return;
+            };
+            let mut node = page.node;
+            if visitor.lot.chance(self.crowd.behaviour.changes_node) {
+                let home = self.deployment.nodes[node as usize].data_center;
+                let plan = &self.deployment.data_centers[home as usize];
+                let other = plan.first_node + visitor.lot.below(plan.plan.nodes);
+                let met = &self.deployment.nodes[other as usize];
+                if met.is_alive && met.paused_until <= self.now {
+                    node = other;
+                }
+            }
+            let part = Request {
+                role: Role::Part,
+                owner: page.owner,
+                node,
+                life: self.deployment.nodes[node as usize].life,
+                arrived_at: self.now,
+                ticket: Some(ticket),
+                fresh: visitor.fresh_id(),
+                may_ask_parent: true,
+                stage: Stage::Fresh,
+                number: None,
+            };
+            self.events += 1;
+            self.decide(part);
+        }
+    }
+
+    /// A visitor has seen what it wanted to see.
+    fn leave(&mut self, key: Key) {
+        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+            return;
+        };
+        let (node, logs_out, replays) = (visitor.node, visitor.logs_out, visitor.replays);
+        let ticket = visitor.ticket.filter(|ticket| ticket.accepted_at.is_some());
+        if let Some(ticket) = ticket {
+            let met = &self.deployment.nodes[node as usize];
+            let is_there = met.is_alive && met.paused_until <= self.now;
+            if logs_out && is_there {
+                self.log_out(key, ticket, node);
+            }
+            if replays {
+                let use_as = if logs_out {
+                    CopyUse::LogOut
+                } else {
+                    CopyUse::Replay
+                };
+                self.plan_replay(key, ticket, node, use_as);
+                self.plan_replay(key, ticket, node, CopyUse::Replay);
+            }
+        }
+        self.part(key);
+    }
+
+    /// Some time within a session or so an old ticket is sent again.
+    fn plan_replay(&mut self, owner: Key, ticket: Ticket, node: u32, use_as: CopyUse) {
+        let Some(visitor) = self.crowd.visitors.get_mut(owner) else {
+            return;
+        };
+        let half = Span(self.rules.session_duration.0 / 2);
+        let at = self.now + visitor.lot.exponential_span(half);
+        let home = self.deployment.nodes[node as usize].data_center;
+        let plan = &self.deployment.data_centers[home as usize];
+        let node = plan.first_node + visitor.lot.below(plan.plan.nodes);
+        let copy = TicketCopy {
+            ticket,
+            owner,
+            node,
+            use_as,
+        };
+        self.plan_copy(copy, at);
+    }
+
+    /// A second tab asks twice, with the ticket that the visitor has now.
+    fn open_tab(&mut self, key: Key) {
+        let think_time = self.crowd.behaviour.think_time;
+        let Some(visitor) = self.crowd.visitors.get_mut(key) else {
+            return;
+        };
+        let Some(ticket) = visitor.ticket.filter(|_| visitor.opens_tab) else {
+            return;
+        };
+        let first = self.now + visitor.lot.between(TAB_FROM, TAB_TO);
+        let second = first + visitor.lot.exponential_span(think_time);
+        for at in [first, second] {
+            let copy = TicketCopy {
+                ticket,
+                owner: key,
+                node: self.crowd.visitors.get_mut(key).map_or(0, |v| v.node),
+                use_as: CopyUse::Tab,
+            };
+            self.plan_copy(copy, at);
+        }
+    }
+
+    fn trace_answer(&mut self, request: &Request, said: &Said, met_as: MetAs) {
+        if self.trace.is_none() {
+            return;
+        }
+        let inside = self.judge.seats.inside(self.now);
+        let limit = self.judge.seats.limit();
+        let starts_at = self.scenario.starts_at;
+        let (node, visitor, role) = (request.node, request.owner.index, request.role);
+        let until = |ticket: &Ticket| {
+            let end = ticket.seats.ends_at().unwrap_or_default();
+            end.since(starts_at)
+        };
+        let what = match said {
+            Said::Admit(t) => format!("admits visitor {visitor} until {}", until(t)),
+            Said::Renewed(t) => format!("prolongs visitor {visitor} until {}", until(t)),
+            Said::Queue(_, place) => format!("queues visitor {visitor} ({})", place.reason.name()),
+            _ => format!("passes visitor {visitor}"),
+        };
+        self.note(|deployment| {
+            let name = deployment.name_of(node);
+            format!("{name} {what}; {role:?}, met as {met_as:?} ({inside} of {limit} inside)")
+        });
+    }
+}
+
+fn ticket_of(said: &Said) -> Option<&Ticket> {
+    match said {
+        Said::Admit(ticket) | Said::Renewed(ticket) | Said::Queue(Some(ticket), _) => Some(ticket),
+        _ => None,
+    }
+}
+
+/// The judge's notes that an answer belongs to: its visitor's, unless the answer is about somebody
+/// whom that visitor will never be.
+fn watched_for<'a>(
+    visitor: &'a mut Visitor,
+    request: &Request,
+    said: &Said,
+) -> Option<&'a mut Watched> {
+    let ticket = ticket_of(said)?;
+    let is_own = visitor
+        .ticket
+        .is_some_and(|own| own.visitor == ticket.visitor);
+    let is_its = request.role == Role::Page || is_own || visitor.watched.is_of(ticket.visitor);
+    is_its.then_some(&mut visitor.watched)
+}

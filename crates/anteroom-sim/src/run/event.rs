@@ -1,0 +1,44 @@
+//! What may happen at a moment.
+
+use super::slab::Key;
+
+/// Something that is planned; small, because millions of them wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// The next newcomer of a stream comes.
+    Arrives { stream: u32 },
+    /// A visitor sends its next request: a page, or the question whether it may come in.
+    Asks { visitor: Key },
+    /// That request reaches the node that was chosen for it.
+    Reaches { visitor: Key },
+    /// A copy of a ticket is sent.
+    CopySent { copy: Key },
+    /// Nobody waits longer than this for an answer from above.
+    PatienceEnds { request: Key },
+    /// A node's pause between two rounds is over.
+    RoundDue { node: u32, round: u32 },
+    /// A round got no answer.
+    RoundFails { node: u32, round: u32 },
+    /// A message is at the store.
+    AtStore { message: Key },
+    /// A message is at the node.
+    AtNode { message: Key },
+    /// A data center's pause between two rounds with the world is over.
+    UplinkDue { data_center: u32, round: u32 },
+    /// A round with the world got no answer.
+    UplinkFails { data_center: u32, round: u32 },
+    /// An errand between a data center and the world comes to the end of a leg.
+    ErrandArrives { errand: Key },
+    /// A request for a number is at its counter.
+    AtCounter { request: Key },
+    /// The number is back.
+    NumberBack { request: Key },
+    /// A fault of the scenario happens, by its place in the list.
+    Fault { index: u32 },
+    /// A node starts.
+    Starts { node: u32 },
+    /// A node gets the rules of a fault.
+    NewRules { node: u32, fault: u32 },
+    /// A second is over.
+    Second,
+}

@@ -1,0 +1,211 @@
+//! What goes wrong, and what the operator changes.
+
+use anteroom_core::ledger::LEASE_TTL;
+use anteroom_core::rules::Rules;
+use anteroom_core::time::{Millis, Span};
+
+use super::Simulation;
+use super::event::Event;
+use crate::deployment::network::Bad;
+use crate::scenario::model::{FaultKind, LinkPlace, NodePlace};
+
+/// Messages that were on their way when a fault ended have arrived by then, and those who were
+/// refused meanwhile have asked again.
+const MARGIN: Span = Span::from_secs(5);
+
+impl Simulation {
+    pub(super) fn handle_fault(&mut self, index: u32) {
+        let Some(fault) = self.scenario.faults.get(index as usize).cloned() else {
+            return;
+        };
+        self.note(|_| format!("fault: {:?}", fault.kind));
+        self.note_trouble(fault.kind);
+        match fault.kind {
+            FaultKind::Crash { node, after } => self.crash(node, after),
+            FaultKind::Restart { node, after } => self.restart(node, after),
+            FaultKind::Pause { node, lasts } => {
+                let until = self.now + lasts;
+                if let Some(node) = self.deployment.node_at(node) {
+                    let node = &mut self.deployment.nodes[node as usize];
+                    node.paused_until = node.paused_until.max(until);
+                }
+            }
+            FaultKind::Cut { link, lasts } => self.cut(link, self.now + lasts),
+            FaultKind::BadNetwork {
+                lost,
+                doubled,
+                delayed,
+                lasts,
+            } => {
+                let bad = Bad {
+                    lost,
+                    doubled,
+                    delayed,
+                };
+                self.deployment.network.make_bad(bad, self.now + lasts);
+            }
+            FaultKind::StoreDown { .. }
+            | FaultKind::StoreWiped { .. }
+            | FaultKind::StoreLosesWrites { .. }
+            | FaultKind::StoreClockSteps { .. } => self.trouble_store(fault.kind),
+            FaultKind::NodeClockIsOff { node, by_ms } => {
+                if let Some(node) = self.deployment.node_at(node) {
+                    self.deployment.nodes[node as usize].clock.set_error(by_ms);
+                }
+            }
+            FaultKind::Limits { within, .. } | FaultKind::SessionDuration { within, .. } => {
+                self.spread_rules(index, within);
+            }
+        }
+    }
+
+    /// Until when a fault may have effects: its end, then the leases, then the longest seat.
+    fn note_trouble(&mut self, kind: FaultKind) {
+        let lasts = match kind {
+            FaultKind::Crash { after, .. } | FaultKind::Restart { after, .. } => after,
+            FaultKind::Pause { lasts, .. }
+            | FaultKind::Cut { lasts, .. }
+            | FaultKind::BadNetwork { lasts, .. }
+            | FaultKind::StoreDown { lasts, .. } => lasts,
+            FaultKind::Limits { within, .. } | FaultKind::SessionDuration { within, .. } => within,
+            FaultKind::StoreWiped { .. }
+            | FaultKind::StoreLosesWrites { .. }
+            | FaultKind::StoreClockSteps { .. } => Span::ZERO,
+            FaultKind::NodeClockIsOff { .. } => {
+                self.judge.handle_trouble(Millis::NEVER);
+                return;
+            }
+        };
+        let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
+        let effects = leases + self.longest_seat() + MARGIN;
+        self.judge.handle_trouble(self.now + lasts + effects);
+    }
+
+    /// The longest seat that the rules of this scenario ask for at any time.
+    fn longest_seat(&self) -> Span {
+        let changed = self
+            .scenario
+            .faults
+            .iter()
+            .filter_map(|fault| match fault.kind {
+                FaultKind::SessionDuration { session, .. } => Some(Rules {
+                    session_duration: session,
+                    ..self.rules
+                }),
+                _ => None,
+            });
+        let all = changed.chain(std::iter::once(self.rules));
+        all.map(|rules| rules.longest_seat())
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn crash(&mut self, place: NodePlace, after: Span) {
+        let Some(index) = self.deployment.node_at(place) else {
+            return;
+        };
+        self.deployment.nodes[index as usize].stop();
+        self.plan(self.now + after, Event::Starts { node: index });
+    }
+
+    fn restart(&mut self, place: NodePlace, after: Span) {
+        let Some(index) = self.deployment.node_at(place) else {
+            return;
+        };
+        let node = &self.deployment.nodes[index as usize];
+        if node.is_alive && node.paused_until <= self.now {
+            self.send_goodbye(index);
+            // Who waits for an answer is told what is known.
+            let talk = &mut self.deployment.nodes[index as usize].talk;
+            talk.is_failing = true;
+            let mut waiting = std::mem::take(&mut talk.asking);
+            waiting.append(&mut talk.asking_next);
+            for key in waiting {
+                if let Some(mut request) = self.parked.remove(key) {
+                    request.may_ask_parent = false;
+                    self.resume(request);
+                }
+            }
+        }
+        self.deployment.nodes[index as usize].stop();
+        self.plan(self.now + after, Event::Starts { node: index });
+    }
+
+    pub(super) fn handle_start(&mut self, index: u32) {
+        let data_center = self.deployment.nodes[index as usize].data_center;
+        if self.deployment.nodes[index as usize].is_alive {
+            return;
+        }
+        let identity = self.deployment.new_life(data_center);
+        let node = &mut self.deployment.nodes[index as usize];
+        node.start(identity);
+        let round = node.talk.round;
+        self.note(|deployment| format!("{} starts", deployment.name_of(index)));
+        self.handle_round_due(index, round);
+    }
+
+    fn cut(&mut self, link: LinkPlace, until: Millis) {
+        match link {
+            LinkPlace::NodeToStore(place) => {
+                if let Some(node) = self.deployment.node_at(place) {
+                    let node = &mut self.deployment.nodes[node as usize];
+                    node.cut_until = node.cut_until.max(until);
+                }
+            }
+            LinkPlace::ToWorld(data_center) => {
+                self.deployment.network.cut_world(data_center, until);
+            }
+        }
+    }
+
+    fn trouble_store(&mut self, kind: FaultKind) {
+        let now = self.now;
+        let stores = &mut self.deployment.stores;
+        match kind {
+            FaultKind::StoreDown { store, lasts } => stores.at(store).take_down(now + lasts),
+            FaultKind::StoreWiped { store } => stores.at(store).wipe(),
+            FaultKind::StoreLosesWrites { store, last } => stores.at(store).lose_writes(last, now),
+            FaultKind::StoreClockSteps { store, by_ms } => stores.at(store).step_clock(by_ms),
+            _ => {}
+        }
+    }
+
+    /// The nodes get new rules one after the other.
+    fn spread_rules(&mut self, fault: u32, within: Span) {
+        let count = u64::from(self.deployment.node_count());
+        for node in 0..self.deployment.node_count() {
+            let after = Span(within.0 * u64::from(node) / count.saturating_sub(1).max(1));
+            self.plan(self.now + after, Event::NewRules { node, fault });
+        }
+    }
+
+    pub(super) fn handle_new_rules(&mut self, index: u32, number: u32) {
+        let Some(fault) = self.scenario.faults.get(number as usize) else {
+            return;
+        };
+        let node = &mut self.deployment.nodes[index as usize];
+        if node.paused_until > self.now {
+            let at = node.paused_until;
+            self.plan(
+                at,
+                Event::NewRules {
+                    node: index,
+                    fault: number,
+                },
+            );
+            return;
+        }
+        match fault.kind {
+            FaultKind::Limits { limits, .. } => node.rules.limits = limits,
+            FaultKind::SessionDuration { session, .. } => node.rules.session_duration = session,
+            _ => return,
+        }
+        node.room.handle_rules(node.rules);
+        let is_alive = node.is_alive;
+        let highest = self.deployment.highest_limits();
+        self.judge.handle_limits(highest, self.now);
+        if is_alive {
+            self.hurry(index);
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A request takes a number from a shared counter and brings it back.
+
+use anteroom_core::allocation::{CounterKey, CounterScope};
+
+use super::Simulation;
+use super::event::Event;
+use super::slab::Key;
+use super::visiting::PATIENCE;
+use crate::deployment::network::{Copies, joined};
+use crate::deployment::node::Request;
+use crate::scenario::model::{Delay, StorePlace};
+
+/// What a request gets that waited in vain: a number that admits nobody.
+const NO_NUMBER: u64 = u64::MAX;
+
+impl Simulation {
+    pub(super) fn take_number(&mut self, mut request: Request, key: CounterKey) {
+        request.may_ask_parent = false;
+        request.number = Some((key, NO_NUMBER));
+        let node = request.node;
+        match key.scope {
+            CounterScope::DataCenter(_) => self.measure.local_calls += 1,
+            CounterScope::Anywhere => self.measure.world_calls += 1,
+        }
+        let sent = self.send_to_counter(node, key);
+        let request = self.parked.insert(request);
+        match sent.first {
+            Some(after) if after < PATIENCE => {
+                self.plan(self.now + after, Event::AtCounter { request });
+            }
+            _ => self.plan(self.now + PATIENCE, Event::NumberBack { request }),
+        }
+    }
+
+    pub(super) fn handle_request_at_counter(&mut self, key: Key) {
+        let now = self.now;
+        let Some(request) = self.parked.get_mut(key) else {
+            return;
+        };
+        let Some((counter, _)) = request.number else {
+            return;
+        };
+        let node = request.node;
+        let data_center = self.deployment.nodes[node as usize].data_center;
+        let place = match counter.scope {
+            CounterScope::DataCenter(_) => StorePlace::Local(data_center as usize),
+            CounterScope::Anywhere => StorePlace::World,
+        };
+        let store = self.deployment.stores.at(place);
+        let taken = store.take_number(counter, now);
+        let back = self.send_to_counter(node, counter).first;
+        let Some(request) = self.parked.get_mut(key) else {
+            return;
+        };
+        let given_up_at = request.arrived_at.max(now) + PATIENCE;
+        let returns_at = back.map_or(given_up_at, |after| now + after);
+        if let Some(number) = taken.filter(|_| returns_at < given_up_at) {
+            request.number = Some((counter, number));
+        }
+        self.plan(
+            returns_at.min(given_up_at),
+            Event::NumberBack { request: key },
+        );
+    }
+
+    pub(super) fn handle_number_back(&mut self, key: Key) {
+        let Some(request) = self.parked.get_mut(key) else {
+            return;
+        };
+        let paused_until = self.deployment.nodes[request.node as usize].paused_until;
+        if paused_until > self.now {
+            self.plan(paused_until, Event::NumberBack { request: key });
+            return;
+        }
+        if let Some(request) = self.parked.remove(key) {
+            self.resume(request);
+        }
+    }
+
+    /// One way between a node and a counter.
+    fn send_to_counter(&mut self, node: u32, key: CounterKey) -> Copies {
+        let data_center = self.deployment.nodes[node as usize].data_center;
+        let plan = &self.deployment.data_centers[data_center as usize].plan;
+        let is_far = key.scope == CounterScope::Anywhere;
+        let delay: Delay = if is_far {
+            joined(plan.to_store, plan.to_world)
+        } else {
+            plan.to_store
+        };
+        let network = &mut self.deployment.network;
+        let is_cut = is_far && !network.is_world_linked(data_center, self.now);
+        if is_cut || self.deployment.nodes[node as usize].cut_until > self.now {
+            return Copies::default();
+        }
+        network.send(delay, self.now)
+    }
+}

@@ -1,0 +1,254 @@
+//! Nodes talk to their stores: one round at a time, on a period and when somebody asks.
+//!
+//! A request or reply may get lost, come late or come twice; a round that gets no answer fails
+//! after a while, and while a store fails nobody waits for it.
+
+use anteroom_core::sync::{Reply, SyncRequest};
+use anteroom_core::time::{Millis, Span};
+
+use super::Simulation;
+use super::event::Event;
+use super::slab::Key;
+use super::visiting::PATIENCE;
+use crate::deployment::network::Copies;
+use crate::deployment::node::{Request, Stage};
+
+/// A round that takes longer has failed, as in the gateway.
+pub(super) const ROUND_TIME_OUT: Span = Span(2_000);
+/// Pause after a failed round, as in the gateway.
+pub(super) const PAUSE_AFTER_FAILURE: Span = Span(500);
+
+/// Something on its way between a node and a store.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    node: u32,
+    life: u32,
+    round: u32,
+    sent_at: Millis,
+    body: Body,
+}
+
+#[derive(Clone, Debug)]
+enum Body {
+    Request(SyncRequest),
+    Reply(Reply),
+}
+
+impl Simulation {
+    /// A request waits for what comes from above.
+    pub(super) fn park(&mut self, mut request: Request) {
+        let index = request.node;
+        let node = &self.deployment.nodes[index as usize];
+        let data_center = node.data_center;
+        let asks_world = request.stage == Stage::AskedStore;
+        if node.talk.is_failing || (asks_world && self.is_world_failing(data_center)) {
+            request.may_ask_parent = false;
+            self.decide(request);
+            return;
+        }
+        let gives_up_at = request.arrived_at + PATIENCE;
+        // Without a level above the store's, one answer is all there is.
+        request.may_ask_parent = !asks_world && self.deployment.stores.has_two_levels();
+        request.stage = Stage::AskedStore;
+        let key = self.parked.insert(request);
+        self.plan(gives_up_at, Event::PatienceEnds { request: key });
+        if asks_world {
+            self.ask_world(data_center, key);
+            return;
+        }
+        let talk = &mut self.deployment.nodes[index as usize].talk;
+        talk.asking_next.push(key);
+        self.hurry(index);
+    }
+
+    /// Has a node begin a round as soon as it can.
+    pub(super) fn hurry(&mut self, node: u32) {
+        let talk = &mut self.deployment.nodes[node as usize].talk;
+        if talk.is_under_way {
+            talk.is_wanted = true;
+        } else if !talk.is_failing {
+            self.begin_round(node);
+        }
+    }
+
+    pub(super) fn handle_round_due(&mut self, index: u32, round: u32) {
+        let node = &self.deployment.nodes[index as usize];
+        if !node.is_alive || node.talk.round != round || node.talk.is_under_way {
+            return;
+        }
+        if node.paused_until > self.now {
+            let at = node.paused_until;
+            self.plan(at, Event::RoundDue { node: index, round });
+            return;
+        }
+        self.begin_round(index);
+    }
+
+    fn begin_round(&mut self, index: u32) {
+        let now = self.now;
+        let node = &mut self.deployment.nodes[index as usize];
+        let node_now = node.clock.read(now);
+        let talk = &mut node.talk;
+        talk.round = talk.round.wrapping_add(1);
+        talk.is_under_way = true;
+        talk.is_wanted = false;
+        talk.sent_at = now;
+        talk.asking.append(&mut talk.asking_next);
+        let request = node.room.poll_sync(node_now);
+        self.send_request(index, request);
+    }
+
+    /// Sends the last request of a node's life.
+    pub(super) fn send_goodbye(&mut self, index: u32) {
+        let node = &mut self.deployment.nodes[index as usize];
+        let node_now = node.clock.read(self.now);
+        node.talk.sent_at = self.now;
+        let request = node.room.poll_goodbye(node_now);
+        self.send_request(index, request);
+    }
+
+    fn send_request(&mut self, index: u32, request: SyncRequest) {
+        self.measure.local_calls += 1;
+        let node = &self.deployment.nodes[index as usize];
+        let message = Message {
+            node: index,
+            life: node.life,
+            round: node.talk.round,
+            sent_at: self.now,
+            body: Body::Request(request),
+        };
+        self.send(message);
+    }
+
+    /// Sends a message one way, in whichever direction it goes.
+    fn send(&mut self, message: Message) {
+        let copies = self.copies(message.node);
+        let (node, round) = (message.node, message.round);
+        // A message that comes too late may as well be lost, as far as its round goes.
+        let in_time =
+            |after: Option<Span>| after.is_some_and(|after| after.times(3) < ROUND_TIME_OUT);
+        if !in_time(copies.first) && !in_time(copies.second) {
+            let at = message.sent_at + ROUND_TIME_OUT;
+            self.plan(at, Event::RoundFails { node, round });
+        }
+        if let Some(after) = copies.second {
+            self.plan_message(message.clone(), after);
+        }
+        if let Some(after) = copies.first {
+            self.plan_message(message, after);
+        }
+    }
+
+    fn plan_message(&mut self, message: Message, after: Span) {
+        let is_request = matches!(message.body, Body::Request(_));
+        let message = self.messages.insert(message);
+        let event = if is_request {
+            Event::AtStore { message }
+        } else {
+            Event::AtNode { message }
+        };
+        self.plan(self.now + after, event);
+    }
+
+    fn copies(&mut self, index: u32) -> Copies {
+        let now = self.now;
+        let data_center = self.deployment.nodes[index as usize].data_center;
+        let plan = &self.deployment.data_centers[data_center as usize].plan;
+        let delay = plan.to_store;
+        let is_linked = self.deployment.is_linked(index, now);
+        if is_linked {
+            self.deployment.network.send(delay, now)
+        } else {
+            Copies::default()
+        }
+    }
+
+    pub(super) fn handle_message_at_store(&mut self, key: Key) {
+        let Some(mut message) = self.messages.remove(key) else {
+            return;
+        };
+        let Body::Request(request) = &message.body else {
+            return;
+        };
+        let data_center = self.deployment.nodes[message.node as usize].data_center;
+        let stores = &mut self.deployment.stores;
+        match stores.local(data_center).sync(request, self.now) {
+            Some(reply) => {
+                message.body = Body::Reply(reply);
+                self.send(message);
+            }
+            None => {
+                let (node, round) = (message.node, message.round);
+                let at = message.sent_at + ROUND_TIME_OUT;
+                self.plan(at, Event::RoundFails { node, round });
+            }
+        }
+    }
+
+    pub(super) fn handle_message_at_node(&mut self, key: Key) {
+        let Some(message) = self.messages.get_mut(key) else {
+            return;
+        };
+        let node = &mut self.deployment.nodes[message.node as usize];
+        let is_for_this_life = node.is_alive && node.life == message.life;
+        if is_for_this_life && node.paused_until > self.now {
+            let at = node.paused_until;
+            self.plan(at, Event::AtNode { message: key });
+            return;
+        }
+        let Some(message) = self.messages.remove(key) else {
+            return;
+        };
+        let Body::Reply(reply) = message.body else {
+            return;
+        };
+        if !is_for_this_life {
+            return;
+        }
+        let node_now = node.clock.read(self.now);
+        let is_applied = node.room.handle_reply(reply, node_now);
+        if is_applied && node.talk.is_under_way && node.talk.round == message.round {
+            self.end_round(message.node, true);
+        }
+    }
+
+    pub(super) fn handle_round_failure(&mut self, index: u32, round: u32) {
+        let node = &self.deployment.nodes[index as usize];
+        if node.is_alive && node.talk.is_under_way && node.talk.round == round {
+            if node.paused_until > self.now {
+                let at = node.paused_until;
+                self.plan(at, Event::RoundFails { node: index, round });
+                return;
+            }
+            self.note(|deployment| format!("{} hears nothing", deployment.name_of(index)));
+            self.end_round(index, false);
+        }
+    }
+
+    fn end_round(&mut self, index: u32, is_success: bool) {
+        let talk = &mut self.deployment.nodes[index as usize].talk;
+        talk.is_failing = !is_success;
+        let mut asking = std::mem::take(&mut talk.asking);
+        // Whoever asks once more waits for the next round, together with the others.
+        for key in asking.drain(..) {
+            if let Some(mut request) = self.parked.remove(key) {
+                request.may_ask_parent &= is_success;
+                self.resume(request);
+            }
+        }
+        let node = &mut self.deployment.nodes[index as usize];
+        node.talk.asking = asking;
+        node.talk.is_under_way = false;
+        if is_success && node.talk.is_wanted {
+            self.begin_round(index);
+            return;
+        }
+        let pause_ends_at = if is_success {
+            node.talk.sent_at + node.pause()
+        } else {
+            self.now + PAUSE_AFTER_FAILURE
+        };
+        let round = node.talk.round;
+        self.plan(pause_ends_at, Event::RoundDue { node: index, round });
+    }
+}

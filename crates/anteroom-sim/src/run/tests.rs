@@ -1,0 +1,274 @@
+//! Small scenarios, judged.
+
+use anteroom_core::rules::{AllocationKind, Limits, Rules};
+use anteroom_core::time::{Millis, Span};
+
+use super::*;
+use crate::outcome::Promise;
+use crate::scenario::model::{
+    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RatePoint,
+    RoomPlan, StorePlace,
+};
+
+const FIRST: NodePlace = NodePlace {
+    data_center: 0,
+    node: 0,
+};
+
+/// Two data centers with three nodes and two; twice as many come as may; five minutes.
+pub(crate) fn scenario() -> Scenario {
+    let ms = |from, to| Delay {
+        from: Span(from),
+        to: Span(to),
+    };
+    let data_center = |name: &str, nodes, share| DataCenterPlan {
+        name: name.to_owned(),
+        nodes,
+        share,
+        to_store: ms(1, 3),
+        to_world: ms(20, 40),
+    };
+    let point = |secs, per_second| RatePoint {
+        at: Span::from_secs(secs),
+        per_second,
+    };
+    Scenario {
+        name: "small".to_owned(),
+        about: String::new(),
+        seed: 1,
+        starts_at: Millis(1_694_432_754_000),
+        length: Span::from_secs(300),
+        sample_every: Span::from_secs(10),
+        compare: vec![AllocationKind::Leases],
+        rooms: vec![RoomPlan {
+            name: "shop".to_owned(),
+            rules: Rules {
+                limits: limits(60, 120),
+                session_duration: Span::from_secs(60),
+                ..Rules::default()
+            },
+            arrivals: vec![Arrivals {
+                data_center: None,
+                points: vec![
+                    point(0, 0.5),
+                    point(60, 0.5),
+                    point(60, 4.0),
+                    point(300, 4.0),
+                ],
+            }],
+            behaviour: Behaviour {
+                pages: 4.0,
+                think_time: Span::from_secs(8),
+                parallel_requests: 2,
+                second_tab: 0.0,
+                patience: None,
+                no_shows: 0.0,
+                changes_node: 0.0,
+                changes_data_center: 0.0,
+                without_cookies: 0.0,
+                log_out: 0.0,
+                replays: 0.0,
+            },
+        }],
+        data_centers: vec![data_center("sjc", 3, 2.0), data_center("ams", 2, 1.0)],
+        faults: Vec::new(),
+    }
+}
+
+fn limits(total_active_users: u32, new_users_per_minute: u32) -> Limits {
+    Limits {
+        total_active_users,
+        new_users_per_minute,
+    }
+}
+
+fn unruly() -> Behaviour {
+    Behaviour {
+        second_tab: 0.2,
+        patience: Some(Span::from_secs(120)),
+        no_shows: 0.05,
+        changes_node: 0.2,
+        changes_data_center: 0.02,
+        without_cookies: 0.05,
+        log_out: 0.2,
+        replays: 0.1,
+        ..scenario().rooms[0].behaviour
+    }
+}
+
+fn judged(scenario: &Scenario) -> Outcome {
+    let outcome = run(scenario, 0, AllocationKind::Leases, &mut |_| {});
+    assert_eq!(outcome.violations, [], "seed {}", scenario.seed);
+    outcome
+}
+
+fn with_fault(kind: FaultKind) -> Scenario {
+    let mut scenario = scenario();
+    scenario.faults.push(FaultPlan {
+        at: Span::from_secs(100),
+        kind,
+    });
+    scenario.rooms[0].behaviour = unruly();
+    scenario
+}
+
+/// The scenario with one data center, whose store is the world's.
+fn alone(scenario: &Scenario) -> Scenario {
+    let mut alone = scenario.clone();
+    alone.data_centers.truncate(1);
+    alone.data_centers[0].to_world = Delay {
+        from: Span::ZERO,
+        to: Span::ZERO,
+    };
+    alone
+}
+
+fn check_fault(kind: FaultKind) {
+    for seed in 1..=3 {
+        let mut scenario = with_fault(kind);
+        scenario.seed = seed;
+        judged(&alone(&scenario));
+        judged(&scenario);
+    }
+}
+
+#[test]
+fn an_overloaded_room_is_full_and_never_over_its_limits() {
+    let outcome = judged(&scenario());
+    let figures = &outcome.figures;
+    assert!((900..1_050).contains(&figures.visitors), "{figures:?}");
+    assert_eq!(figures.inside_max, 60);
+    assert_eq!((figures.above_seats, figures.above_rate), (0, 0));
+    assert!(figures.fill_while_overloaded > Some(0.9), "{figures:?}");
+    assert!(figures.wait_ms_p50 > Some(1_000), "{figures:?}");
+    assert_eq!(outcome.samples.len(), 30);
+    let last = outcome.samples.last().unwrap();
+    assert_eq!(u64::from(last.waiting), figures.visitors - figures.admitted);
+}
+
+#[test]
+fn an_empty_room_lets_everybody_in_at_once() {
+    let mut scenario = scenario();
+    scenario.rooms[0].rules.limits = limits(100_000, 100_000);
+    let figures = judged(&scenario).figures;
+    assert_eq!(figures.admitted, figures.visitors);
+    assert_eq!(figures.wait_ms_p50, None);
+    assert_eq!(figures.utilization_at_first_queue, None);
+}
+
+#[test]
+fn unruly_visitors_break_no_promise() {
+    for seed in 1..=5 {
+        let mut scenario = scenario();
+        scenario.seed = seed;
+        scenario.rooms[0].behaviour = unruly();
+        let figures = judged(&scenario).figures;
+        assert!(figures.abandoned > 0);
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_and_another_one_does_not() {
+    let digest = |seed| {
+        let mut scenario = with_fault(FaultKind::BadNetwork {
+            lost: 0.1,
+            doubled: 0.1,
+            delayed: Span(500),
+            lasts: Span::from_secs(60),
+        });
+        scenario.seed = seed;
+        let mut simulation = Simulation::new(&scenario, 0, AllocationKind::Leases);
+        simulation.run_until(Span::from_secs(200));
+        simulation.digest()
+    };
+    assert_eq!(digest(1), digest(1));
+    assert_ne!(digest(1), digest(2));
+}
+
+#[test]
+fn each_allocation_meets_the_same_crowd() {
+    let visitors = |allocation| {
+        let outcome = run(&scenario(), 0, allocation, &mut |_| {});
+        let others = outcome.violations.iter().map(|v| v.promise);
+        let limits = [Promise::Seats, Promise::Rate];
+        assert_eq!(others.filter(|p| limits.contains(p)).count(), 0);
+        assert!(outcome.figures.admitted > 0);
+        outcome.figures.visitors
+    };
+    let leases = visitors(AllocationKind::Leases);
+    for other in [
+        AllocationKind::Even,
+        AllocationKind::Curve,
+        AllocationKind::Counters,
+    ] {
+        assert_eq!(visitors(other), leases);
+    }
+}
+
+#[test]
+fn a_crash_a_restart_and_a_pause_break_no_promise() {
+    let after = Span::from_secs(20);
+    check_fault(FaultKind::Crash { node: FIRST, after });
+    check_fault(FaultKind::Restart { node: FIRST, after });
+    check_fault(FaultKind::Pause {
+        node: FIRST,
+        lasts: after,
+    });
+}
+
+#[test]
+fn a_bad_network_and_a_store_that_is_away_break_no_promise() {
+    let lasts = Span::from_secs(30);
+    check_fault(FaultKind::BadNetwork {
+        lost: 0.2,
+        doubled: 0.2,
+        delayed: Span(3_000),
+        lasts,
+    });
+    check_fault(FaultKind::StoreDown {
+        store: StorePlace::World,
+        lasts,
+    });
+}
+
+#[test]
+fn a_store_that_forgets_breaks_no_promise() {
+    let store = StorePlace::World;
+    check_fault(FaultKind::StoreWiped { store });
+    check_fault(FaultKind::StoreLosesWrites {
+        store,
+        last: Span(800),
+    });
+    check_fault(FaultKind::StoreClockSteps {
+        store,
+        by_ms: -30_000,
+    });
+}
+
+#[test]
+fn clocks_that_are_a_little_off_break_no_promise() {
+    for by_ms in [-450, 450] {
+        check_fault(FaultKind::NodeClockIsOff { node: FIRST, by_ms });
+    }
+}
+
+#[test]
+fn changed_limits_hold_while_they_spread() {
+    let within = Span::from_secs(10);
+    for limits in [limits(20, 30), limits(100, 300)] {
+        check_fault(FaultKind::Limits { limits, within });
+    }
+    for secs in [20, 180] {
+        let session = Span::from_secs(secs);
+        check_fault(FaultKind::SessionDuration { session, within });
+    }
+}
+
+#[test]
+fn a_trace_tells_what_happened() {
+    let mut simulation = Simulation::new(&scenario(), 0, AllocationKind::Leases).with_trace(50);
+    simulation.run_until(Span::from_secs(120));
+    let trace = simulation.trace().unwrap();
+    assert!(trace.lines().any(|line| line.contains("queues visitor")));
+    assert_eq!(trace.lines().count(), 50);
+}

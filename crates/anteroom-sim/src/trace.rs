@@ -1,0 +1,84 @@
+//! What happened, for a person who reads: the last lines before something went wrong, and a digest
+//! of everything, by which two runs are compared.
+
+use std::collections::VecDeque;
+
+use anteroom_core::time::Span;
+
+/// The newest lines of a run.
+#[derive(Debug)]
+pub struct Trace {
+    lines: VecDeque<String>,
+    capacity: usize,
+}
+
+impl Trace {
+    /// Keeps the newest `capacity` lines.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            lines: VecDeque::new(),
+            capacity,
+        }
+    }
+
+    /// The lines, oldest first.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().map(String::as_str)
+    }
+
+    pub(crate) fn note(&mut self, at: Span, line: &str) {
+        if self.lines.len() >= self.capacity {
+            self.lines.pop_front();
+        }
+        let (secs, ms) = (at.0 / 1_000, at.0 % 1_000);
+        self.lines.push_back(format!("{secs}.{ms:03} s  {line}"));
+    }
+}
+
+/// A fingerprint of all decisions so far, in order.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    pub(crate) fn add(&mut self, word: u64) {
+        let mixed = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 29);
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_lines_are_kept() {
+        let mut trace = Trace::new(2);
+        for (at, line) in [(1, "one"), (12_250, "two"), (60_000, "three")] {
+            trace.note(Span(at), line);
+        }
+        let lines: Vec<_> = trace.lines().collect();
+        assert_eq!(lines, ["12.250 s  two", "60.000 s  three"]);
+    }
+
+    #[test]
+    fn a_digest_depends_on_the_order() {
+        let of = |words: &[u64]| {
+            let mut digest = Digest::default();
+            words.iter().for_each(|word| digest.add(*word));
+            digest.value()
+        };
+        assert_ne!(of(&[1, 2]), of(&[2, 1]));
+        assert_eq!(of(&[1, 2]), of(&[1, 2]));
+    }
+}
