@@ -1,0 +1,391 @@
+//! Two data centers of two nodes each, a world above them, visitors who go anywhere.
+
+use std::collections::BTreeMap;
+
+use anteroom_core::hash::LotteryKey;
+use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
+use anteroom_core::ledger::{Ledger, LendingTerms};
+use anteroom_core::room::check_in::Return;
+use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::rules::{Limits, Rules};
+use anteroom_core::sync::{Reply, SyncRequest};
+use anteroom_core::ticket::Ticket;
+use anteroom_core::time::{Millis, Minute, Span};
+
+pub(crate) const DATA_CENTERS: usize = 2;
+/// In all; node n is in data center n / 2.
+pub(crate) const NODES: usize = 4;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Visit(usize),
+    WaitingAsks(usize, usize),
+    Returns(usize, usize),
+    LogOut(usize, usize),
+    Send(usize),
+    /// A local ledger hears the message in flight at this place; it may come again.
+    Hear(usize, bool),
+    /// A node hears the reply in flight at this place.
+    Answer(usize, bool),
+    Lose(usize),
+    /// A round trip without trouble.
+    Sync(usize),
+    SendUp(usize),
+    HearUp(usize, bool),
+    AnswerUp(usize, bool),
+    /// The same between a data center and the world.
+    Uplink(usize),
+    TimePasses(Span),
+    Die(usize),
+    WipeLocal(usize),
+    WipeWorld,
+    StepLocalClock(usize, i64),
+    StepWorldClock(i64),
+}
+
+pub(crate) struct World {
+    rules: Rules,
+    rooms: Vec<Room>,
+    owners: Vec<NodeId>,
+    local: Vec<Ledger>,
+    world: Ledger,
+    now: Millis,
+    local_steps: Vec<i64>,
+    world_step: i64,
+    lives: u64,
+    ids: u64,
+    requests: Vec<SyncRequest>,
+    replies: Vec<(NodeId, Reply)>,
+    requests_up: Vec<(usize, SyncRequest)>,
+    /// To the life of the data center that asked.
+    replies_up: Vec<(usize, Life, Reply)>,
+    waiting: Vec<Ticket>,
+    accepted: Vec<Ticket>,
+    inside: BTreeMap<VisitorId, Millis>,
+    admissions: BTreeMap<Minute, u32>,
+    pub(crate) problem: Option<String>,
+}
+
+fn data_center(index: usize) -> DataCenterId {
+    DataCenterId(1 + u32::try_from(index).unwrap_or(0))
+}
+
+impl World {
+    pub(crate) fn new(total: u32, rate: u32, session: Span) -> Self {
+        let rules = Rules {
+            limits: Limits {
+                total_active_users: total,
+                new_users_per_minute: rate,
+            },
+            session_duration: session,
+            ..Rules::default()
+        };
+        let now = Millis(1_694_432_754_000);
+        let mut root = Ledger::found_empty(Life(1), LendingTerms::WORLD, now);
+        root.assume_empty();
+        let mut world = Self {
+            rules,
+            rooms: Vec::new(),
+            owners: Vec::new(),
+            local: Vec::new(),
+            world: root,
+            now,
+            local_steps: vec![0; DATA_CENTERS],
+            world_step: 0,
+            lives: 1,
+            ids: 0,
+            requests: Vec::new(),
+            replies: Vec::new(),
+            requests_up: Vec::new(),
+            replies_up: Vec::new(),
+            waiting: Vec::new(),
+            accepted: Vec::new(),
+            inside: BTreeMap::new(),
+            admissions: BTreeMap::new(),
+            problem: None,
+        };
+        for index in 0..DATA_CENTERS {
+            let ledger = world.empty_local(index);
+            world.local.push(ledger);
+        }
+        for node in 0..NODES {
+            let (room, id) = world.new_room(node);
+            world.rooms.push(room);
+            world.owners.push(id);
+        }
+        world
+    }
+
+    fn new_life(&mut self) -> u64 {
+        self.lives += 1;
+        // Spread over all bits, as random ones are: halves of them are compared, too.
+        self.lives.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
+
+    fn empty_local(&mut self, index: usize) -> Ledger {
+        Ledger::below_world(Life(self.new_life()), data_center(index))
+    }
+
+    fn new_room(&mut self, node: usize) -> (Room, NodeId) {
+        let id = NodeId(self.new_life());
+        let identity = RoomIdentity {
+            node: id,
+            data_center: data_center(node / 2),
+            lottery_key: LotteryKey([1; 16]),
+        };
+        (Room::new(identity, self.rules, Capacity::default()), id)
+    }
+
+    pub(crate) fn perform(&mut self, step: Step) {
+        match step {
+            Step::Visit(node) => self.visit(node, None),
+            Step::WaitingAsks(node, at) => {
+                if let Some(&ticket) = pick(&self.waiting, at) {
+                    self.visit(node, Some(ticket));
+                }
+            }
+            Step::Returns(node, at) => {
+                if let Some(&ticket) = pick(&self.accepted, at) {
+                    self.come_back(node, ticket);
+                }
+            }
+            Step::LogOut(node, at) => self.log_out(node, at),
+            Step::Send(node) => {
+                let request = self.rooms[node].poll_sync(self.now);
+                self.requests.push(request);
+            }
+            Step::Hear(at, stays) => {
+                if let Some(request) = take(&mut self.requests, at, stays) {
+                    let reply = self.tell(&request);
+                    self.replies.push((request.child, reply));
+                }
+            }
+            Step::Answer(at, stays) => {
+                if let Some((child, reply)) = take(&mut self.replies, at, stays)
+                    && let Some(node) = self.owners.iter().position(|owner| *owner == child)
+                {
+                    self.rooms[node].handle_reply(reply, self.now);
+                }
+            }
+            Step::Lose(at) => drop(take(&mut self.requests, at, false)),
+            Step::Sync(node) => self.sync(node),
+            Step::SendUp(dc) => {
+                let request = self.poll_up(dc);
+                self.requests_up.push((dc, request));
+            }
+            Step::HearUp(at, stays) => {
+                if let Some((dc, request)) = take(&mut self.requests_up, at, stays) {
+                    let reply = self.tell_world(&request);
+                    self.replies_up.push((dc, Life(request.child.0), reply));
+                }
+            }
+            Step::AnswerUp(at, stays) => {
+                if let Some((dc, life, reply)) = take(&mut self.replies_up, at, stays) {
+                    self.apply_up(dc, life, reply);
+                }
+            }
+            Step::Uplink(dc) => self.uplink(dc),
+            Step::TimePasses(span) => self.now = self.now + span,
+            Step::Die(node) => {
+                let (room, id) = self.new_room(node);
+                self.rooms[node] = room;
+                self.owners[node] = id;
+            }
+            Step::WipeLocal(dc) => self.local[dc] = self.empty_local(dc),
+            Step::WipeWorld => self.wipe_world(),
+            Step::StepLocalClock(dc, by) => self.local_steps[dc] += by,
+            Step::StepWorldClock(by) => self.world_step += by,
+        }
+        self.check();
+    }
+
+    /// The world's store comes back empty; somebody who knew it is in touch.
+    fn wipe_world(&mut self) {
+        let knows = |ledger: &Ledger| ledger.upstream.as_ref().is_some_and(|up| up.answered > 0);
+        let Some(witness) = self.local.iter().position(knows) else {
+            return;
+        };
+        let life = Life(self.new_life());
+        self.world = Ledger::found_empty(life, LendingTerms::WORLD, self.world_now());
+        self.uplink(witness);
+    }
+
+    fn check(&mut self) {
+        let limits = self.rules.limits;
+        let inside = self.inside.values().filter(|end| **end > self.now).count();
+        if inside > limits.total_active_users as usize {
+            self.problem = Some(format!("{inside} inside of {}", limits.total_active_users));
+        }
+        let admitted = self.admissions.get(&self.now.minute()).copied();
+        if admitted.is_some_and(|count| count > limits.new_users_per_minute) {
+            self.problem = Some(format!("{admitted:?} admitted in a minute"));
+        }
+        for ledger in self.local.iter().chain([&self.world]) {
+            let mut rebuilt = ledger.clone();
+            rebuilt.rebuild_sums();
+            let figures = |l: &Ledger| (l.inside(), l.seats_lent(), l.waiting_total());
+            if figures(ledger) != figures(&rebuilt) {
+                self.problem = Some("sums are not what they are made of".to_owned());
+            }
+        }
+    }
+
+    fn visit(&mut self, node: usize, ticket: Option<Ticket>) {
+        self.ids += 1;
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.ids.to_le_bytes());
+        let mut visit = Visit {
+            visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
+            ticket,
+            may_ask_parent: true,
+            gets_page: false,
+        };
+        let mut verdict = self.rooms[node].handle_visit(visit, self.now);
+        if verdict == Verdict::AskParent {
+            self.sync(node);
+            verdict = self.rooms[node].handle_visit(visit, self.now);
+        }
+        if verdict == Verdict::AskParent {
+            self.uplink(node / 2);
+            self.sync(node);
+            visit.may_ask_parent = false;
+            verdict = self.rooms[node].handle_visit(visit, self.now);
+        }
+        match verdict {
+            Verdict::Admit(ticket) => {
+                if ticket.accepted_at == Some(self.now) {
+                    *self.admissions.entry(self.now.minute()).or_insert(0) += 1;
+                    self.waiting.retain(|t| t.visitor != ticket.visitor);
+                }
+                self.take_note(ticket);
+            }
+            Verdict::Queue(Some(ticket), _) => self.waiting.push(ticket),
+            other => self.problem = Some(format!("unexpected verdict {other:?}")),
+        }
+    }
+
+    fn come_back(&mut self, node: usize, ticket: Ticket) {
+        let mut visit = Return {
+            ticket,
+            is_navigation: true,
+            may_ask_parent: true,
+        };
+        let mut done = self.rooms[node].handle_check_in(visit, self.now);
+        if done == CheckIn::AskParent {
+            self.sync(node);
+            done = self.rooms[node].handle_check_in(visit, self.now);
+        }
+        if done == CheckIn::AskParent {
+            self.uplink(node / 2);
+            self.sync(node);
+            visit.may_ask_parent = false;
+            done = self.rooms[node].handle_check_in(visit, self.now);
+        }
+        let ends_at = ticket.seats.ends_at().expect("it is an accepted ticket");
+        match done {
+            CheckIn::Renewed(ticket) => self.take_note(ticket),
+            CheckIn::Pass => {}
+            CheckIn::Over if ends_at <= self.now => {}
+            other => self.problem = Some(format!("{other:?} for a ticket that runs")),
+        }
+    }
+
+    fn log_out(&mut self, node: usize, at: usize) {
+        let Some(&ticket) = pick(&self.accepted, at) else {
+            return;
+        };
+        if self.rooms[node].handle_revoke(ticket, self.now) {
+            // This visitor keeps its word and does not come back.
+            self.inside.remove(&ticket.visitor);
+            self.accepted.retain(|t| t.visitor != ticket.visitor);
+            self.waiting.retain(|t| t.visitor != ticket.visitor);
+            self.sync(node);
+        }
+    }
+
+    fn take_note(&mut self, ticket: Ticket) {
+        let end = ticket
+            .seats
+            .ends_at()
+            .expect("an accepted ticket has a seat");
+        let known = self.inside.entry(ticket.visitor).or_insert(end);
+        *known = end.max(*known);
+        self.accepted.push(ticket);
+    }
+
+    fn sync(&mut self, node: usize) {
+        let request = self.rooms[node].poll_sync(self.now);
+        let reply = self.tell(&request);
+        let is_void = matches!(reply, Reply::Void { .. });
+        self.rooms[node].handle_reply(reply, self.now);
+        if is_void {
+            let request = self.rooms[node].poll_sync(self.now);
+            let reply = self.tell(&request);
+            self.rooms[node].handle_reply(reply, self.now);
+        }
+    }
+
+    fn tell(&mut self, request: &SyncRequest) -> Reply {
+        let dc = usize::try_from(request.data_center.0 - 1).expect("it is small");
+        let now = self.local_now(dc);
+        let ledger = std::mem::take(&mut self.local[dc]);
+        let (ledger, reply) = ledger.sync(request, LendingTerms::default(), now);
+        self.local[dc] = ledger;
+        reply
+    }
+
+    fn local_now(&self, dc: usize) -> Millis {
+        Millis(self.now.0.saturating_add_signed(self.local_steps[dc]))
+    }
+
+    fn world_now(&self) -> Millis {
+        Millis(self.now.0.saturating_add_signed(self.world_step))
+    }
+
+    fn poll_up(&mut self, dc: usize) -> SyncRequest {
+        let now = self.local_now(dc);
+        let request = self.local[dc].poll_upstream(now);
+        request.expect("it has a world above it")
+    }
+
+    fn tell_world(&mut self, request: &SyncRequest) -> Reply {
+        let now = self.world_now();
+        let ledger = std::mem::take(&mut self.world);
+        let (ledger, reply) = ledger.sync(request, LendingTerms::WORLD, now);
+        self.world = ledger;
+        reply
+    }
+
+    fn apply_up(&mut self, dc: usize, life: Life, reply: Reply) {
+        // Whoever carries the reply knows for which record it is.
+        if self.local[dc].life == life {
+            let now = self.local_now(dc);
+            self.local[dc].handle_upstream(reply, now);
+        }
+    }
+
+    fn uplink(&mut self, dc: usize) {
+        for _ in 0..2 {
+            let request = self.poll_up(dc);
+            let reply = self.tell_world(&request);
+            let is_void = matches!(reply, Reply::Void { .. });
+            self.apply_up(dc, Life(request.child.0), reply);
+            if !is_void {
+                break;
+            }
+        }
+    }
+}
+
+fn pick<T>(all: &[T], at: usize) -> Option<&T> {
+    all.get(at.checked_rem(all.len())?)
+}
+
+fn take<T: Clone>(all: &mut Vec<T>, at: usize, stays: bool) -> Option<T> {
+    let at = at.checked_rem(all.len())?;
+    if stays {
+        all.get(at).cloned()
+    } else {
+        Some(all.remove(at))
+    }
+}
