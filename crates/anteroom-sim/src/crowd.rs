@@ -151,8 +151,8 @@ impl Visitor {
     /// Takes over a ticket from an answer, unless what it has is worth more.
     pub(crate) fn adopt(&mut self, ticket: Ticket, now: Millis) {
         let is_better = self.ticket.is_none_or(|own| {
-            let own_end = own.accepted_at.and(own.seats.ends_at());
-            let end = ticket.accepted_at.and(ticket.seats.ends_at());
+            let own_end = own.accepted_at.and_then(|_| own.seats.ends_at());
+            let end = ticket.accepted_at.and_then(|_| ticket.seats.ends_at());
             if own.visitor == ticket.visitor {
                 (end, ticket.last_check_in_at) >= (own_end, own.last_check_in_at)
             } else {

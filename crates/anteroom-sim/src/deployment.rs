@@ -102,11 +102,7 @@ impl Deployment {
             (0..self.data_centers.len()).map(|step| (home + step) % self.data_centers.len());
         for data_center in others.map(|index| &self.data_centers[index]) {
             let count = data_center.plan.nodes;
-            let from = if wanted >= data_center.first_node {
-                wanted - data_center.first_node
-            } else {
-                0
-            };
+            let from = wanted.saturating_sub(data_center.first_node);
             let mut candidates =
                 (0..count).map(|step| data_center.first_node + (from + step) % count);
             if let Some(found) = candidates.find(|&node| self.nodes[node as usize].is_alive) {

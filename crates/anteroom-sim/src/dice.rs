@@ -36,10 +36,6 @@ pub(crate) trait Draw {
     }
 
     /// Uniform in 0..`bound`; 0 if that is empty.
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the product of two 32-bit figures, shifted by 32, has 32 bits"
-    )]
     fn below(&mut self, bound: u32) -> u32 {
         (((self.word() >> 32) * u64::from(bound)) >> 32) as u32
     }

@@ -24,7 +24,6 @@ pub(crate) struct Wheel<E> {
     far: BTreeMap<u64, List>,
     stretch: u64,
     now: u64,
-    len: usize,
 }
 
 #[derive(Debug)]
@@ -57,13 +56,7 @@ impl<E: Copy> Wheel<E> {
             far: BTreeMap::new(),
             stretch: now >> SLOT_BITS,
             now,
-            len: 0,
         }
-    }
-
-    /// Events that are still to come.
-    pub(crate) fn len(&self) -> usize {
-        self.len
     }
 
     /// Plans an event; one that lies in the past happens next.
@@ -78,7 +71,6 @@ impl<E: Copy> Wheel<E> {
             let list = self.far.entry(stretch).or_insert(EMPTY);
             chain(&mut self.cells, list, cell);
         }
-        self.len += 1;
     }
 
     /// Takes the next event, unless it comes later than `until`.
@@ -132,7 +124,6 @@ impl<E: Copy> Wheel<E> {
         }
         cell.next = self.free;
         self.free = at;
-        self.len -= 1;
         cell.event
     }
 
@@ -181,10 +172,6 @@ fn chain<E>(cells: &mut [Cell<E>], list: &mut List, cell: u32) {
     list.tail = cell;
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the mask leaves exactly sixteen bits"
-)]
 fn slot_of(at: u64) -> u16 {
     (at & SLOT_MASK) as u16
 }
@@ -204,7 +191,6 @@ mod tests {
             wheel.push(at, event);
         }
         wheel.push(900_000, 6);
-        assert_eq!(wheel.len(), 6);
         let all = drain(&mut wheel, u64::MAX);
         let expected = [
             (2_000, 2),
@@ -215,7 +201,6 @@ mod tests {
             (900_000, 6),
         ];
         assert_eq!(all, expected);
-        assert_eq!(wheel.len(), 0);
     }
 
     #[test]

@@ -157,9 +157,8 @@ impl Stores {
     /// pause.
     pub(crate) fn has_been_free_since(&self, data_center: u32, since: Millis, now: Millis) -> bool {
         let local = self.locals.get(data_center as usize);
-        let id = DataCenterId(data_center + 1);
-        self.root.has_been_free_since(since, id, now)
-            || local.is_some_and(|local| local.has_been_free_since(since, id, now))
+        self.root.has_been_free_since(since, now)
+            || local.is_some_and(|local| local.has_been_free_since(since, now))
     }
 }
 
@@ -207,16 +206,10 @@ impl Store {
         let (ledger, reply) = ledger.sync(request, lending, at);
         self.ledger = ledger;
         self.note_write(now);
-        if let Reply::Lent(answer) = &reply {
-            let is_free = match &self.ledger.upstream {
-                Some(_) => self.has_pool(),
-                None => !answer.outlook.is_dry(),
-            };
-            if is_free {
-                self.free_since.get_or_insert(now);
-            } else {
-                self.free_since = None;
-            }
+        if !self.is_free(request.sent_at) {
+            self.free_since = None;
+        } else if self.free_since.is_none() {
+            self.free_since = Some(now);
         }
         Some(reply)
     }
@@ -315,21 +308,16 @@ impl Store {
         }
     }
 
-    fn has_been_free_since(&self, since: Millis, id: DataCenterId, now: Millis) -> bool {
-        let is_free = || match &self.ledger.upstream {
-            Some(_) => self.has_pool(),
-            None => !self.ledger.outlook(id, self.clock(now)).is_dry(),
-        };
-        !self.is_down(now) && self.free_since.is_some_and(|at| at <= since) && is_free()
+    fn has_been_free_since(&self, since: Millis, now: Millis) -> bool {
+        let has_been = self.free_since.is_some_and(|at| at <= since);
+        has_been && !self.is_down(now) && self.is_free(now)
     }
 
-    /// Whether it has something of its own to lend, below the world.
-    fn has_pool(&self) -> bool {
-        let at = self.ledger.heard_at;
-        self.ledger.upstream.as_ref().is_some_and(|upstream| {
-            let pool = upstream.lease.held();
-            let is_live = upstream.lease.is_live(at);
-            is_live && pool.seats > 0 && pool.admissions > 0 && pool.minute == at.minute()
-        })
+    /// Whether it has a seat and an admission to lend, at a time by the clocks that write tickets.
+    fn is_free(&self, at: Millis) -> bool {
+        let upstream = self.ledger.upstream.as_ref();
+        upstream.is_none_or(|upstream| upstream.lease.is_live(at))
+            && self.ledger.seats_free() > 0
+            && self.ledger.admissions_free(at, at.minute()) > 0
     }
 }

@@ -95,6 +95,12 @@ impl Simulation {
         talk.sent_at = now;
         talk.asking.append(&mut talk.asking_next);
         let request = node.room.poll_sync(node_now);
+        self.note(|deployment| {
+            let name = deployment.name_of(index);
+            let (held, wants) = (request.held, request.wants);
+            let (seats, slots, credits) = (held.seats, held.admissions, held.credits);
+            format!("{name} asks its store: holds {seats} seats, {slots} admissions, {credits} credits, {wants:?}")
+        });
         self.send_request(index, request);
     }
 
@@ -206,9 +212,17 @@ impl Simulation {
             return;
         }
         let node_now = node.clock.read(self.now);
+        let told = self.trace.is_some().then(|| tell(&reply));
         let is_applied = node.room.handle_reply(reply, node_now);
         if is_applied && node.talk.is_under_way && node.talk.round == message.round {
+            self.note_told(message.node, told);
             self.end_round(message.node, true);
+        }
+    }
+
+    fn note_told(&mut self, index: u32, told: Option<String>) {
+        if let Some(told) = told {
+            self.note(|deployment| format!("{} hears: {told}", deployment.name_of(index)));
         }
     }
 
@@ -250,5 +264,30 @@ impl Simulation {
         };
         let round = node.talk.round;
         self.plan(pause_ends_at, Event::RoundDue { node: index, round });
+    }
+}
+
+/// A reply in a line for the trace.
+pub(super) fn tell(reply: &Reply) -> String {
+    match reply {
+        Reply::Stale => "stale".to_owned(),
+        Reply::Void { .. } => "void".to_owned(),
+        Reply::Lent(answer) => {
+            let (granted, outlook) = (answer.granted, &answer.outlook);
+            format!(
+                "{} seats, {} admissions, {} credits; inside {}, phantoms {}, lent {}, free {} and \
+                 {}, waiting {}, {:?}",
+                granted.seats,
+                granted.admissions,
+                granted.credits,
+                outlook.inside,
+                outlook.phantoms,
+                outlook.lent,
+                outlook.seats_free,
+                outlook.admissions_free,
+                outlook.waiting,
+                outlook.watermark,
+            )
+        }
     }
 }

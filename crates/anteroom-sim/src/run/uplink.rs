@@ -11,10 +11,14 @@ use anteroom_core::time::{Millis, Span};
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use super::syncing::{PAUSE_AFTER_FAILURE, ROUND_TIME_OUT};
+use super::syncing::{PAUSE_AFTER_FAILURE, ROUND_TIME_OUT, tell};
 use crate::deployment::network::joined;
 use crate::dice::Draw;
 use crate::scenario::model::Delay;
+
+/// When a data center asks the world first, after all has started.
+const FIRST_FROM: Span = Span(300);
+const FIRST_TO: Span = Span(500);
 
 /// A round between a data center and the world, on one of its legs.
 #[derive(Clone, Debug)]
@@ -41,7 +45,8 @@ impl Simulation {
             return;
         }
         for (data_center, _) in (0u32..).zip(self.scenario.data_centers.clone()) {
-            let after = self.deployment.lives().between(Span::ZERO, Span(250));
+            // A node that starts talks to its own store first.
+            let after = self.deployment.lives().between(FIRST_FROM, FIRST_TO);
             let round = 0;
             self.plan(self.now + after, Event::UplinkDue { data_center, round });
         }
@@ -166,6 +171,7 @@ impl Simulation {
             return;
         };
         let now = self.now;
+        self.trace_errand(&errand);
         let stores = &mut self.deployment.stores;
         let leg = std::mem::replace(&mut errand.leg, Leg::BackToNode);
         let next = match leg {
@@ -197,6 +203,28 @@ impl Simulation {
             }
             None => self.lose_errand(&errand),
         }
+    }
+
+    fn trace_errand(&mut self, errand: &Errand) {
+        if self.trace.is_none() {
+            return;
+        }
+        let told = match &errand.leg {
+            Leg::ToWorld(request) => {
+                let (held, wants) = (request.held, request.wants);
+                let (seats, slots, credits) = (held.seats, held.admissions, held.credits);
+                format!(
+                    "asks the world: holds {seats} seats, {slots} admissions, {credits} credits, {wants:?}"
+                )
+            }
+            Leg::BackToStore(reply) => format!("hears from the world: {}", tell(reply)),
+            Leg::ToStore | Leg::BackToNode => return,
+        };
+        let index = errand.data_center as usize;
+        self.note(|deployment| {
+            let name = &deployment.data_centers[index].plan.name;
+            format!("{name} {told}")
+        });
     }
 
     pub(super) fn handle_uplink_failure(&mut self, data_center: u32, round: u32) {
