@@ -65,8 +65,8 @@ pub(super) const NOTES: [&str; 9] = [
      limits.",
     "Newcomers who had to wait although a seat and an admission were free in the world at that \
      moment, as a share of all newcomers.",
-    "The part of them who came while nobody waited who had come earlier: needless by any measure. \
-     The others waited behind somebody, which is what a queue is.",
+    "Those of them who came while nobody waited who had come earlier: needless by any measure. A share \
+     of all newcomers too. The others waited behind somebody, which is what a queue is.",
     "The larger of seats taken over seats and of this minute's admissions over admissions, when the \
      first visitor had to wait. 100 % is what one wishes for.",
     "How well the limit that binds was used while somebody waited, from a minute after the first \
