@@ -36,6 +36,10 @@ impl Report {
         }
     }
 
+    pub(crate) fn of_one(line: String) -> Self {
+        Self { lines: vec![line] }
+    }
+
     /// The mistakes.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {

@@ -7,6 +7,7 @@ mod extras;
 pub mod gateway;
 pub mod logging;
 pub mod serve;
+pub mod simulate;
 pub mod status;
 
 pub use anteroom_demo as demo;

@@ -3,7 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anteroom::{check, demo, gateway, logging, serve, status};
+use anteroom::{check, demo, gateway, logging, serve, simulate, status};
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 /// A waiting room in front of a web site: at most so many visitors inside at once, at most so many
@@ -18,6 +19,8 @@ struct Cli {
 const EXAMPLES: &str = "\
 Try it:
   anteroom demo                       a crowd against a small shop, on this machine
+Rehearse next Friday's rush:
+  anteroom simulate flash-sale        how long people would wait, and whether the limits hold
 Put it in front of a site:
   anteroom serve --listen 127.0.0.1:8080 --origin http://127.0.0.1:9000 \\
       --total-active-users 200 --new-users-per-minute 200
@@ -36,6 +39,8 @@ enum Command {
     Check(check::CheckOptions),
     /// Print the state of a running gateway's rooms
     Status(status::StatusOptions),
+    /// Rehearse a rush: what would happen, by the gateway's own code under a simulated crowd
+    Simulate(simulate::SimulateOptions),
 }
 
 #[expect(
@@ -43,18 +48,12 @@ enum Command {
     reason = "errors of a command go to the terminal"
 )]
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    let result = match runtime {
-        Ok(runtime) => {
-            let result = runtime.block_on(run(cli.command));
-            // A thread that hangs in a disk must not keep the process.
-            runtime.shutdown_timeout(Duration::from_secs(1));
-            result
-        }
-        Err(error) => Err(anyhow::Error::new(error).context("cannot start")),
+    let result = match Cli::parse().command {
+        Command::Check(options) => check::run(&options),
+        Command::Simulate(options) => simulate::run(&options),
+        Command::Demo(options) => block_on(show(options)),
+        Command::Serve(options) => block_on(serve::run(*options)),
+        Command::Status(options) => block_on(status::run(options)),
     };
     match result {
         Ok(code) => code,
@@ -65,15 +64,20 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(command: Command) -> anyhow::Result<ExitCode> {
-    match command {
-        Command::Demo(options) => {
-            let _flush = logging::init(&logging::LogOptions::quiet())?;
-            let summary = demo::run(&options, gateway::start_for_demo).await?;
-            Ok(summary.exit_code())
-        }
-        Command::Serve(options) => serve::run(*options).await,
-        Command::Check(options) => check::run(&options),
-        Command::Status(options) => status::run(options).await,
-    }
+/// Runs a command that waits for the network.
+fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start")?;
+    let result = runtime.block_on(command);
+    // A thread that hangs in a disk must not keep the process.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+async fn show(options: demo::DemoOptions) -> anyhow::Result<ExitCode> {
+    let _flush = logging::init(&logging::LogOptions::quiet())?;
+    let summary = demo::run(&options, gateway::start_for_demo).await?;
+    Ok(summary.exit_code())
 }

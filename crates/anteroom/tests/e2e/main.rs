@@ -5,6 +5,7 @@ mod browser;
 mod demo;
 mod limits;
 mod operations;
+mod simulate;
 mod support;
 mod survive;
 mod visitors;

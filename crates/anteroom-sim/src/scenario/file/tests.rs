@@ -268,3 +268,18 @@ fn a_file_that_is_too_long_is_not_read_at_all() {
     let told = read(&long).unwrap_err().to_string();
     assert!(told.contains("allowed: at most 1048576 bytes"), "{told}");
 }
+
+#[test]
+fn the_example_shows_every_kind_of_fault_and_of_arrivals() {
+    let text = include_str!("../../../../../scenario.example.toml");
+    let scenario = read(text).unwrap_or_else(|problems| panic!("{problems}"));
+    assert_eq!(scenario.name, "friday");
+    assert_eq!(scenario.data_centers.len(), 13);
+    let kinds: std::collections::HashSet<_> = scenario
+        .faults
+        .iter()
+        .map(|fault| std::mem::discriminant(&fault.kind))
+        .collect();
+    assert_eq!(kinds.len(), 12);
+    assert_eq!(scenario.rooms[0].arrivals.len(), 4);
+}
