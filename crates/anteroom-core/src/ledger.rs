@@ -236,7 +236,7 @@ impl Ledger {
     ) -> (Self, Reply) {
         self.advance(now);
         let is_clock_trusted = self.hear(request, now);
-        self.handle_witness(request, lending);
+        self.handle_witness(request, lending, now);
         let number = request.number;
         if request.parent.is_some_and(|life| life != self.life) {
             let life = self.life;

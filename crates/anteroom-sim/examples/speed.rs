@@ -1,7 +1,6 @@
 //! How fast is the simulator? Events per second of one run; a tool for whoever works on it.
 //!
-//! `speed SCENARIO [ALLOCATION]`, where the scenario is one that ships; or
-//! `speed large DATA_CENTERS NODES VISITORS MINUTES`.
+//! `speed DATA_CENTERS NODES VISITORS MINUTES`, with so many nodes in each data center.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
@@ -66,6 +65,7 @@ fn large(data_centers: u32, nodes: u32, visitors: u32, minutes: u32) -> Scenario
         starts_at: Millis(1_694_432_754_000),
         length,
         sample_every: Span::from_secs(60),
+        world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
         compare: vec![AllocationKind::Leases],
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),
@@ -91,7 +91,7 @@ fn large(data_centers: u32, nodes: u32, visitors: u32, minutes: u32) -> Scenario
                 changes_node: 0.0,
                 changes_data_center: 0.0,
                 without_cookies: 0.0,
-                log_out: 0.05,
+                log_out: 0.0,
                 replays: 0.0,
             },
         }],

@@ -16,6 +16,8 @@ pub(crate) enum Purpose {
     Network,
     /// Names of lives of nodes, and when each starts its rounds.
     Lives,
+    /// What a small world is like.
+    World,
 }
 
 /// Draws of all kinds from a stream of random words.
@@ -88,6 +90,7 @@ impl Dice {
         let salt = match purpose {
             Purpose::Network => 1,
             Purpose::Lives => 2,
+            Purpose::World => 3,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         let mut mix = Lot(seed);

@@ -14,6 +14,7 @@ mod queue;
 pub mod report;
 pub mod run;
 pub mod scenario;
+pub mod seeds;
 pub mod story;
 pub mod trace;
 

@@ -103,12 +103,21 @@ impl Measure {
         self.latencies.saturating_record(latency.0);
     }
 
-    /// A newcomer was told to wait.
-    pub(crate) fn handle_queued_newcomer(&mut self, judge: &mut Judge, now: Millis) {
+    /// A newcomer was told to wait. With `pacing`, a minute's admissions come free one by one while
+    /// somebody waits.
+    pub(crate) fn handle_queued_newcomer(&mut self, judge: &mut Judge, pacing: bool, now: Millis) {
         let inside = judge.seats.inside(now);
-        let admitted = judge.rate.admitted_in(now.minute());
+        let minute = now.minute();
+        let admitted = judge.rate.admitted_in(minute);
         let (seats, rate) = (judge.seats.limit(), judge.rate.limit());
-        if inside < seats && admitted < rate {
+        let is_paced = pacing && self.waiting() > 0;
+        let elapsed = now.since(minute.starts_at()).0;
+        let given = if is_paced {
+            u64::from(rate) * elapsed / 60_000
+        } else {
+            u64::from(rate)
+        };
+        if inside < seats && u64::from(admitted) < given {
             self.queued_although_free += 1;
             if self.line.oldest().is_none() {
                 self.queued_although_free_and_first += 1;

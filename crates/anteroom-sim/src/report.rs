@@ -6,7 +6,7 @@
 pub(crate) mod chart;
 pub(crate) mod charts;
 pub(crate) mod escape;
-mod files;
+pub(crate) mod files;
 mod json;
 pub(crate) mod number;
 mod page;

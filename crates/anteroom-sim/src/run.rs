@@ -31,6 +31,9 @@ use slab::Slab;
 use syncing::Message;
 use uplink::Errand;
 
+/// Nodes and stores run so long before anybody comes: a deployment does not start with a sale.
+const WARM_UP: Span = Span::from_secs(5);
+
 /// How far a run has come.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
@@ -106,8 +109,8 @@ impl Simulation {
         let mut simulation = Self {
             room,
             rules,
-            now: scenario.starts_at,
-            queue: Wheel::new(scenario.starts_at.0),
+            now: scenario.starts_at - WARM_UP,
+            queue: Wheel::new((scenario.starts_at - WARM_UP).0),
             crowd: Crowd::new(plan, &scenario.data_centers, scenario.seed),
             deployment: Deployment::new(scenario, rules),
             judge: Judge::new(scenario, allocation, rules.limits),
@@ -213,7 +216,8 @@ impl Simulation {
             let at = self.scenario.starts_at + fault.at;
             self.queue.push(at.0, Event::Fault { index });
         }
-        self.plan(self.now + Span::from_secs(1), Event::Second);
+        let first = self.scenario.starts_at + Span::from_secs(1);
+        self.plan(first, Event::Second);
     }
 
     fn plan(&mut self, at: Millis, event: Event) {

@@ -9,9 +9,10 @@ mod curves;
 mod rehearsals;
 mod tell;
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::report::ReportError;
+use crate::report::files::write_files;
 
 /// The story: a Markdown text and the charts that it shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -22,27 +23,8 @@ pub struct Story {
     pub charts: Vec<(String, String)>,
 }
 
-/// Why the story could not be written down.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WriteStoryError {
-    /// The folder could not be made.
-    #[error("cannot make the folder {}", folder.display())]
-    MakeFolder {
-        /// Which.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file could not be written.
-    #[error("cannot write {}", file.display())]
-    Write {
-        /// Which.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
+/// Stands in the text, so that a later run knows that it may overwrite it.
+pub(crate) const MARK: &str = "<!-- Written by `anteroom simulate --story`.";
 
 /// Computes the story. Takes seconds; gives the same bytes every time.
 #[must_use]
@@ -50,28 +32,42 @@ pub fn tell() -> Story {
     tell::tell()
 }
 
-/// Computes the story and writes `allocations.md` and `allocations/*.svg` into `folder`, over what
-/// is there under these names. Returns the path of the text.
-///
-/// # Errors
-///
-/// [`WriteStoryError`] when a folder or a file cannot be written.
-pub fn write(folder: &Path) -> Result<PathBuf, WriteStoryError> {
-    let story = tell();
-    let charts = folder.join("allocations");
-    fs::create_dir_all(&charts).map_err(|source| WriteStoryError::MakeFolder {
-        folder: charts.clone(),
-        source,
-    })?;
-    for (name, svg) in &story.charts {
-        write_file(charts.join(name), svg)?;
+impl Story {
+    /// Writes `allocations.md` and `allocations/*.svg` into `folder`, which is made if it is not
+    /// there, and returns the path of the text. Overwrites an earlier story, and nothing else.
+    ///
+    /// # Errors
+    ///
+    /// [`ReportError`] when the folder or a file cannot be written, or when a file is in the way
+    /// that holds no story; in this last case nothing has been written yet.
+    pub fn write(&self, folder: &Path) -> Result<PathBuf, ReportError> {
+        let charts = folder.join("allocations");
+        let text = folder.join("allocations.md");
+        let drawn = self.charts.iter();
+        let mut files: Vec<(PathBuf, &str)> = drawn
+            .map(|(name, svg)| (charts.join(name), svg.as_str()))
+            .collect();
+        files.push((text.clone(), &self.markdown));
+        write_files(&charts, files)?;
+        Ok(text)
     }
-    write_file(folder.join("allocations.md"), &story.markdown)
 }
 
-fn write_file(file: PathBuf, content: &str) -> Result<PathBuf, WriteStoryError> {
-    match fs::write(&file, content) {
-        Ok(()) => Ok(file),
-        Err(source) => Err(WriteStoryError::Write { file, source }),
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_story_overwrites_a_story_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let story = Story {
+            markdown: format!("{MARK} -->\n"),
+            charts: vec![("a.svg".to_owned(), crate::report::chart::MARK.to_owned())],
+        };
+        let text = story.write(folder.path()).unwrap();
+        assert_eq!(story.write(folder.path()).unwrap(), text);
+        std::fs::write(&text, "my own notes").unwrap();
+        let error = story.write(folder.path()).unwrap_err();
+        assert!(matches!(error, ReportError::NotOurs { file } if file == text));
     }
 }

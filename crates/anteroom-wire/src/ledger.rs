@@ -95,6 +95,7 @@ mod tests {
         ledger.life = Life(1 << 40);
         ledger.reserve = Some(Reserve {
             began_at: Millis(8),
+            is_timed: true,
             ttl: Span(10_000),
             is_certain: true,
             ends_at: Millis(9),

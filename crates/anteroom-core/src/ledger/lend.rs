@@ -30,7 +30,8 @@ impl Ledger {
         let until = self.left_waiting.until;
         let inherited = self.take_left_waiting();
         if let Some(mut child) = self.remove_child(request.child) {
-            child.ends_at = now + ttl;
+            // Its record may outlive its lease: what it wants is to be known all the same.
+            child.ends_at = now + lending.ttl;
             child.ends_there_at = request.sent_at + ttl;
             if child.held.minute < granted.minute {
                 // What was lent of the minute before is reported by now, or was not used.

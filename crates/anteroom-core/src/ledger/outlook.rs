@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use super::lend::saturating_u32;
+use super::upstream::UPSTREAM_PERIOD;
 use super::{Departed, Ledger, Upstream};
 use crate::estimate::ASK_AFTER_FIRST;
 use crate::id::DataCenterId;
@@ -163,15 +164,15 @@ fn below(own: Outlook, upstream: &Upstream, now: Millis) -> Outlook {
             ..own
         };
     }
+    // Whether the world is dry is worth a refusal only while a busy data center would have asked.
+    let is_news = now.since(upstream.outlook_at) < UPSTREAM_PERIOD.times(2);
     let is_same_minute = world.as_of.minute() == own.as_of.minute();
-    let admissions_above = if is_same_minute {
-        world.admissions_free
-    } else {
-        1
-    };
+    let seats_above = world.seats_free.max(u32::from(!is_news));
+    let at_least = u32::from(!(is_news && is_same_minute));
+    let admissions_above = world.admissions_free.max(at_least);
     Outlook {
         as_of: own.as_of,
-        seats_free: own.seats_free.saturating_add(world.seats_free),
+        seats_free: own.seats_free.saturating_add(seats_above),
         admissions_free: own.admissions_free.saturating_add(admissions_above),
         closed_through: own.closed_through,
         nodes_here: own.nodes_here,

@@ -18,6 +18,9 @@ use super::{LendingTerms, RevokedList};
 pub struct Reserve {
     /// When the loss was noticed, by the clocks that write tickets.
     pub began_at: Millis,
+    /// Whether such a clock was heard since. What the record says of the time may be as old as the
+    /// rest of it.
+    pub is_timed: bool,
     /// How long a lease given before may still run.
     pub ttl: Span,
     /// Whether anybody has seen what came before. Until then it may be a first start, and only
@@ -35,12 +38,12 @@ impl Ledger {
         let mut ledger = Self {
             life,
             as_of: now,
-            heard_at: now,
             ..Self::new()
         };
         if !is_planted(Bug::NoReserveAfterLoss) {
             ledger.reserve = Some(Reserve {
                 began_at: now,
+                is_timed: false,
                 ttl: lending.ttl,
                 is_certain: false,
                 ends_at: now + lending.ttl,
@@ -69,7 +72,7 @@ impl Ledger {
         }
         *self = anew;
         if !is_planted(Bug::NoReserveAfterLoss) {
-            self.begin_reserve(lending.ttl);
+            self.begin_reserve(lending.ttl, now, false);
         }
     }
 
@@ -80,8 +83,14 @@ impl Ledger {
     }
 
     /// Takes note of a child that has seen another epoch than this one.
-    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LendingTerms) {
+    pub(super) fn handle_witness(
+        &mut self,
+        request: &SyncRequest,
+        lending: LendingTerms,
+        now: Millis,
+    ) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
+        self.time_reserve(now);
         let Some(epoch) = request.witnessed else {
             return;
         };
@@ -94,13 +103,28 @@ impl Ledger {
         }
         let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
         if !self.has_reserved && !is_certain {
-            self.begin_reserve(lending.ttl);
-        } else if let Some(reserve) = &mut self.reserve {
-            reserve.ends_at =
-                reserve
-                    .ends_at
-                    .max(end_of(reserve.began_at, reserve.ttl, self.longest_seat));
+            self.begin_reserve(lending.ttl, self.heard_at, true);
         }
+    }
+
+    /// Fixes when the reserve began by the first clock that is heard in it, and lengthens it for the
+    /// longest seat that is heard of.
+    fn time_reserve(&mut self, now: Millis) {
+        // The first message may be an old one, and the ledger's clock may be wrong: too late is safe.
+        let (heard_at, longest) = (self.heard_at.max(now), self.longest_seat);
+        let Some(reserve) = &mut self.reserve else {
+            return;
+        };
+        if !reserve.is_timed {
+            reserve.is_timed = true;
+            reserve.began_at = reserve.began_at.max(heard_at);
+        }
+        let ends_at = if reserve.is_certain {
+            end_of(reserve.began_at, reserve.ttl, longest)
+        } else {
+            reserve.began_at + reserve.ttl
+        };
+        reserve.ends_at = reserve.ends_at.max(ends_at);
     }
 
     pub(super) fn end_reserve(&mut self) {
@@ -111,10 +135,11 @@ impl Ledger {
         }
     }
 
-    fn begin_reserve(&mut self, ttl: Span) {
-        let began_at = self.heard_at;
+    fn begin_reserve(&mut self, ttl: Span, at: Millis, is_timed: bool) {
+        let began_at = self.heard_at.max(at);
         self.reserve = Some(Reserve {
             began_at,
+            is_timed,
             ttl,
             is_certain: true,
             ends_at: end_of(began_at, ttl, self.longest_seat),

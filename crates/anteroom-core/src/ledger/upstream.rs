@@ -22,7 +22,7 @@ use crate::sync::{
 use crate::time::{Millis, Minute, Span};
 
 /// Time between two requests to the world while something happens.
-const UPSTREAM_PERIOD: Span = Span(1_000);
+pub(super) const UPSTREAM_PERIOD: Span = Span(1_000);
 /// The same while nobody is inside, waits or wants anything.
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// What the world said is worth following so long; after that a data center looks at what it has.
@@ -194,7 +194,12 @@ impl Ledger {
             && wants == Wants::default()
             && self.seats_free() == 0;
         if is_idle {
+            let upstream = self.upstream.as_ref();
+            let left = upstream.map_or(Span::ZERO, |up| up.lease.ends_at().since(self.heard_at));
+            // Often enough that a short lease never ends.
             UPSTREAM_PERIOD_IDLE
+                .min(Span(left.0 / 3))
+                .max(UPSTREAM_PERIOD)
         } else {
             UPSTREAM_PERIOD
         }
@@ -245,7 +250,7 @@ impl Ledger {
             data_center: upstream.data_center,
             sent_at: at,
             parent: upstream.parent,
-            witnessed: upstream.witnessed,
+            witnessed: upstream.witnessed.or(upstream.parent.map(Life::epoch)),
             number,
             answered: upstream.answered,
             generation: upstream.lease.generation(),

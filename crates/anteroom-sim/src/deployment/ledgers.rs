@@ -19,8 +19,6 @@ use crate::dice::{Draw, Lot};
 use crate::scenario::model::{Scenario, StorePlace};
 use history::History;
 
-/// A clock that moved more than this against its callers' is a reason for a new epoch.
-const STEP_TOLERANCE_MS: i64 = 2_000;
 /// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the
 /// half during which a node believes that its parent is dry.
 const UNNOTICED: Span = Span(750);
@@ -63,7 +61,7 @@ enum Role {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Damage {
     None,
-    /// It is another server than before, or its clock jumped.
+    /// It is another server than before.
     Strange,
     /// The record is gone.
     Wiped,
@@ -86,7 +84,9 @@ impl Stores {
         let lending = if is_one {
             LendingTerms::default()
         } else {
-            LendingTerms::WORLD
+            LendingTerms {
+                ttl: scenario.world_lease,
+            }
         };
         let count = if is_one {
             0
@@ -303,9 +303,6 @@ impl Store {
     /// The store's clock jumps.
     pub(crate) fn step_clock(&mut self, by_ms: i64) {
         self.clock_error_ms = self.clock_error_ms.saturating_add(by_ms);
-        if by_ms.abs() > STEP_TOLERANCE_MS && self.damage == Damage::None {
-            self.damage = Damage::Strange;
-        }
     }
 
     fn has_been_free_since(&self, since: Millis, now: Millis) -> bool {

@@ -86,7 +86,7 @@ pub(crate) struct Request {
     /// Its id if it is taken for somebody new.
     pub(crate) fresh: VisitorId,
     pub(crate) may_ask_parent: bool,
-    pub(crate) stage: Stage,
+    pub(crate) asked: u8,
     /// A number that it waits for or has taken.
     pub(crate) number: Option<(CounterKey, u64)>,
 }
@@ -102,15 +102,6 @@ pub(crate) enum Role {
     Tab,
     /// An old ticket that is sent again.
     Replay,
-}
-
-/// How far a request has come in asking upwards.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Stage {
-    /// Nobody was asked.
-    Fresh,
-    /// The data center's store was; the world's would be next.
-    AskedStore,
 }
 
 /// What a node says.

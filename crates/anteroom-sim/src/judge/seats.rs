@@ -11,6 +11,8 @@ use anteroom_core::time::{Millis, Span};
 pub(crate) struct Seats {
     ends: BTreeMap<Millis, u32>,
     inside: u32,
+    /// Those who are outside by a fast clock and may be inside by a slow one.
+    doubtful: BTreeMap<Millis, u32>,
     limit: u32,
     /// What may not be exceeded: the limit, or what was inside when it was lowered.
     most: u32,
@@ -24,6 +26,7 @@ impl Seats {
         Self {
             ends: BTreeMap::new(),
             inside: 0,
+            doubtful: BTreeMap::new(),
             limit,
             most: limit,
             tolerance,
@@ -35,7 +38,8 @@ impl Seats {
     pub(super) fn handle_limit(&mut self, limit: u32, now: Millis) {
         let inside = self.inside(now);
         self.limit = limit;
-        self.most = limit.max(inside.min(self.most));
+        let perhaps = inside + self.doubtful.values().sum::<u32>();
+        self.most = limit.max(perhaps.min(self.most));
     }
 
     /// A ticket's end moved; `before` is zero for somebody who had none. Returns how many are
@@ -86,14 +90,26 @@ impl Seats {
 
     fn expire(&mut self, now: Millis) {
         let over = now + self.tolerance;
+        let surely = now - self.tolerance;
         while let Some(first) = self.ends.first_entry().filter(|first| *first.key() <= over) {
-            self.inside -= first.remove();
-            self.note_fall();
+            let (end, count) = first.remove_entry();
+            self.inside -= count;
+            *self.doubtful.entry(end).or_insert(0) += count;
         }
+        while let Some(first) = self.doubtful.first_entry() {
+            if *first.key() > surely {
+                break;
+            }
+            first.remove();
+        }
+        self.note_fall();
     }
 
     fn note_fall(&mut self) {
-        self.most = self.limit.max(self.inside.min(self.most));
+        if self.most > self.limit {
+            let perhaps = self.inside + self.doubtful.values().sum::<u32>();
+            self.most = self.limit.max(perhaps.min(self.most));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use super::chart::palette::{LIMIT, look};
 use super::chart::{Caption, Chart};
 use super::series::{self, Row};
 use super::variant::Variant;
-use crate::outcome::{Outcome, Sample};
+use crate::outcome::Outcome;
 
 /// Waits longer than this are drawn in minutes.
 const MINUTES_FROM_MS: f64 = 600_000.0;
@@ -84,10 +84,7 @@ fn admissions(variant: &Variant<'_>, prefix: &str) -> Chart {
 }
 
 fn wait(variant: &Variant<'_>, prefix: &str) -> Chart {
-    let mut lines = lines(variant, |outcome| {
-        let waited: fn(&Sample) -> u64 = |sample| sample.wait_ms;
-        series::line(outcome, waited)
-    });
+    let mut lines = lines(variant, series::wait);
     let most = highest(&lines);
     let (unit, unit_ms) = if most > MINUTES_FROM_MS {
         ("minutes", 60_000.0)
@@ -104,7 +101,7 @@ fn wait(variant: &Variant<'_>, prefix: &str) -> Chart {
         "wait",
         "How long those waited who got in",
         "The mean wait of visitors who got in at that moment after they had waited; 0 where nobody \
-         had.",
+         waits.",
     );
     over_time(variant, caption, &format!("wait in {unit}"), lines)
 }

@@ -10,6 +10,7 @@ use super::page::{self, Section};
 use super::variant::Variant;
 use crate::outcome::Outcome;
 use crate::scenario::model::Scenario;
+use crate::story;
 
 /// Rooms and settings whose charts are drawn. A sweep can have dozens, of up to ten charts each;
 /// nobody looks through more, and the page should still fit into a mail.
@@ -77,6 +78,13 @@ pub fn write_html(
         .collect();
     // Last, so that a page is only there when all of its charts are.
     files.push((page.clone(), &html));
+    write_files(folder, files)?;
+    Ok(page)
+}
+
+/// Writes files into a folder that is made if it is not there; all of them, or none if one would
+/// replace a file that nobody wrote from here.
+pub(crate) fn write_files(folder: &Path, files: Vec<(PathBuf, &str)>) -> Result<(), ReportError> {
     fs::create_dir_all(folder).map_err(|source| ReportError::MakeFolder {
         folder: folder.to_owned(),
         source,
@@ -87,7 +95,7 @@ pub fn write_html(
     for (file, content) in files {
         fs::write(&file, content).map_err(|source| ReportError::Write { file, source })?;
     }
-    Ok(page)
+    Ok(())
 }
 
 /// Whether a file is not there, or bears the mark of a report.
@@ -101,7 +109,8 @@ fn check_may_be_written(file: &Path) -> Result<(), ReportError> {
         Ok(content) => content,
     };
     let text = String::from_utf8_lossy(&content);
-    if text.contains(chart::MARK) || text.contains(page::MARK) {
+    let marks = [chart::MARK, page::MARK, story::MARK];
+    if marks.iter().any(|mark| text.contains(mark)) {
         return Ok(());
     }
     Err(ReportError::NotOurs {

@@ -61,8 +61,22 @@ fn push(html: &mut String, text: std::fmt::Arguments<'_>) {
 fn push_paragraph(html: &mut String, class: &str, text: &str) {
     push(
         html,
-        format_args!("<p class=\"{class}\">{}</p>\n", escape(text)),
+        format_args!("<p class=\"{class}\">{}</p>\n", unbroken(&escape(text))),
     );
+}
+
+/// Keeps a number and its unit on one line.
+fn unbroken(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    for c in text.chars() {
+        let is_after_number = kept.ends_with(|last: char| last.is_ascii_digit());
+        kept.push(if c == ' ' && is_after_number {
+            '\u{a0}'
+        } else {
+            c
+        });
+    }
+    kept
 }
 
 fn push_plan(html: &mut String, scenario: &Scenario) {

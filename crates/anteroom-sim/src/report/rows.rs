@@ -64,7 +64,8 @@ pub(super) const NOTES: [&str; 9] = [
     "Promises of the product that were broken, counted up to 100. Only leases makes promises about \
      limits.",
     "Newcomers who had to wait although a seat and an admission were free in the world at that \
-     moment, as a share of all newcomers.",
+     moment, as a share of all newcomers. What pacing keeps for the rest of the minute is free too, \
+     and kept on purpose.",
     "Those of them who came while nobody waited who had come earlier: needless by any measure. A share \
      of all newcomers too. The others waited behind somebody, which is what a queue is.",
     "The larger of seats taken over seats and of this minute's admissions over admissions, when the \

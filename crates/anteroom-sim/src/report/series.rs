@@ -18,6 +18,15 @@ pub(super) fn line(outcome: &Outcome, value: fn(&Sample) -> u64) -> Vec<(f64, f6
     thinned(outcome.samples.iter().map(point).collect())
 }
 
+/// The mean wait of those who got in. Nothing is said of moments at which people waited and none of
+/// them got in: that is not a wait of 0.
+pub(super) fn wait(outcome: &Outcome) -> Vec<(f64, f64)> {
+    let says_something = |sample: &&Sample| sample.wait_ms > 0 || sample.waiting == 0;
+    let point = |sample: &Sample| (as_f64(sample.at_ms), as_f64(sample.wait_ms));
+    let samples = outcome.samples.iter().filter(says_something);
+    thinned(samples.map(point).collect())
+}
+
 /// The most admissions that were counted in each calendar minute, as steps.
 pub(super) fn admissions(outcome: &Outcome) -> Vec<(f64, f64)> {
     let mut minutes: Vec<(u64, u32)> = Vec::new();

@@ -51,6 +51,7 @@ fn scenario(name: &str) -> Scenario {
         starts_at: START,
         length: LENGTH,
         sample_every: Span(1_000),
+        world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: name.to_owned(),
@@ -274,6 +275,7 @@ fn one_page_holds_everything_and_is_the_same_every_time() {
         assert!(!found, "the page fetches something: {foreign}");
     }
     assert!(html.contains("node data center 0 sale/3 crashes, and starts again 20 s later"));
+    assert!(html.contains("half waited 39.5\u{a0}s at most"));
 }
 
 #[test]

@@ -12,7 +12,7 @@ use super::event::Event;
 use super::slab::Key;
 use super::visiting::code_of;
 use crate::crowd::{CopyUse, Phase, TicketCopy, Visitor};
-use crate::deployment::node::{MetAs, Request, Role, Said, Stage};
+use crate::deployment::node::{MetAs, Request, Role, Said};
 use crate::dice::Draw;
 use crate::judge::inside::Meeting;
 use crate::judge::{Admission, Judge, Refusal, Watched};
@@ -152,7 +152,7 @@ impl Simulation {
                 .handle_first_answer(self.now.since(request.arrived_at));
             if matches!(said, Said::Queue(..)) {
                 self.measure
-                    .handle_queued_newcomer(&mut self.judge, self.now);
+                    .handle_queued_newcomer(&mut self.judge, self.rules.pacing, self.now);
             }
         }
         match said {
@@ -270,7 +270,7 @@ impl Simulation {
                 ticket: Some(ticket),
                 fresh: visitor.fresh_id(),
                 may_ask_parent: true,
-                stage: Stage::Fresh,
+                asked: 0,
                 number: None,
             };
             self.events += 1;

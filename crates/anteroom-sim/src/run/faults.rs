@@ -68,9 +68,11 @@ impl Simulation {
             | FaultKind::BadNetwork { lasts, .. }
             | FaultKind::StoreDown { lasts, .. } => lasts,
             FaultKind::Limits { within, .. } | FaultKind::SessionDuration { within, .. } => within,
-            FaultKind::StoreWiped { .. }
-            | FaultKind::StoreLosesWrites { .. }
-            | FaultKind::StoreClockSteps { .. } => Span::ZERO,
+            // The reserve lasts to the end of a minute at least, by a clock that may be wrong.
+            FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. } => {
+                Span::from_secs(90)
+            }
+            FaultKind::StoreClockSteps { .. } => Span::ZERO,
             FaultKind::NodeClockIsOff { .. } => {
                 self.judge.handle_trouble(Millis::NEVER);
                 return;

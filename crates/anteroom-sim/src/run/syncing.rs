@@ -11,7 +11,7 @@ use super::event::Event;
 use super::slab::Key;
 use super::visiting::PATIENCE;
 use crate::deployment::network::Copies;
-use crate::deployment::node::{Request, Stage};
+use crate::deployment::node::Request;
 
 /// A round that takes longer has failed, as in the gateway.
 pub(super) const ROUND_TIME_OUT: Span = Span(2_000);
@@ -34,22 +34,25 @@ enum Body {
     Reply(Reply),
 }
 
+/// How often somebody asks upwards before it is told what there is.
+const TRIES: u8 = 4;
+
 impl Simulation {
     /// A request waits for what comes from above.
     pub(super) fn park(&mut self, mut request: Request) {
         let index = request.node;
         let node = &self.deployment.nodes[index as usize];
         let data_center = node.data_center;
-        let asks_world = request.stage == Stage::AskedStore;
+        let asks_world = request.asked > 0 && self.deployment.stores.has_two_levels();
         if node.talk.is_failing || (asks_world && self.is_world_failing(data_center)) {
             request.may_ask_parent = false;
             self.decide(request);
             return;
         }
         let gives_up_at = request.arrived_at + PATIENCE;
-        // Without a level above the store's, one answer is all there is.
-        request.may_ask_parent = !asks_world && self.deployment.stores.has_two_levels();
-        request.stage = Stage::AskedStore;
+        // What one answer brings, somebody else may take: patience is the limit, not one try.
+        request.asked += 1;
+        request.may_ask_parent = request.asked < TRIES;
         let key = self.parked.insert(request);
         self.plan(gives_up_at, Event::PatienceEnds { request: key });
         if asks_world {

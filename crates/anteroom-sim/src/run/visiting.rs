@@ -6,7 +6,7 @@ use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
 use crate::crowd::{CopyUse, Phase, TicketCopy};
-use crate::deployment::node::{MetAs, Request, Role, Said, Stage};
+use crate::deployment::node::{MetAs, Request, Role, Said};
 use crate::dice::Draw;
 
 /// Longest wait of a visitor for an answer from above, as in the gateway.
@@ -119,7 +119,7 @@ impl Simulation {
             ticket: visitor.ticket.filter(|_| visitor.keeps_cookies),
             fresh: visitor.fresh_id(),
             may_ask_parent: true,
-            stage: Stage::Fresh,
+            asked: 0,
             number: None,
         };
         self.note_meeting(&request);
@@ -174,7 +174,7 @@ impl Simulation {
             ticket: Some(ticket),
             fresh: visitor.fresh_id(),
             may_ask_parent: true,
-            stage: Stage::Fresh,
+            asked: 0,
             number: None,
         };
         self.decide(request);

@@ -186,6 +186,7 @@ impl ScenarioText<'_> {
             starts_at,
             length,
             sample_every,
+            world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
             compare,
             rooms,
             data_centers: data_centers?,

@@ -18,6 +18,8 @@ pub struct Scenario {
     pub length: Span,
     /// Time between two samples of the charts; at least a second.
     pub sample_every: Span,
+    /// How long the world lends to a data center.
+    pub world_lease: Span,
     /// Allocations to compare, in the order of the table.
     pub compare: Vec<AllocationKind>,
     /// At least one.

@@ -122,6 +122,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
         starts_at: START,
         length: LENGTH,
         sample_every: Span::from_secs(2),
+        world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),

@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use anteroom_core::rules::AllocationKind;
 use anteroom_wire::words;
 
-use super::Story;
 use super::article::{Facts, LIMITS, NODES, SAN_JOSE, facts};
 use super::crowd::{TwoNodes, admitted_before_the_first_waits};
 use super::curves;
 use super::rehearsals;
+use super::{MARK, Story};
 use crate::report::chart::Chart;
 use crate::report::number::percent;
 
@@ -72,8 +72,9 @@ pub(super) fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
 }
 
 fn push_opening(text: &mut String) {
+    text.push_str(MARK);
     text.push_str(
-        "<!-- Written by `anteroom simulate --story docs`. Change crates/anteroom-sim/src/story and run it again. -->\n\
+        " Change crates/anteroom-sim/src/story and run it again. -->\n\
          \n\
          # Four ways to share a limit\n\
          \n\

@@ -36,6 +36,7 @@ pub(super) struct LedgerRecord {
 #[derive(Serialize, Deserialize)]
 struct ReserveRecord {
     began_at: u64,
+    is_timed: bool,
     ttl: u64,
     is_certain: bool,
     ends_at: u64,
@@ -219,6 +220,7 @@ impl From<Reserve> for ReserveRecord {
     fn from(reserve: Reserve) -> Self {
         Self {
             began_at: reserve.began_at.0,
+            is_timed: reserve.is_timed,
             ttl: reserve.ttl.0,
             is_certain: reserve.is_certain,
             ends_at: reserve.ends_at.0,
@@ -230,6 +232,7 @@ impl From<ReserveRecord> for Reserve {
     fn from(record: ReserveRecord) -> Self {
         Self {
             began_at: Millis(record.began_at),
+            is_timed: record.is_timed,
             ttl: Span(record.ttl),
             is_certain: record.is_certain,
             ends_at: Millis(record.ends_at),

@@ -10,7 +10,7 @@ use super::{Area, Caption, Chart, Drawn, WIDTH, draw};
 use crate::report::number::grouped;
 
 const ROW: i32 = 44;
-const HEAD: i32 = 130;
+const HEAD: i32 = 176;
 const FOOT: i32 = 100;
 /// Room for names.
 const BESIDE: i32 = 300;
@@ -85,9 +85,8 @@ impl HeatChart {
     /// What the shades stand for: 0, then fifths of the most.
     fn draw_key(&self, area: &Area<'_>) -> Drawn {
         let steps = SHADES.len() - 1;
-        let y = 84;
-        text::write(area, &self.shaded_is, (20, y), Stand::RightOf)?;
-        let mut x = 20 + text::width(&self.shaded_is, text::LABEL) + 20;
+        text::write(area, &self.shaded_is, (20, 82), Stand::RightOf)?;
+        let (mut x, y) = (20, 128);
         for (at, colour) in SHADES.iter().enumerate() {
             let upper = u64::from(self.most.max(1)) * u64::try_from(at).unwrap_or(0);
             let upper = upper / u64::try_from(steps).unwrap_or(1);

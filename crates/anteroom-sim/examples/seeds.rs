@@ -1,0 +1,116 @@
+//! Runs many seeds of small worlds full of faults, or tells one of them: what `cargo xtask sim`
+//! calls.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use anteroom_sim::outcome::Promise;
+use anteroom_sim::seeds::{self, SeedRun};
+use clap::Parser;
+
+/// Look for an order of events in which a promise breaks.
+#[derive(Parser)]
+struct Options {
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 2_000)]
+    seeds: u64,
+    /// The first of them.
+    #[arg(long, default_value_t = 0)]
+    from: u64,
+    /// Tell what happens in this one seed instead.
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many lines of what went on to tell.
+    #[arg(long, default_value_t = 60)]
+    lines: usize,
+    /// Seeds run at the same time.
+    #[arg(long)]
+    threads: Option<usize>,
+}
+
+/// What all seeds together came to.
+#[derive(Default)]
+struct Sum {
+    steps: u64,
+    admitted: u64,
+    digest: u64,
+    broken: BTreeMap<u64, SeedRun>,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    if let Some(seed) = options.seed {
+        println!("{}", seeds::explain(seed, options.lines));
+        return exit_code(seeds::run(seed).violation.is_none());
+    }
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    let sum = run(&options, options.threads.unwrap_or(cores));
+    println!(
+        "{} seeds, {} steps, {} visitors let in, fingerprint {:016x}",
+        options.seeds, sum.steps, sum.admitted, sum.digest
+    );
+    let mut by_promise: BTreeMap<Promise, u64> = BTreeMap::new();
+    for run in sum.broken.values() {
+        if let Some(violation) = &run.violation {
+            *by_promise.entry(violation.promise).or_insert(0) += 1;
+        }
+    }
+    for (promise, count) in by_promise {
+        println!("{promise:?} broken in {count} seeds");
+    }
+    let Some((&first, _)) = sum.broken.first_key_value() else {
+        println!("no promise was broken");
+        return exit_code(true);
+    };
+    for (seed, run) in sum.broken.iter().take(10) {
+        if let Some(violation) = &run.violation {
+            println!("seed {seed}: {:?}: {}", violation.promise, violation.seen);
+        }
+    }
+    println!("replay with: cargo xtask sim --seed {first}\n");
+    println!("{}", seeds::explain(first, options.lines));
+    exit_code(false)
+}
+
+fn exit_code(is_good: bool) -> ExitCode {
+    if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}
+
+fn run(options: &Options, threads: usize) -> Sum {
+    let next = AtomicU64::new(options.from);
+    let end = options.from.saturating_add(options.seeds);
+    let sum = Mutex::new(Sum::default());
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    let run = seeds::run(seed);
+                    let mut sum = sum.lock().expect("no thread panics with it");
+                    sum.steps += run.steps;
+                    sum.admitted += run.admitted;
+                    // Whatever the order in which seeds end.
+                    sum.digest = sum.digest.wrapping_add(run.digest);
+                    if run.violation.is_some() {
+                        sum.broken.insert(seed, run);
+                    }
+                    let done = seed - options.from + 1;
+                    if done.is_multiple_of(5_000) {
+                        eprintln!("{done} seeds, {} broken", sum.broken.len());
+                    }
+                }
+            });
+        }
+    });
+    sum.into_inner().expect("no thread panics with it")
+}

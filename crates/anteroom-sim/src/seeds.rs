@@ -1,0 +1,80 @@
+//! Is there any order of events in which a promise breaks? One small world for each seed, full of
+//! faults, judged by the same checkers as a rehearsal.
+//!
+//! A seed and the code give the same bytes every time: [`SeedRun::digest`]. What a broken promise
+//! looked like is told by [`explain`], as short as it can be made.
+
+mod generate;
+mod shorten;
+
+use anteroom_core::rules::AllocationKind;
+
+use crate::outcome::{Promise, Violation};
+use crate::run::Simulation;
+use crate::scenario::model::Scenario;
+pub use generate::scenario;
+pub use shorten::explain;
+
+/// Events after which a seed has shown what it can.
+const STEPS_MAX: u64 = 4_000;
+
+/// What became of a seed.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct SeedRun {
+    /// The seed.
+    pub seed: u64,
+    /// Events that happened.
+    pub steps: u64,
+    /// A fingerprint of everything that was decided.
+    pub digest: u64,
+    /// Visitors who were let in: a world in which nobody is proves nothing.
+    pub admitted: u64,
+    /// The first broken promise.
+    pub violation: Option<Violation>,
+}
+
+/// Runs one seed.
+#[must_use]
+pub fn run(seed: u64) -> SeedRun {
+    run_scenario(&scenario(seed))
+}
+
+/// Runs a small world until a promise is broken, or long enough.
+fn run_scenario(scenario: &Scenario) -> SeedRun {
+    let mut simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
+    while simulation.events() < STEPS_MAX && simulation.judge().violation_count() == 0 {
+        if !simulation.step() {
+            break;
+        }
+    }
+    let digest = simulation.digest();
+    let steps = simulation.events();
+    let outcome = simulation.finish();
+    SeedRun {
+        seed: scenario.seed,
+        steps,
+        digest,
+        admitted: outcome.figures.admitted,
+        violation: outcome.violations.into_iter().next(),
+    }
+}
+
+/// Whether a scenario still breaks this promise.
+fn breaks(scenario: &Scenario, promise: Promise) -> Option<Violation> {
+    run_scenario(scenario)
+        .violation
+        .filter(|violation| violation.promise == promise)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_run_every_time_and_another_one_another() {
+        for seed in 0..20 {
+            assert_eq!(run(seed), run(seed), "seed {seed}");
+        }
+        assert_ne!(run(1).digest, run(2).digest);
+    }
+}
