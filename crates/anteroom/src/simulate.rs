@@ -9,7 +9,7 @@ use std::process::ExitCode;
 
 use anteroom_core::rules::AllocationKind;
 use anteroom_sim::outcome::Outcome;
-use anteroom_sim::report;
+use anteroom_sim::{report, story};
 use anteroom_wire::time_text::rfc3339_millis;
 use anteroom_wire::words;
 use anyhow::Context as _;
@@ -26,7 +26,7 @@ mod source;
 #[command(after_help = EXAMPLES)]
 pub struct SimulateOptions {
     /// A scenario file, or the name of a ready-made scenario
-    #[arg(value_name = "SCENARIO", required_unless_present = "list")]
+    #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "story"])]
     scenario: Option<String>,
     /// List the ready-made scenarios
     #[arg(long, conflicts_with_all = ["scenario", "print"])]
@@ -52,6 +52,10 @@ pub struct SimulateOptions {
     /// Also write a page with charts into this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Print why there are four allocations, with figures from this program's own code, and write
+    /// that text and its charts into this folder; run nothing else
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    story: Option<PathBuf>,
 }
 
 const ALLOCATIONS: [&str; 4] = ["even", "curve", "counters", "leases"];
@@ -79,6 +83,9 @@ Exit code: 0, or 1 if leases broke a promise, or 2 if the scenario has mistakes.
 ///
 /// If a file cannot be read or the report cannot be written.
 pub fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &options.story {
+        return write_story(folder);
+    }
     let Some(wanted) = options.scenario.as_deref() else {
         print(&source::list())?;
         return Ok(ExitCode::SUCCESS);
@@ -96,7 +103,7 @@ pub fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
         }
     };
     if let Some(folder) = &options.out {
-        check_folder(folder)?;
+        check_folder("--out", folder)?;
     }
     let jobs = runs::jobs(&variants)?;
     let outcomes = runs::run(&variants, &jobs);
@@ -114,11 +121,20 @@ pub fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     Ok(judge(&outcomes))
 }
 
+fn write_story(folder: &Path) -> anyhow::Result<ExitCode> {
+    check_folder("--story", folder)?;
+    let story = story::tell();
+    print(&story.markdown)?;
+    let text = story.write(folder).context("cannot write the story")?;
+    tell(&format!("\nThe story is in {}", text.display()));
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Told before the rehearsal, which may take long.
-fn check_folder(folder: &Path) -> anyhow::Result<()> {
+fn check_folder(flag: &str, folder: &Path) -> anyhow::Result<()> {
     anyhow::ensure!(
         folder.is_dir() || !folder.exists(),
-        "--out {}: it is there already and is no folder",
+        "{flag} {}: it is there already and is no folder",
         folder.display()
     );
     Ok(())

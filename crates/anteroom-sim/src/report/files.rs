@@ -29,7 +29,7 @@ pub enum ReportError {
         source: io::Error,
     },
     /// A file of that name is there and is no report: nothing was written.
-    #[error("{} is there already and was not written by a rehearsal", file.display())]
+    #[error("{} is there already and was not written by a run of the simulator", file.display())]
     NotOurs {
         /// Which.
         file: PathBuf,

@@ -235,3 +235,14 @@ async fn a_curve_is_found_beside_the_scenario() {
         ended.err
     );
 }
+
+#[tokio::test]
+async fn the_story_stands_alone_and_goes_into_a_folder() {
+    let file = ScenarioFile::new(SMALL);
+    let taken = file.path("small.toml").display().to_string();
+    let ended = run(&["simulate", "--story", &taken]).await;
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
+    assert!(ended.err.contains("is no folder"), "{}", ended.err);
+    let ended = file.simulate(&["--story", &taken]).await;
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""));
+}
