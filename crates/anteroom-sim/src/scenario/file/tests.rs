@@ -1,3 +1,5 @@
+//! Does a scenario mean what it says? Bad files are in `testdata/scenario`.
+
 use super::*;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};
 use crate::scenario::shipped::SHIPPED;
