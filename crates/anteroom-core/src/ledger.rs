@@ -60,6 +60,8 @@ pub struct Ledger {
     pub has_reserved: bool,
     /// The facts of the room; `None` before the first request.
     pub terms: Option<Terms>,
+    /// How often they have changed.
+    pub terms_version: u32,
     /// The longest seat that was ever asked for; a reserve waits that long.
     pub longest_seat: Span,
     /// Number of the newest lease given.
@@ -125,6 +127,8 @@ pub struct Child {
     pub wants: crate::sync::Wants,
     /// What its file says.
     pub terms: Terms,
+    /// The version of the agreed terms under which all was lent that it holds.
+    pub terms_version: u32,
 }
 
 /// A child that is gone while what it may have done still counts.
@@ -203,6 +207,7 @@ impl Ledger {
             reserve: None,
             has_reserved: false,
             terms: None,
+            terms_version: 0,
             longest_seat: Span::ZERO,
             generation: 0,
             children: BTreeMap::new(),
@@ -301,6 +306,7 @@ impl Ledger {
         }
         self.longest_seat = self.longest_seat.max(agreed.longest_seat);
         self.terms = Some(agreed);
+        self.terms_version = self.terms_version.wrapping_add(1);
         if let Some(upstream) = &mut self.upstream {
             upstream.handle_new_terms();
         }

@@ -43,6 +43,8 @@ pub struct Judge {
     thrown_out: u64,
     violations: Vec<Violation>,
     violation_count: u64,
+    /// Who was let in at this moment: a copy of a ticket may be answered twice at once.
+    just_admitted: (Millis, Vec<VisitorId>),
 }
 
 /// What the judge knows of one visitor.
@@ -87,6 +89,7 @@ impl Judge {
             thrown_out: 0,
             violations: Vec::new(),
             violation_count: 0,
+            just_admitted: (Millis::ZERO, Vec::new()),
         }
     }
 
@@ -124,7 +127,17 @@ impl Judge {
     }
 
     /// Whether this is a new admission and not the second answer to one.
-    pub(crate) fn is_admission(watched: &Watched, ticket: &Ticket, node: u32, at: Millis) -> bool {
+    pub(crate) fn is_admission(
+        &self,
+        watched: &Watched,
+        ticket: &Ticket,
+        node: u32,
+        at: Millis,
+    ) -> bool {
+        let (admitted_at, who) = &self.just_admitted;
+        if *admitted_at == at && who.contains(&ticket.visitor) {
+            return false;
+        }
         let is_repeated = watched.id == Some(ticket.visitor)
             && watched.accepted_by == node
             && Some(watched.accepted_at) == ticket.accepted_at;
@@ -140,6 +153,10 @@ impl Judge {
         now: Millis,
     ) {
         let accepted_at = ticket.accepted_at.unwrap_or(now);
+        if self.just_admitted.0 != accepted_at {
+            self.just_admitted = (accepted_at, Vec::new());
+        }
+        self.just_admitted.1.push(ticket.visitor);
         if watched.id != Some(ticket.visitor) {
             // Another person to all who count: the seat of the former one runs on.
             *watched = Watched {

@@ -103,6 +103,7 @@ mod tests {
         ledger.has_reserved = true;
         ledger.heard_at = Millis(64_000);
         ledger.terms = Some(terms());
+        ledger.terms_version = 3;
         ledger.longest_seat = Span(310_000);
         ledger.generation = 5;
         let child = Child {
@@ -135,6 +136,7 @@ mod tests {
                 credits: 8,
             },
             terms: terms(),
+            terms_version: 2,
         };
         ledger.children.insert(NodeId(u64::MAX), child);
         ledger.departed.push(Departed {

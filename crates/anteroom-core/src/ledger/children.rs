@@ -52,6 +52,9 @@ impl Ledger {
         };
         let mut row = request.row.clone();
         row.drop_through(self.closed_through(request.data_center));
+        let holds_nothing = held.seats == 0 && held.admissions == 0;
+        let before = old.as_ref().filter(|_| !holds_nothing);
+        let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         let child = Child {
             data_center: request.data_center,
             generation,
@@ -71,12 +74,20 @@ impl Ledger {
             handed: WaitingCounts::new(),
             wants: request.wants,
             terms: request.terms,
+            terms_version,
         };
         if let (Some(upstream), Some(old)) = (&mut self.upstream, &old) {
-            upstream.handle_use(old, &child);
+            upstream.handle_use(old, &child, self.terms_version);
         }
         self.insert_child(request.child, child);
         self.agree_on_terms();
+        if let Some(child) = self
+            .children
+            .get_mut(&request.child)
+            .filter(|_| holds_nothing)
+        {
+            child.terms_version = self.terms_version;
+        }
         self.handle_revocations(request);
     }
 
@@ -86,7 +97,7 @@ impl Ledger {
             let before = child.clone();
             child.held = Held::default();
             if let Some(upstream) = &mut self.upstream {
-                upstream.handle_use(&before, &child);
+                upstream.handle_use(&before, &child, self.terms_version);
             }
             self.insert_child(node, child);
         }

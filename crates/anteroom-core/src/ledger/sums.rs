@@ -53,7 +53,8 @@ impl Sums {
 
     pub(super) fn add_waiting(&mut self, counts: &WaitingCounts) {
         for (&rank, &count) in counts {
-            *self.waiting.entry(rank).or_insert(0) += count;
+            let sum = self.waiting.entry(rank).or_insert(0);
+            *sum = sum.saturating_add(count);
             self.waiting_total = self.waiting_total.saturating_add(count);
         }
     }

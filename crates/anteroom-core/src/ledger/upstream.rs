@@ -120,12 +120,16 @@ impl Upstream {
         self.demand.now.credits += granted.credits;
     }
 
-    /// Takes back what a child held and neither used nor holds any more.
-    pub(super) fn handle_use(&mut self, old: &Child, new: &Child) {
+    /// Takes back what a child held and neither used nor holds any more. What was lent under other
+    /// terms than those of `version` goes back to the world.
+    pub(super) fn handle_use(&mut self, old: &Child, new: &Child, version: u32) {
         let seats_used = new.used.seats.saturating_sub(old.used.seats);
         let credits_used = new.used.credits.saturating_sub(old.used.credits);
         self.used.seats += seats_used;
         self.used.credits += credits_used;
+        if old.terms_version != version {
+            return;
+        }
         let minute = old.held.minute;
         let in_minute = |child: &Child| {
             let known = child.admitted.iter().find(|(m, _)| *m == minute);
@@ -233,9 +237,19 @@ impl Ledger {
         let group = self.groups.get(&upstream.data_center);
         let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
         let expected = upstream.demand.expected(at);
+        // Where somebody asks, others will before the answer is here: a few more than are missing.
+        let ahead = if unmet.slots > 0 {
+            unmet.slots / 2 + 2
+        } else {
+            0
+        };
+        let slots = expected
+            .slots
+            .saturating_add(unmet.slots)
+            .saturating_add(ahead);
         let keep = Held {
-            seats: expected.slots.saturating_add(unmet.slots),
-            admissions: expected.slots.saturating_add(unmet.slots),
+            seats: slots,
+            admissions: slots,
             minute: at.minute(),
             credits: expected
                 .credits

@@ -22,8 +22,8 @@ use history::History;
 /// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the
 /// half during which a node believes that its parent is dry.
 const UNNOTICED: Span = Span(750);
-/// The same where a data center believes for a period of its own that the world is dry.
-const UNNOTICED_BELOW_WORLD: Span = Span(2_000);
+/// The same where a data center believes for two periods of its own that the world is dry.
+const UNNOTICED_BELOW_WORLD: Span = Span(2_750);
 
 /// All stores: one in each data center, and the world's behind them.
 #[derive(Debug)]

@@ -10,12 +10,12 @@ use anteroom_core::watermark::Watermark;
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use super::visiting::code_of;
+use super::visiting::{PATIENCE, code_of};
 use crate::crowd::{CopyUse, Phase, TicketCopy, Visitor};
 use crate::deployment::node::{MetAs, Request, Role, Said};
 use crate::dice::Draw;
 use crate::judge::inside::Meeting;
-use crate::judge::{Admission, Judge, Refusal, Watched};
+use crate::judge::{Admission, Refusal, Watched};
 use crate::measure::Entry;
 
 /// How late a question comes after the interval that it was told: the network and a busy phone.
@@ -103,7 +103,10 @@ impl Simulation {
         };
         match said {
             Said::Admit(ticket) => {
-                if !Judge::is_admission(watched, ticket, request.node, node_now) {
+                if !self
+                    .judge
+                    .is_admission(watched, ticket, request.node, node_now)
+                {
                     self.judge.handle_ticket(watched, ticket, now);
                     return;
                 }
@@ -125,7 +128,13 @@ impl Simulation {
                     arrived_at: request.arrived_at,
                     unnoticed: stores.unnoticed(),
                 };
-                if let Some(since) = refusal.free_since(now).filter(|_| is_eligible) {
+                // Two far trips do not fit into the wait that is promised, and what the first one
+                // brought somebody else may have taken.
+                let has_waited = stores.has_two_levels()
+                    && request.asked > 0
+                    && now.since(request.arrived_at) >= PATIENCE;
+                let since = refusal.free_since(now);
+                if let Some(since) = since.filter(|_| is_eligible && !has_waited) {
                     let was_free = stores.has_been_free_since(data_center, since, now);
                     self.judge.check_refusal(refusal, was_free, now);
                 }

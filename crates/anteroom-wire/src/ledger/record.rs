@@ -19,6 +19,7 @@ pub(super) struct LedgerRecord {
     reserve: Option<ReserveRecord>,
     has_reserved: bool,
     terms: Option<TermsRecord>,
+    terms_version: u32,
     longest_seat: u64,
     generation: u32,
     children: Vec<ChildRecord>,
@@ -82,6 +83,7 @@ pub(super) struct ChildRecord {
     wants_slots: u32,
     wants_credits: u32,
     terms: TermsRecord,
+    terms_version: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -162,6 +164,7 @@ impl From<&Ledger> for LedgerRecord {
             reserve: ledger.reserve.map(ReserveRecord::from),
             has_reserved: ledger.has_reserved,
             terms: ledger.terms.map(TermsRecord::from),
+            terms_version: ledger.terms_version,
             longest_seat: ledger.longest_seat.0,
             generation: ledger.generation,
             children: ledger.children.iter().map(ChildRecord::from).collect(),
@@ -191,6 +194,7 @@ impl From<LedgerRecord> for Ledger {
         ledger.reserve = record.reserve.map(Reserve::from);
         ledger.has_reserved = record.has_reserved;
         ledger.terms = record.terms.map(Terms::from);
+        ledger.terms_version = record.terms_version;
         ledger.longest_seat = Span(record.longest_seat);
         ledger.generation = record.generation;
         let children = record.children.into_iter();
@@ -333,6 +337,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             wants_slots: child.wants.slots,
             wants_credits: child.wants.credits,
             terms: child.terms.into(),
+            terms_version: child.terms_version,
         }
     }
 }
@@ -364,6 +369,7 @@ impl From<ChildRecord> for Child {
                 credits: record.wants_credits,
             },
             terms: record.terms.into(),
+            terms_version: record.terms_version,
         }
     }
 }
