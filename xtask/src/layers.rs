@@ -45,6 +45,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-core", "anteroom-ticket", "anteroom-wire"],
     ),
     (
+        "anteroom-report",
+        &["anteroom-core", "anteroom-wire", "anteroom-sim"],
+    ),
+    (
         "anteroom",
         &[
             "anteroom-core",
@@ -57,6 +61,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-control",
             "anteroom-demo",
             "anteroom-sim",
+            "anteroom-report",
         ],
     ),
     ("xtask", &[]),

@@ -2,7 +2,7 @@
 //!
 //! For an operator who wants to know what next Friday will look like, and for us, who must know
 //! that no promise is ever broken. Nothing here waits, opens a socket or reads a clock: a run is a
-//! pure function of its scenario and its seed.
+//! pure function of its scenario and its seed. How what happened is shown is not known here.
 
 mod crowd;
 mod deployment;
@@ -11,11 +11,9 @@ pub mod judge;
 mod measure;
 pub mod outcome;
 mod queue;
-pub mod report;
 pub mod run;
 pub mod scenario;
 pub mod seeds;
-pub mod story;
 pub mod trace;
 
 pub use run::{Progress, Simulation, run};

@@ -1,6 +1,6 @@
 //! What happened in a run: figures for the table, samples for the charts, broken promises.
 //!
-//! Plain data; how it is shown is in `report`.
+//! Plain data; how it is shown is known above.
 
 use anteroom_core::rules::{AllocationKind, Limits};
 use anteroom_core::time::{Millis, Span};

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anteroom_core::rules::AllocationKind;
+use anteroom_report::story;
 use anteroom_sim::outcome::Outcome;
-use anteroom_sim::{report, story};
 use anteroom_wire::time_text::rfc3339_millis;
 use anteroom_wire::words;
 use anyhow::Context as _;
@@ -109,13 +109,13 @@ pub fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
     let outcomes = runs::run(&variants, &jobs);
     let scenario = &variants[0].scenario;
     if options.json {
-        print(&format!("{}\n", report::json(scenario, &outcomes)))?;
+        print(&format!("{}\n", anteroom_report::json(scenario, &outcomes)))?;
     } else {
-        print(&report::table(&outcomes))?;
+        print(&anteroom_report::table(&outcomes))?;
     }
     if let Some(folder) = &options.out {
-        let page =
-            report::write_html(folder, scenario, &outcomes).context("cannot write the report")?;
+        let page = anteroom_report::write_html(folder, scenario, &outcomes)
+            .context("cannot write the report")?;
         tell(&format!("\nThe report is in {}", page.display()));
     }
     Ok(judge(&outcomes))

@@ -1,17 +1,17 @@
 //! Which charts show a rehearsal? For each room and setting: who is inside, who waits, who comes in
 //! and how long it took, all allocations in one chart; then the same crowd by data center.
 
+use anteroom_sim::outcome::Outcome;
 use anteroom_wire::words;
 
-use super::chart::axis::{Axis, as_f64};
-use super::chart::bars::{BarChart, BarRow};
-use super::chart::heat::HeatChart;
-use super::chart::line::{Line, LineChart};
-use super::chart::palette::{LIMIT, look};
-use super::chart::{Caption, Chart};
-use super::series::{self, Row};
-use super::variant::Variant;
-use crate::outcome::Outcome;
+use crate::chart::axis::{Axis, as_f64};
+use crate::chart::bars::{BarChart, BarRow};
+use crate::chart::heat::HeatChart;
+use crate::chart::line::{Line, LineChart};
+use crate::chart::palette::{LIMIT, look};
+use crate::chart::{Caption, Chart};
+use crate::series::{self, Row};
+use crate::variant::Variant;
 
 /// Waits longer than this are drawn in minutes.
 const MINUTES_FROM_MS: f64 = 600_000.0;

@@ -4,7 +4,7 @@ use anteroom_core::rules::AllocationKind;
 use anteroom_wire::words;
 
 use super::{push, push_chart};
-use crate::report::chart::Chart;
+use crate::chart::Chart;
 use crate::story::article::{Facts, NODES, SAN_JOSE};
 use crate::story::crowd::{TwoNodes, admitted_before_the_first_waits};
 

@@ -1,20 +1,24 @@
 //! How is a rehearsal shown? As a table for a terminal, as JSON for programs, and as one HTML page
 //! with charts for people who were not there.
 //!
-//! It shows what [`Outcome`](crate::outcome::Outcome) holds and judges nothing anew. The same outcomes give the same bytes.
+//! And why are there four allocations? That is a text of its own, [`story`].
+//!
+//! It shows what [`Outcome`](anteroom_sim::outcome::Outcome) holds and judges nothing anew. The
+//! same outcomes give the same bytes.
 
-pub(crate) mod chart;
-pub(crate) mod charts;
-pub(crate) mod escape;
-pub(crate) mod files;
+mod chart;
+mod charts;
+mod escape;
+mod files;
 mod json;
-pub(crate) mod number;
+mod number;
 mod page;
 mod plan;
 mod rows;
 mod series;
+pub mod story;
 mod table;
-pub(crate) mod variant;
+mod variant;
 mod verdict;
 
 pub use files::{ReportError, write_html};

@@ -6,7 +6,7 @@ use anteroom_core::time::{Millis, Span};
 use anteroom_wire::time_text::rfc3339_secs;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use crate::report::number::{grouped, rounded};
+use crate::number::{grouped, rounded};
 
 const SECOND: u64 = 1_000;
 const MINUTE: u64 = 60 * SECOND;

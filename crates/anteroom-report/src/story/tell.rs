@@ -5,15 +5,15 @@ mod tries;
 use std::fmt::Write as _;
 
 use anteroom_core::rules::AllocationKind;
+use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 
 use super::article::{Facts, LIMITS, NODES, SAN_JOSE, facts};
 use super::crowd::admitted_before_the_first_waits;
 use super::curves;
 use super::rehearsals;
 use super::{MARK, Story};
-use crate::report::chart::Chart;
-use crate::report::number::percent;
-use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
+use crate::chart::Chart;
+use crate::number::percent;
 
 /// Computes the story.
 pub(super) fn tell() -> Story {
@@ -76,7 +76,7 @@ pub(super) fn push(text: &mut String, what: std::fmt::Arguments<'_>) {
 fn push_opening(text: &mut String) {
     text.push_str(MARK);
     text.push_str(
-        " Change crates/anteroom-sim/src/story and run it again. -->\n\
+        " Change crates/anteroom-report/src/story and run it again. -->\n\
          \n\
          # Four ways to share a limit\n\
          \n\

@@ -15,13 +15,13 @@
 //!   violations    [{promise ("I1" to "I6"), at_ms, seen}]: broken promises, the first hundred
 //! ```
 
+use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Promise, Violation};
+use anteroom_sim::scenario::model::{DataCenterPlan, Scenario};
 use anteroom_wire::time_text::rfc3339_millis;
 use anteroom_wire::words;
 use serde_json::{Value, json};
 
-use super::ASSUMPTIONS;
-use crate::outcome::{DataCenterOutcome, Outcome, Promise, Violation};
-use crate::scenario::model::{DataCenterPlan, Scenario};
+use crate::ASSUMPTIONS;
 
 /// Shows outcomes as JSON; the fields are listed in the head of `report/json.rs`:
 /// `scenario`, `assumptions` and `outcomes`, each of these with `room`, `allocation`, `settings`,

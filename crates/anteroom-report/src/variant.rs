@@ -1,7 +1,7 @@
 //! Which outcomes belong together? Those of one room under the same settings: they differ by their
 //! allocation only, and can be compared at a glance.
 
-use crate::outcome::Outcome;
+use anteroom_sim::outcome::Outcome;
 
 /// A room with what `--set` made of it, under each of the allocations.
 #[derive(Clone, Debug)]

@@ -2,18 +2,18 @@
 
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::run::run;
+use anteroom_sim::scenario::model::{
+    Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
+};
 use anteroom_wire::words;
 
 use super::tell::{push, push_chart};
-use crate::outcome::Outcome;
-use crate::report::chart::Chart;
-use crate::report::charts::charts;
-use crate::report::number::{duration, grouped, percent};
-use crate::report::variant::Variant;
-use crate::run::run;
-use crate::scenario::model::{
-    Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
-};
+use crate::chart::Chart;
+use crate::charts::charts;
+use crate::number::{duration, grouped, percent};
+use crate::variant::Variant;
 
 const KINDS: [AllocationKind; 4] = [
     AllocationKind::Even,

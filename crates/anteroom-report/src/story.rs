@@ -11,8 +11,8 @@ mod tell;
 
 use std::path::{Path, PathBuf};
 
-use crate::report::ReportError;
-use crate::report::files::write_files;
+use crate::ReportError;
+use crate::files::write_files;
 
 /// The story: a Markdown text and the charts that it shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -62,7 +62,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let story = Story {
             markdown: format!("{MARK} -->\n"),
-            charts: vec![("a.svg".to_owned(), crate::report::chart::MARK.to_owned())],
+            charts: vec![("a.svg".to_owned(), crate::chart::MARK.to_owned())],
         };
         let text = story.write(folder.path()).unwrap();
         assert_eq!(story.write(folder.path()).unwrap(), text);

@@ -1,10 +1,10 @@
 //! Which figures stand in the table, under which names, and what do they mean? One registry for the
 //! terminal and for the page.
 
+use anteroom_sim::outcome::{Figures, Outcome, Violation};
 use anteroom_wire::words;
 
-use super::number::{duration, grouped, percent};
-use crate::outcome::{Figures, Outcome, Violation};
+use crate::number::{duration, grouped, percent};
 
 /// Rows under one heading.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anteroom_sim::story::{Story, tell};
+use anteroom_report::story::{Story, tell};
 
 const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it anew; look at the \
                        difference before you commit it";

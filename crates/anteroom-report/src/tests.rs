@@ -4,15 +4,14 @@ use std::fs;
 
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
-
-use super::{json, table, write_html};
-use crate::outcome::{
+use anteroom_sim::outcome::{
     DataCenterOutcome, DataCenterSample, Figures, Outcome, Promise, Sample, Violation,
 };
-use crate::report::ReportError;
-use crate::scenario::model::{
+use anteroom_sim::scenario::model::{
     Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
 };
+
+use crate::{ReportError, json, table, write_html};
 
 const KINDS: [AllocationKind; 4] = [
     AllocationKind::Even,

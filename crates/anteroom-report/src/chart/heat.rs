@@ -7,7 +7,7 @@ use super::axis::Axis;
 use super::palette::SHADES;
 use super::text::{self, Stand, pixels};
 use super::{Area, Caption, Chart, Drawn, WIDTH, draw};
-use crate::report::number::grouped;
+use crate::number::grouped;
 
 const ROW: i32 = 44;
 const HEAD: i32 = 176;

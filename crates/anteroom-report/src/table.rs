@@ -3,11 +3,12 @@
 
 use std::fmt::Write as _;
 
-use super::ASSUMPTIONS;
-use super::rows::{self, GROUPS, NOTES};
-use super::variant::{Variant, blocks};
-use super::verdict;
-use crate::outcome::Outcome;
+use anteroom_sim::outcome::Outcome;
+
+use crate::ASSUMPTIONS;
+use crate::rows::{self, GROUPS, NOTES};
+use crate::variant::{Variant, blocks};
+use crate::verdict;
 
 const WIDTH: usize = 100;
 const NAME: usize = 43;

@@ -4,13 +4,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::chart;
-use super::charts::charts;
-use super::page::{self, Section};
-use super::variant::Variant;
-use crate::outcome::Outcome;
-use crate::scenario::model::Scenario;
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::scenario::model::Scenario;
+
+use crate::chart;
+use crate::charts::charts;
+use crate::page::{self, Section};
 use crate::story;
+use crate::variant::Variant;
 
 /// Rooms and settings whose charts are drawn. A sweep can have dozens, of up to ten charts each;
 /// nobody looks through more, and the page should still fit into a mail.

@@ -6,7 +6,7 @@ use plotters::style::{FontStyle, IntoFont as _, TextStyle};
 
 use super::palette::INK;
 use super::{Area, Drawn};
-use crate::report::escape::escape;
+use crate::escape::escape;
 
 /// Size of labels in drawn pixels.
 pub(super) const LABEL: f64 = 28.0;

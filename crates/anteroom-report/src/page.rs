@@ -3,15 +3,16 @@
 
 use std::fmt::Write as _;
 
-use super::ASSUMPTIONS;
-use super::chart::Chart;
-use super::escape::escape;
-use super::plan;
-use super::rows::{self, GROUPS, NOTES};
-use super::variant::{Variant, blocks};
-use super::verdict;
-use crate::outcome::Outcome;
-use crate::scenario::model::Scenario;
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::scenario::model::Scenario;
+
+use crate::ASSUMPTIONS;
+use crate::chart::Chart;
+use crate::escape::escape;
+use crate::plan;
+use crate::rows::{self, GROUPS, NOTES};
+use crate::variant::{Variant, blocks};
+use crate::verdict;
 
 /// Stands in every page, so that a later run knows that it may overwrite it.
 pub(super) const MARK: &str = "<meta name=\"generator\" content=\"anteroom simulate\">";
@@ -245,9 +246,9 @@ fn push_violations(html: &mut String, outcomes: &[Outcome]) {
         for violation in outcome.violations.iter().take(SHOWN) {
             let text = format!(
                 "{} into the run: {} ({})",
-                super::number::since_start(violation.at_ms),
+                crate::number::since_start(violation.at_ms),
                 violation.seen,
-                super::json::promise(violation.promise)
+                crate::json::promise(violation.promise)
             );
             push(html, format_args!("<li>{}</li>\n", escape(&text)));
         }
