@@ -222,6 +222,15 @@ impl Ledger {
         }
     }
 
+    /// An empty ledger at the root of a deployment that is known to be new.
+    #[must_use]
+    pub fn first_start(life: Life) -> Self {
+        Self {
+            life,
+            ..Self::new()
+        }
+    }
+
     /// The epoch under which seats are given: the life of the root.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
@@ -266,7 +275,7 @@ impl Ledger {
             let reply = self.farewell(request, now);
             return (self, reply);
         }
-        self.close_intervals(now);
+        self.close_intervals(request.data_center, now);
         self.end_reserve();
         self.forget_departed();
         let reply = self.lend(request, lending, now);
@@ -334,7 +343,15 @@ impl Ledger {
     }
 
     fn answer(&self, request: &SyncRequest, granted: Held, ttl: Span, now: Millis) -> Answer {
-        let is_older = request.revoked_version != self.revoked.version();
+        // Versions of another life are not comparable.
+        let known = if request.parent == Some(self.life) {
+            request.revoked_version
+        } else {
+            0
+        };
+        let news = self.revoked.since(known, &request.revocations);
+        let version = self.revoked.version();
+        let is_news = !news.is_empty() || request.revoked_version != version;
         let child = self.children.get(&request.child);
         Answer {
             number: request.number,
@@ -343,7 +360,7 @@ impl Ledger {
             granted,
             ttl,
             longest_seat: self.longest_to_lend(),
-            revoked: is_older.then(|| (self.revoked.version(), self.revoked.to_vec())),
+            revoked: is_news.then_some((version, news)),
             inherited: WaitingCounts::new(),
             outlook: self.outlook(request.data_center, now),
         }

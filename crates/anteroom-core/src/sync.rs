@@ -193,7 +193,7 @@ pub struct Answer {
     pub ttl: Span,
     /// The longest seat that may be given out under it.
     pub longest_seat: Span,
-    /// The list of revocations, if the child's is older.
+    /// The version of the list of revocations, and what the child lacks of it or has asked about.
     pub revoked: Option<(u64, Vec<Revocation>)>,
     /// Waiting visitors left by a former life, handed to this child.
     pub inherited: WaitingCounts,

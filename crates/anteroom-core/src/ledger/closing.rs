@@ -4,6 +4,9 @@
 //! the slowest of them says so. Data centers never move each other's: one that is cut off holds
 //! back its own seats, and not those of the world.
 
+use alloc::collections::BTreeSet;
+use alloc::vec::Vec;
+
 use super::{Group, Ledger};
 use crate::id::DataCenterId;
 use crate::planted::{Bug, is_planted};
@@ -19,38 +22,67 @@ impl Ledger {
         self.heard_at - CLOCKS_APART
     }
 
-    /// Gives back the intervals that every child concerned treats as over.
+    /// Gives back the intervals of the data center that speaks, as far as every child concerned
+    /// treats them as over; and those of data centers that nobody speaks for any more.
     ///
     /// Without a live child nothing is given back: the next one that comes says how far it is.
-    pub(super) fn close_intervals(&mut self, now: Millis) {
+    pub(super) fn close_intervals(&mut self, speaker: DataCenterId, now: Millis) {
         let Some(slowest) = self.children.values().map(|c| c.closed_through).min() else {
             return;
         };
-        for group in self.children.values().map(|child| child.data_center) {
-            self.groups.entry(group).or_default();
-        }
-        let agreed = self.agreed_now();
         let heard = self.heard_at;
-        let mut groups = core::mem::take(&mut self.groups);
-        for (&data_center, group) in &mut groups {
-            let closed = self.ready(data_center).map_or(agreed, |ready| {
-                group.ready_through = group.ready_through.max(ready.min(heard));
-                slowest.min(heard).max(group.ready_through - CLOCKS_APART)
-            });
-            let closed = if is_planted(Bug::ClosesByOwnClock) {
-                now
-            } else {
-                closed
-            };
-            if self.upstream.is_none() {
-                self.close(data_center, group, closed);
-            }
+        if let Some(ready) = self.ready(speaker) {
+            let group = self.groups.entry(speaker).or_default();
+            group.ready_through = group.ready_through.max(ready.min(heard));
+            let closed = slowest.min(heard).max(group.ready_through - CLOCKS_APART);
+            self.close_at_root(speaker, closed, now);
         }
-        self.groups = groups;
+        for silent in self.silent_groups() {
+            self.close_at_root(silent, self.agreed_now(), now);
+        }
     }
 
-    /// Applies what the parent has given back of this data center's seats.
+    /// Data centers with seats and without a live child.
+    fn silent_groups(&self) -> Vec<DataCenterId> {
+        if self.groups.len() <= 1 && !self.children.is_empty() {
+            return Vec::new();
+        }
+        let gone = self.departed.iter().map(|gone| gone.data_center);
+        let settled = self
+            .groups
+            .iter()
+            .filter(|(_, group)| !group.settled.is_empty());
+        let mut silent: Vec<_> = gone.chain(settled.map(|(&id, _)| id)).collect();
+        silent.sort_unstable();
+        silent.dedup();
+        if !silent.is_empty() {
+            let live: BTreeSet<_> = self
+                .children
+                .values()
+                .map(|child| child.data_center)
+                .collect();
+            silent.retain(|id| !live.contains(id));
+        }
+        silent
+    }
+
+    /// At the root an interval that is over gives its seats back; below it the world says when.
+    fn close_at_root(&mut self, data_center: DataCenterId, closed: Millis, now: Millis) {
+        let closed = if is_planted(Bug::ClosesByOwnClock) {
+            now
+        } else {
+            closed
+        };
+        if self.upstream.is_none() {
+            self.close_as_told(data_center, closed);
+        }
+    }
+
+    /// Gives back the intervals of a data center that ended by then.
     pub(super) fn close_as_told(&mut self, data_center: DataCenterId, closed: Millis) {
+        if closed <= self.closed_through(data_center) {
+            return;
+        }
         let mut group = self.groups.remove(&data_center).unwrap_or_default();
         self.close(data_center, &mut group, closed);
         self.groups.insert(data_center, group);
@@ -66,9 +98,6 @@ impl Ledger {
     }
 
     fn close(&mut self, data_center: DataCenterId, group: &mut Group, closed: Millis) {
-        if closed <= group.closed_through {
-            return;
-        }
         group.closed_through = closed;
         let children = self.children.values_mut();
         let children = children.filter(|child| child.data_center == data_center);

@@ -157,6 +157,8 @@ fn below(own: Outlook, upstream: &Upstream, now: Millis) -> Outlook {
     let reopens_at = world.reopens_at;
     if !upstream.is_outlook_fresh(now) || !upstream.lease.is_live(own.as_of) {
         return Outlook {
+            // As old as what was heard last, so that nodes ask before they refuse anybody.
+            as_of: own.as_of - now.since(upstream.outlook_at),
             epoch: world.epoch,
             reopens_at,
             nodes: world.nodes.max(own.nodes),

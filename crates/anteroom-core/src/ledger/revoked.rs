@@ -17,7 +17,8 @@ pub const REVOKED_MAX: usize = 10_000;
 /// Sessions that were ended early.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RevokedList {
-    entries: BTreeMap<VisitorId, Revocation>,
+    /// With the version at which each came.
+    entries: BTreeMap<VisitorId, (Revocation, u64)>,
     version: u64,
 }
 
@@ -25,10 +26,11 @@ impl RevokedList {
     /// A list as it was written down.
     #[must_use]
     pub fn from_parts(version: u64, entries: impl IntoIterator<Item = Revocation>) -> Self {
+        let entries = entries.into_iter();
         Self {
+            // When each came is not written down: whoever lacks one is told all.
             entries: entries
-                .into_iter()
-                .map(|entry| (entry.visitor, entry))
+                .map(|entry| (entry.visitor, (entry, version)))
                 .collect(),
             version,
         }
@@ -46,7 +48,7 @@ impl RevokedList {
         self.entries.is_empty()
     }
 
-    /// Rises with every change.
+    /// Rises with every entry that is added.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
@@ -55,7 +57,26 @@ impl RevokedList {
     /// All entries.
     #[must_use]
     pub fn to_vec(&self) -> Vec<Revocation> {
-        self.entries.values().copied().collect()
+        self.entries.values().map(|(entry, _)| *entry).collect()
+    }
+
+    /// What somebody lacks who has the list of an earlier version, and what it asks about.
+    #[must_use]
+    pub fn since(&self, version: u64, asked: &[Revocation]) -> Vec<Revocation> {
+        let mut news: Vec<Revocation> = Vec::new();
+        if version != self.version {
+            let later = self
+                .entries
+                .values()
+                .filter(|(_, came_at)| *came_at > version);
+            news.extend(later.map(|(entry, _)| *entry));
+        }
+        let asked = asked
+            .iter()
+            .filter_map(|entry| self.entries.get(&entry.visitor));
+        let asked = asked.filter(|(_, came_at)| *came_at <= version);
+        news.extend(asked.map(|(entry, _)| *entry));
+        news
     }
 
     /// Whether tickets of this visitor are refused.
@@ -70,15 +91,18 @@ impl RevokedList {
         if self.entries.contains_key(&entry.visitor) || self.entries.len() >= REVOKED_MAX {
             return false;
         }
-        self.entries.insert(entry.visitor, entry);
         self.version += 1;
+        self.entries.insert(entry.visitor, (entry, self.version));
         true
     }
 
     /// Forgets those of whom no ticket can run any more.
     pub fn drop_through(&mut self, now: Millis) {
+        if self.entries.is_empty() {
+            return;
+        }
         // A shorter list is no news to those who have the longer one.
-        self.entries.retain(|_, entry| entry.until > now);
+        self.entries.retain(|_, (entry, _)| entry.until > now);
     }
 }
 

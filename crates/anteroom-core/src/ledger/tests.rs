@@ -209,7 +209,7 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
         slots: 5,
         credits: 3,
     };
-    let (ledger, answer) = lent(ledger, &first, reopens_at);
+    let (ledger, answer) = lent(ledger, &first, START);
     assert_eq!((answer.granted.seats, answer.granted.credits), (0, 3));
     assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
     first.number = 2;

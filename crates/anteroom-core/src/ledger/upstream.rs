@@ -17,7 +17,7 @@ use crate::lease::Lease;
 use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{
-    Answer, Held, MINUTES_KEPT, Outlook, Reply, Revocation, SyncRequest, Terms, Used, Wants,
+    Answer, Held, MINUTES_KEPT, Outlook, Reply, Revocation, SyncRequest, Used, Wants,
 };
 use crate::time::{Millis, Minute, Span};
 
@@ -209,8 +209,9 @@ impl Ledger {
         }
     }
 
-    /// Makes the next request to the world; `None` at the root. Answers to earlier ones no longer
-    /// count. The record must be written before the request is sent.
+    /// Makes the next request to the world; `None` at the root, and before any node has spoken: then
+    /// neither the time nor the terms are known. Answers to earlier ones no longer count. The record
+    /// must be written before the request is sent.
     pub fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
         self.advance(now);
         let at = self.heard_at;
@@ -228,7 +229,7 @@ impl Ledger {
         let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
         let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
         let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
-        let terms = self.terms.unwrap_or(NO_TERMS);
+        let terms = self.terms?;
         let waiting = crate::watermark::compact(&self.sums.waiting);
         let nodes = self.sums.nodes;
         let longest_known = self.longest_seat;
@@ -395,15 +396,3 @@ impl Ledger {
         admitted
     }
 }
-
-/// What a data center proposes whose nodes have not spoken yet: nothing that could loosen
-/// anything.
-const NO_TERMS: Terms = Terms {
-    limits: crate::rules::Limits {
-        total_active_users: u32::MAX,
-        new_users_per_minute: u32::MAX,
-    },
-    longest_seat: Span::ZERO,
-    pacing: false,
-    needs_traffic: false,
-};

@@ -13,8 +13,10 @@ use crate::time::Millis;
 /// What this node knows of sessions that were ended.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Revoked {
-    /// The parent's list, as last received.
+    /// The parent's list, as far as it was received.
     shared: RevokedList,
+    /// Up to which version that is.
+    version: u64,
     /// Ended here, and not yet confirmed by the parent.
     unconfirmed: Vec<Revocation>,
 }
@@ -29,21 +31,19 @@ impl Revoked {
     }
 
     pub(super) fn version(&self) -> u64 {
-        self.shared.version()
+        self.version
     }
 
-    /// Takes over the parent's list. It contains everything that was sent with the request; what
-    /// was added since then stays unconfirmed.
-    pub(super) fn handle_list(&mut self, (version, entries): (u64, Vec<Revocation>), now: Millis) {
-        let before =
-            core::mem::replace(&mut self.shared, RevokedList::from_parts(version, entries));
+    /// Takes over what the parent has and this node lacks. That contains everything that was sent
+    /// with the request; what was added since then stays unconfirmed.
+    pub(super) fn handle_news(&mut self, (version, entries): (u64, Vec<Revocation>)) {
+        for entry in entries {
+            self.shared.insert(entry);
+        }
+        self.version = version;
         let shared = &self.shared;
         self.unconfirmed
             .retain(|entry| !shared.contains(entry.visitor));
-        // A parent that has lost its list is told again. The seats were freed before.
-        let lost = before.to_vec().into_iter();
-        let lost = lost.filter(|entry| entry.until > now && !shared.contains(entry.visitor));
-        self.unconfirmed.extend(lost.map(Revocation::without_seat));
     }
 
     /// Forgets those of whom no ticket can run any more.
@@ -55,6 +55,9 @@ impl Revoked {
     /// What was told to a parent that has lost its memory is told again to the next; seats that were
     /// freed there are not freed once more.
     pub(super) fn begin_row(&mut self) {
+        self.version = 0;
+        let shared = core::mem::take(&mut self.shared).to_vec();
+        self.unconfirmed.extend(shared);
         for entry in &mut self.unconfirmed {
             *entry = entry.without_seat();
         }

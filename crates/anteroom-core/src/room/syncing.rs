@@ -119,7 +119,7 @@ impl Room {
                 self.answered = answer.number;
                 self.parent = Some(answer.life);
                 if let Some(list) = answer.revoked {
-                    self.revoked.handle_list(list, now);
+                    self.revoked.handle_news(list);
                 }
                 if !answer.inherited.is_empty() {
                     let until = now + INHERITED_FOR;
