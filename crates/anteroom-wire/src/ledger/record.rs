@@ -1,4 +1,7 @@
 //! The structs that are written down, and the conversions to and from the core's.
+//!
+//! Those of the ledger's children are in [`children`](super::children), those of its parent in
+//! [`upstream`](super::upstream).
 
 use std::collections::BTreeMap;
 
@@ -6,10 +9,11 @@ use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
 use anteroom_core::ledger::{Child, Departed, Group, Ledger, LeftWaiting, Reserve, RevokedList};
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
-use anteroom_core::sync::{Held, Revocation, Terms, Used, Wants};
+use anteroom_core::sync::{Revocation, Terms};
 use anteroom_core::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
+use super::children::{ChildRecord, DepartedRecord};
 use super::upstream::UpstreamRecord;
 
 #[derive(Serialize, Deserialize)]
@@ -58,52 +62,6 @@ pub(super) struct TermsRecord {
     longest_seat: u64,
     pacing: bool,
     needs_traffic: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct ChildRecord {
-    node: u64,
-    data_center: u32,
-    generation: u32,
-    number: u64,
-    held: HeldRecord,
-    used_seats: u64,
-    used_credits: u64,
-    ends_at: u64,
-    ends_there_at: u64,
-    longest_seat: u64,
-    row: Vec<(u64, i64)>,
-    admitted: Vec<(u64, u32)>,
-    closed_through: u64,
-    sent_at: u64,
-    is_clock_trusted: bool,
-    nodes: u32,
-    waiting: Vec<(u64, u32)>,
-    handed: Vec<(u64, u32)>,
-    wants_slots: u32,
-    wants_credits: u32,
-    terms: TermsRecord,
-    terms_version: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct HeldRecord {
-    seats: u32,
-    admissions: u32,
-    minute: u64,
-    credits: u32,
-}
-
-#[derive(Serialize, Deserialize)]
-pub(super) struct DepartedRecord {
-    node: u64,
-    data_center: u32,
-    generation: u32,
-    number: u64,
-    row: Vec<(u64, i64)>,
-    phantoms: u32,
-    ends_at: u64,
-    admitted: Vec<(u64, u32)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -287,119 +245,6 @@ impl From<TermsRecord> for Terms {
             longest_seat: Span(record.longest_seat),
             pacing: record.pacing,
             needs_traffic: record.needs_traffic,
-        }
-    }
-}
-
-impl From<Held> for HeldRecord {
-    fn from(held: Held) -> Self {
-        Self {
-            seats: held.seats,
-            admissions: held.admissions,
-            minute: held.minute.0,
-            credits: held.credits,
-        }
-    }
-}
-
-impl From<HeldRecord> for Held {
-    fn from(record: HeldRecord) -> Self {
-        Self {
-            seats: record.seats,
-            admissions: record.admissions,
-            minute: Minute(record.minute),
-            credits: record.credits,
-        }
-    }
-}
-
-impl From<(&NodeId, &Child)> for ChildRecord {
-    fn from((node, child): (&NodeId, &Child)) -> Self {
-        Self {
-            node: node.0,
-            data_center: child.data_center.0,
-            generation: child.generation,
-            number: child.number,
-            held: child.held.into(),
-            used_seats: child.used.seats,
-            used_credits: child.used.credits,
-            ends_at: child.ends_at.0,
-            ends_there_at: child.ends_there_at.0,
-            longest_seat: child.longest_seat.0,
-            row: row_out(&child.row),
-            admitted: minutes_out(&child.admitted),
-            closed_through: child.closed_through.0,
-            sent_at: child.sent_at.0,
-            is_clock_trusted: child.is_clock_trusted,
-            nodes: child.nodes,
-            waiting: waiting_out(&child.waiting),
-            handed: waiting_out(&child.handed),
-            wants_slots: child.wants.slots,
-            wants_credits: child.wants.credits,
-            terms: child.terms.into(),
-            terms_version: child.terms_version,
-        }
-    }
-}
-
-impl From<ChildRecord> for Child {
-    fn from(record: ChildRecord) -> Self {
-        Self {
-            data_center: DataCenterId(record.data_center),
-            generation: record.generation,
-            number: record.number,
-            held: record.held.into(),
-            used: Used {
-                seats: record.used_seats,
-                credits: record.used_credits,
-            },
-            ends_at: Millis(record.ends_at),
-            ends_there_at: Millis(record.ends_there_at),
-            longest_seat: Span(record.longest_seat),
-            row: row_in(record.row),
-            admitted: minutes_in(record.admitted),
-            closed_through: Millis(record.closed_through),
-            sent_at: Millis(record.sent_at),
-            is_clock_trusted: record.is_clock_trusted,
-            nodes: record.nodes,
-            waiting: waiting_in(record.waiting),
-            handed: waiting_in(record.handed),
-            wants: Wants {
-                slots: record.wants_slots,
-                credits: record.wants_credits,
-            },
-            terms: record.terms.into(),
-            terms_version: record.terms_version,
-        }
-    }
-}
-
-impl From<&Departed> for DepartedRecord {
-    fn from(gone: &Departed) -> Self {
-        Self {
-            node: gone.node.0,
-            data_center: gone.data_center.0,
-            generation: gone.generation,
-            number: gone.number,
-            row: row_out(&gone.row),
-            phantoms: gone.phantoms,
-            ends_at: gone.ends_at.0,
-            admitted: minutes_out(&gone.admitted),
-        }
-    }
-}
-
-impl From<DepartedRecord> for Departed {
-    fn from(record: DepartedRecord) -> Self {
-        Self {
-            node: NodeId(record.node),
-            data_center: DataCenterId(record.data_center),
-            generation: record.generation,
-            number: record.number,
-            row: row_in(record.row),
-            phantoms: record.phantoms,
-            ends_at: Millis(record.ends_at),
-            admitted: minutes_in(record.admitted),
         }
     }
 }

@@ -10,7 +10,8 @@ use anteroom_core::time::{Millis, Span};
 use anteroom_core::watermark::Watermark;
 use serde::{Deserialize, Serialize};
 
-use super::record::{HeldRecord, RevocationRecord, minutes_in, minutes_out};
+use super::children::HeldRecord;
+use super::record::{RevocationRecord, minutes_in, minutes_out};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct UpstreamRecord {

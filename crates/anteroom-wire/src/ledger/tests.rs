@@ -1,0 +1,197 @@
+//! Does a ledger survive being written and read, and is damage noticed?
+
+use anteroom_core::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+use anteroom_core::lease::{Lease, LeaseParts, Pending};
+use anteroom_core::ledger::{Child, Departed, Group, Reserve, RevokedList, UpstreamDemand};
+use anteroom_core::rules::Limits;
+use anteroom_core::seats::SeatRow;
+use anteroom_core::sync::{Held, Outlook, Revocation, Terms, Used, Wants};
+use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_core::watermark::Watermark;
+
+use super::*;
+
+fn terms() -> Terms {
+    Terms {
+        limits: Limits {
+            total_active_users: 200,
+            new_users_per_minute: 100,
+        },
+        longest_seat: Span(310_000),
+        pacing: true,
+        needs_traffic: true,
+    }
+}
+
+fn row() -> SeatRow {
+    [(Millis(70_000), 3), (Millis(75_000), -1)]
+        .into_iter()
+        .collect()
+}
+
+fn child() -> Child {
+    Child {
+        data_center: DataCenterId(7),
+        generation: 5,
+        number: 77,
+        held: Held {
+            seats: 1,
+            admissions: 2,
+            minute: Minute(3),
+            credits: 4,
+        },
+        used: Used {
+            seats: 12,
+            credits: 13,
+        },
+        ends_at: Millis(10_000),
+        ends_there_at: Millis(10_001),
+        longest_seat: Span(310_000),
+        row: row(),
+        admitted: vec![(Minute(3), 4)],
+        closed_through: Millis(60_000),
+        sent_at: Millis(60_001),
+        is_clock_trusted: true,
+        nodes: 3,
+        waiting: [(Millis(1_000), 9)].into(),
+        handed: [(Millis(500), 2)].into(),
+        wants: Wants {
+            slots: 7,
+            credits: 8,
+        },
+        terms: terms(),
+        terms_version: 2,
+    }
+}
+
+fn departed() -> Departed {
+    Departed {
+        node: NodeId(1),
+        data_center: DataCenterId(7),
+        generation: 4,
+        number: 3,
+        row: row(),
+        phantoms: 6,
+        ends_at: Millis(80_000),
+        admitted: vec![(Minute(2), 1)],
+    }
+}
+
+/// A ledger in which no field has its default.
+fn full() -> Ledger {
+    let mut ledger = Ledger::new();
+    ledger.life = Life(1 << 40);
+    ledger.reserve = Some(Reserve {
+        began_at: Millis(8),
+        is_timed: true,
+        ttl: Span(10_000),
+        is_certain: true,
+        ends_at: Millis(9),
+    });
+    ledger.has_reserved = true;
+    ledger.heard_at = Millis(64_000);
+    ledger.terms = Some(terms());
+    ledger.terms_version = 3;
+    ledger.longest_seat = Span(310_000);
+    ledger.generation = 5;
+    ledger.children.insert(NodeId(u64::MAX), child());
+    ledger.departed.push(departed());
+    let group = Group {
+        ready_through: Millis(61_000),
+        closed_through: Millis(60_000),
+        settled: row(),
+    };
+    ledger.groups.insert(DataCenterId(7), group);
+    ledger.settled_minutes.insert(Minute(1), 11);
+    let entry = Revocation {
+        visitor: VisitorId([3; 16]),
+        seat_ends_at: Millis(70_000),
+        until: Millis(90_000),
+    };
+    ledger.revoked = RevokedList::from_parts(8, [entry]);
+    ledger.left_waiting.counts.insert(Millis(2_000), 5);
+    ledger.left_waiting.until = Millis(120_000);
+    ledger.as_of = Millis(65_000);
+    ledger.rebuild_sums();
+    ledger
+}
+
+/// The ledger of a data center in which no field has its default.
+fn below_world() -> Ledger {
+    let mut ledger = full();
+    let mut upstream = Ledger::below_world(Life(1 << 40), DataCenterId(7))
+        .upstream
+        .unwrap();
+    upstream.lease = Lease::from_parts(LeaseParts {
+        generation: 3,
+        held: Held {
+            seats: 5,
+            admissions: 6,
+            minute: Minute(7),
+            credits: 8,
+        },
+        ends_at: Millis(600_000),
+        longest_seat: Span(310_000),
+        newest: 44,
+        pending: Some(Pending {
+            number: 44,
+            sent_at: Millis(64_000),
+        }),
+    });
+    upstream.parent = Some(Life(1 << 50));
+    upstream.answered = 43;
+    upstream.used = Used {
+        seats: 100,
+        credits: 200,
+    };
+    upstream.outlook = Outlook {
+        as_of: Millis(63_000),
+        watermark: Watermark::UpTo(Millis(50_000)),
+        admitted: vec![(Minute(1), 9)],
+        traffic: std::sync::Arc::new(vec![(DataCenterId(7), 9)]),
+        reopens_at: Some(Millis(70_000)),
+        epoch: Epoch(4),
+        seats_free: 17,
+        ..Outlook::default()
+    };
+    upstream.outlook_at = Millis(63_500);
+    upstream.witnessed = Some(Epoch(3));
+    upstream.unconfirmed = ledger.revoked.to_vec();
+    upstream.revoked_version = 5;
+    upstream.demand = UpstreamDemand {
+        index: 63,
+        now: Wants {
+            slots: 1,
+            credits: 2,
+        },
+        before: Wants {
+            slots: 3,
+            credits: 4,
+        },
+    };
+    ledger.upstream = Some(upstream);
+    ledger
+}
+
+#[test]
+fn a_ledger_survives_being_written_and_read() {
+    for ledger in [Ledger::new(), full(), below_world()] {
+        assert_eq!(decode(&encode(&ledger)), Ok(ledger));
+    }
+}
+
+#[test]
+fn a_damaged_record_is_an_error_and_no_empty_ledger() {
+    let bytes = encode(&below_world());
+    for cut in 1..bytes.len() {
+        assert_eq!(decode(&bytes[..cut]), Err(LedgerRecordError::Damaged));
+    }
+    let mut longer = bytes;
+    longer.push(0);
+    assert_eq!(decode(&longer), Err(LedgerRecordError::Damaged));
+    assert_eq!(decode(&[]), Err(LedgerRecordError::Version { found: 0 }));
+    assert_eq!(
+        decode(&[9, 9]),
+        Err(LedgerRecordError::Version { found: 9 })
+    );
+}
