@@ -23,6 +23,7 @@ mod curve;
 mod data_center;
 mod fault;
 mod kinds;
+mod leases;
 mod room;
 
 pub use curve::fuzz as fuzz_csv;
@@ -167,6 +168,7 @@ impl ScenarioText<'_> {
         let sample_every = table.optional(&SAMPLE_EVERY);
         let compare = read_compare(&mut table);
         let data_centers = data_center::read(&mut table);
+        let world_lease = leases::read(&mut table);
         let frame = Frame {
             starts_at,
             length,
@@ -186,7 +188,7 @@ impl ScenarioText<'_> {
             starts_at,
             length,
             sample_every,
-            world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
+            world_lease,
             compare,
             rooms,
             data_centers: data_centers?,

@@ -18,7 +18,8 @@ pub struct Scenario {
     pub length: Span,
     /// Time between two samples of the charts; at least a second.
     pub sample_every: Span,
-    /// How long the world lends to a data center.
+    /// How long the world lends to a data center; a second to an hour. Means nothing where there is
+    /// one data center without a way to the world.
     pub world_lease: Span,
     /// Allocations to compare, in the order of the table.
     pub compare: Vec<AllocationKind>,

@@ -1,5 +1,7 @@
 //! Does a scenario mean what it says? Bad files are in `testdata/scenario`.
 
+use anteroom_core::ledger::LendingTerms;
+
 use super::*;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};
 use crate::scenario::shipped::SHIPPED;
@@ -48,6 +50,7 @@ fn a_small_file_has_a_default_for_everything_else() {
     assert_eq!(scenario.name, "test");
     assert_eq!(scenario.length, Span::from_secs(3_600));
     assert_eq!(scenario.sample_every, Span::from_secs(10));
+    assert_eq!(scenario.world_lease, LendingTerms::WORLD.ttl);
     assert_eq!(scenario.compare.len(), 4);
     assert_eq!(scenario.data_centers.len(), 1);
     assert_eq!(scenario.data_centers[0].to_store.to, Span::ZERO);
@@ -91,6 +94,14 @@ fn every_kind_of_arrivals_becomes_points() {
         of("kind = \"points\"\npoints = [[\"0s\", 1], [\"1m\", 2.5]]"),
         [(0, 1.0), (60, 2.5)]
     );
+}
+
+#[test]
+fn the_world_lends_for_as_long_as_is_typed() {
+    let set = |value| read_with(SMALL, &[("leases.world", value)]).map(|s| s.world_lease);
+    assert_eq!(set("1s").unwrap(), Span::from_secs(1));
+    assert_eq!(set("1h").unwrap(), Span::from_secs(3_600));
+    assert!(set("999ms").is_err());
 }
 
 #[test]

@@ -1,0 +1,25 @@
+//! `[leases]`: for how long is lent. Only what a rehearsal may want to vary; how long a data center
+//! lends to its nodes is part of the program.
+
+use anteroom_core::time::Span;
+use anteroom_wire::config::reading::{Duration, Key, Table};
+
+/// From the world to a data center. Shorter than a second, every round trip is late; longer than an
+/// hour, a data center that was lost holds its seats for longer than anybody would wait.
+const WORLD: Key<Duration> = Key {
+    name: "world",
+    kind: Duration {
+        min: Span::from_secs(1),
+        max: Span::from_secs(3_600),
+        bare_unit: "m",
+    },
+    default: Some("\"10m\""),
+};
+
+/// Reads how long the world lends to a data center.
+pub(super) fn read(root: &mut Table<'_>) -> Span {
+    let mut table = root.table("leases");
+    let world = table.defaulted(&WORLD);
+    table.finish();
+    world
+}
