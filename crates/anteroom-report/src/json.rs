@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::ASSUMPTIONS;
 
-/// Shows outcomes as JSON; the fields are listed in the head of `report/json.rs`:
+/// Shows outcomes as JSON; the fields are listed in the head of `json.rs`:
 /// `scenario`, `assumptions` and `outcomes`, each of these with `room`, `allocation`, `settings`,
 /// `limits`, `figures`, `samples`, `data_centers` and `violations`.
 #[must_use]

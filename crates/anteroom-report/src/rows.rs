@@ -83,6 +83,7 @@ pub(super) const GROUPS: [Group; 6] = [
         title: "Visitors",
         rows: &[
             row("came", |f| count(f.visitors)),
+            row("were told to wait", |f| count(f.queued)),
             row("got in", |f| count(f.admitted)),
             row("left while they waited", |f| count(f.abandoned)),
             row("thrown out with a valid ticket", |f| {

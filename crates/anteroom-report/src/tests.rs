@@ -127,6 +127,7 @@ fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
         length: LENGTH,
         figures: Figures {
             visitors: 12_000,
+            queued: 7_500,
             admitted: 6_000,
             inside_max: peak,
             above_seats: above,
@@ -182,6 +183,7 @@ fn a_table_says_who_exceeded_what_and_what_it_cannot_know() {
         "With curve, the limit of 2,000 visitors inside was exceeded by up to 140 (7.0 %).",
         "With leases, the limits were never exceeded: at most 2,000 inside",
         "half waited 39.5 s at most, and 99 % 4 min 10 s at most. 37 visitors left while waiting.",
+        "were told to wait 7,500 7,500 7,500 7,500",
         "140 (7.0 %)",
         "The origin is not simulated",
     ] {

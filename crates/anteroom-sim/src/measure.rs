@@ -106,6 +106,7 @@ impl Measure {
     /// A newcomer was told to wait. With `pacing`, a minute's admissions come free one by one while
     /// somebody waits.
     pub(crate) fn handle_queued_newcomer(&mut self, judge: &mut Judge, pacing: bool, now: Millis) {
+        self.figures.queued += 1;
         let inside = judge.seats.inside(now);
         let minute = now.minute();
         let admitted = judge.rate.admitted_in(minute);

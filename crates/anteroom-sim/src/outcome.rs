@@ -36,6 +36,8 @@ pub struct Outcome {
 pub struct Figures {
     /// Visitors who came (each counted once, however often it asked).
     pub visitors: u64,
+    /// Of those, the ones who were told to wait when they came.
+    pub queued: u64,
     /// Visitors who got in.
     pub admitted: u64,
     /// Most visitors inside at once.

@@ -152,10 +152,10 @@ fn time_label(at: Millis, step: u64, has_days: bool) -> String {
     }
 }
 
-/// Milliseconds of a run as a coordinate: exact below 2^53, which is 285 000 years.
+/// Milliseconds of a run as a coordinate: exact below 2^53, which is 285,000 years.
 #[expect(
     clippy::cast_precision_loss,
-    reason = "a run is shorter than 285 000 years"
+    reason = "a run is shorter than 285,000 years"
 )]
 pub(crate) const fn as_f64(ms: u64) -> f64 {
     ms as f64

@@ -183,6 +183,8 @@ async fn several_values_are_compared() {
     assert_eq!(of(1), (Some(600), Some("600")));
     let admitted = |index: usize| outcomes[index]["figures"]["admitted"].as_u64();
     assert!(admitted(0) < admitted(1), "the lower limit lets more in");
+    let queued = |index: usize| outcomes[index]["figures"]["queued"].as_u64();
+    assert!(queued(0) > queued(1), "the lower limit lets fewer wait");
 }
 
 #[tokio::test]
