@@ -37,7 +37,6 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::id::{DataCenterId, Epoch, Life, NodeId};
-use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
 use crate::time::{Millis, Minute, Span};
@@ -265,7 +264,7 @@ impl Ledger {
             return (self, Reply::Stale);
         }
         let is_void = known.map_or(0, |child| child.generation) != request.generation;
-        if is_void && !request.is_final && !is_planted(Bug::BelievesVoidClaims) {
+        if is_void && !request.is_final {
             let life = self.life;
             return (self, Reply::Void { number, life });
         }

@@ -7,52 +7,72 @@
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub enum Bug {
-    /// None.
-    Nothing = 0,
-    /// A seat may move to an earlier end: an older ticket takes back what a newer one was given.
-    MovesToEarlierEnds,
+    /// A seat may move to an earlier end, although an older ticket still shows the later one.
+    MovesToEarlierEnds = 1,
     /// A node keeps no memory of newest ends: parallel and replayed tickets move a seat each.
     ForgetsNewestEnds,
-    /// A ticket with a seat in another data center gets one here that nobody counts.
+    /// A visitor from another data center gets a seat here that nobody counts.
     SeatsOnCredit,
-    /// A seat taken here takes away the one in the old data center, whose visitor is refused there.
+    /// A seat taken here takes away the one in the old data center.
     TransfersTakeAway,
     /// Every logout frees a seat, a repeated one too.
     LogoutsFreeTwice,
-    /// A visitor counts as waiting as soon as it was told to wait.
+    /// A visitor counts as waiting as soon as it was told to wait, whether it comes back or not.
     CountsBeforeReturn,
     /// Any answer is applied, not only the one to the newest request.
     AppliesStaleAnswers,
-    /// What is given back stays in hand until the answer comes.
-    KeepsWhatItGivesBack,
-    /// A request counts again what the same message gives back.
+    /// Giving back leaves an answer on its way in force.
+    GivesBackWithoutVoiding,
+    /// What a child gives back is counted without what it has used of it.
     GivesBackAndCountsAnew,
-    /// A lease is used until the parent's end of it, counted from the answer.
-    CountsLeaseFromAnswer,
+    /// What a child says that it gives back it goes on using.
+    KeepsWhatItGivesBack,
+    /// A lease is used after its end.
+    UsesLeaseAfterItsEnd,
     /// A data center lends beyond the end of its own lease.
     LendsBeyondOwnLease,
-    /// Phantom seats are computed from the session in force and not from the longest one lent.
-    PhantomsOfPresentSession,
-    /// Claims under a lease that was given up are believed.
-    BelievesVoidClaims,
-    /// An interval gives its seats back by the parent's clock alone.
+    /// Seats are lengthened before the parent has agreed to it.
+    LengthensSeatsAtOnce,
+    /// An interval gives its seats back by the ledger's clock, whatever the children have closed.
     ClosesByOwnClock,
     /// A child that falls silent leaves no phantom seats.
     NoPhantoms,
     /// Unused renewal credits of a silent child leave no phantom seats.
     NoPhantomsOfCredits,
-    /// A node that stops says goodbye and keeps admitting with what it had.
-    UsesSlotsAfterGoodbye,
-    /// A ledger that was found empty lends at once.
+    /// A node that has said goodbye goes on admitting while it drains.
+    AdmitsAfterGoodbye,
+    /// A ledger that has lost its memory lends at once.
     NoReserveAfterLoss,
-    /// A node that starts again goes on with the number and the row of its former life.
-    RestartKeepsRow,
-    /// A node that starts admits before it has a lease of its own.
-    AdmitsBeforeLease,
-    /// Renewals need no credit.
+    /// A node that starts again writes the row that it had before.
+    RestartWritesOldRow,
+    /// Seats are prolonged without a credit.
     RenewsWithoutCredit,
-    /// A restarted node writes the row that it had before.
-    StartsWithoutAsking,
+}
+
+impl Bug {
+    /// All of them.
+    pub const ALL: &[Self] = &[
+        Self::MovesToEarlierEnds,
+        Self::ForgetsNewestEnds,
+        Self::SeatsOnCredit,
+        Self::TransfersTakeAway,
+        Self::LogoutsFreeTwice,
+        Self::CountsBeforeReturn,
+        Self::AppliesStaleAnswers,
+        Self::GivesBackWithoutVoiding,
+        Self::GivesBackAndCountsAnew,
+        Self::KeepsWhatItGivesBack,
+        Self::UsesLeaseAfterItsEnd,
+        Self::LendsBeyondOwnLease,
+        Self::LengthensSeatsAtOnce,
+        Self::ClosesByOwnClock,
+        Self::NoPhantoms,
+        Self::NoPhantomsOfCredits,
+        Self::AdmitsAfterGoodbye,
+        Self::NoReserveAfterLoss,
+        Self::RestartWritesOldRow,
+        Self::RenewsWithoutCredit,
+    ];
 }
 
 #[cfg(not(feature = "planted-bugs"))]
@@ -74,9 +94,9 @@ mod switch {
 
     static PLANTED: AtomicU8 = AtomicU8::new(0);
 
-    /// Leaves one rule out in this process, or none.
-    pub fn plant(bug: Bug) {
-        PLANTED.store(bug as u8, Ordering::SeqCst);
+    /// Leaves one rule out in this whole process, or none.
+    pub fn plant(bug: Option<Bug>) {
+        PLANTED.store(bug.map_or(0, |bug| bug as u8), Ordering::SeqCst);
     }
 
     /// Whether this rule is left out.

@@ -25,6 +25,7 @@ use crate::lease::Lease;
 use crate::newest::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
 use crate::origin::{OriginHealth, OriginOutcome};
+use crate::planted::{Bug, is_planted};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
 use crate::seats::{SeatRow, SeatTerms};
 use crate::snapshot::Snapshot;
@@ -296,7 +297,8 @@ impl Room {
             .longest_seat()
             .max(self.seat_terms.longest_seat());
         let is_first = self.lease.generation() == 0;
-        if is_first || wanted.longest_seat() <= longest {
+        let is_hasty = is_planted(Bug::LengthensSeatsAtOnce);
+        if is_first || wanted.longest_seat() <= longest || is_hasty {
             self.seat_terms = wanted;
         }
     }

@@ -253,6 +253,7 @@ impl Simulation {
             Event::AtCounter { request } => self.handle_request_at_counter(request),
             Event::NumberBack { request } => self.handle_number_back(request),
             Event::Fault { index } => self.handle_fault(index),
+            Event::Stops { node, life } => self.handle_stop(node, life),
             Event::Starts { node } => self.handle_start(node),
             Event::NewRules { node, fault } => self.handle_new_rules(node, fault),
             Event::Second => self.handle_second(),

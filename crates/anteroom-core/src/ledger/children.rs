@@ -128,11 +128,6 @@ impl Ledger {
         } else {
             seats.saturating_add(credits)
         };
-        let longest = if is_planted(Bug::PhantomsOfPresentSession) {
-            child.terms.longest_seat
-        } else {
-            child.longest_seat
-        };
         let mut admitted = child.admitted;
         add_admissions(&mut admitted, child.held);
         self.push_departed(Departed {
@@ -142,7 +137,7 @@ impl Ledger {
             number: child.number,
             row: child.row,
             phantoms,
-            ends_at: child.ends_there_at + longest,
+            ends_at: child.ends_there_at + child.longest_seat,
             admitted,
         });
     }

@@ -4,8 +4,9 @@
 //! not, so that the last seats are not all in one pocket. Renewal credits are not scarce: a
 //! prolonged seat is counted already.
 
-use super::{Ledger, LendingTerms};
+use super::{Ledger, LendingTerms, Upstream};
 use crate::id::NodeId;
+use crate::planted::{Bug, is_planted};
 use crate::sync::{Held, Reply, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 
@@ -94,11 +95,9 @@ impl Ledger {
             return nothing;
         };
         let at = self.heard_at.max(request.sent_at);
-        if self
-            .upstream
-            .as_ref()
-            .is_some_and(|up| !up.lease.is_live(at))
-        {
+        let is_over = |up: &Upstream| !up.lease.is_live(at);
+        let is_over = self.upstream.as_deref().is_some_and(is_over);
+        if is_over && !is_planted(Bug::LendsBeyondOwnLease) {
             return nothing;
         }
         let admissions_held = if child.held.minute == minute {

@@ -123,7 +123,10 @@ impl Upstream {
     /// Takes back what a child held and neither used nor holds any more. What was lent under other
     /// terms than those of `version` goes back to the world.
     pub(super) fn handle_use(&mut self, old: &Child, new: &Child, version: u32) {
-        let seats_used = new.used.seats.saturating_sub(old.used.seats);
+        let mut seats_used = new.used.seats.saturating_sub(old.used.seats);
+        if is_planted(Bug::GivesBackAndCountsAnew) {
+            seats_used = 0;
+        }
         let credits_used = new.used.credits.saturating_sub(old.used.credits);
         self.used.seats += seats_used;
         self.used.credits += credits_used;

@@ -5,7 +5,7 @@ use crate::id::Epoch;
 use crate::lease::TakeError;
 use crate::newest::NewestSeat;
 use crate::planted::{Bug, is_planted};
-use crate::ticket::{Seat, Standing, Ticket};
+use crate::ticket::{Seat, Seats, Standing, Ticket};
 use crate::time::Millis;
 
 /// A request of somebody with an accepted ticket.
@@ -89,7 +89,9 @@ impl Room {
             current.seats.put(seat);
         }
         let target = self.target_end(&current, visit.is_navigation, now);
-        let Some(new_end) = target.filter(|end| *end > seat.ends_at) else {
+        let moves_anywhere = is_planted(Bug::MovesToEarlierEnds);
+        let is_move = |end: &Millis| *end > seat.ends_at || (moves_anywhere && *end < seat.ends_at);
+        let Some(new_end) = target.filter(is_move) else {
             if !is_older {
                 return CheckIn::Pass;
             }
@@ -161,6 +163,11 @@ impl Room {
         }
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
+        if is_planted(Bug::TransfersTakeAway) {
+            let taken = ticket.seats.iter();
+            taken.for_each(|seat| self.row.remove(seat.ends_at));
+            ticket.seats = Seats::default();
+        }
         self.remember(&ticket, ends_at, now);
         self.tally.renewed += 1;
         ticket.last_check_in_at = now;

@@ -4,6 +4,7 @@ use super::{Room, Verdict, Visit};
 use crate::decision::{Place, QueueReason, WaitRange};
 use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after};
 use crate::order::ROUND;
+use crate::planted::{Bug, is_planted};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
@@ -55,7 +56,7 @@ impl Room {
         let ask_after = self.ask_after(reason, ahead, people_waiting, wait, jitter, now);
         // A place must outlive the pause, and one ask that gets lost.
         let ask_after = ask_after.min(Span(self.rules.place_grace.0 / 2));
-        if visit.ticket.is_some() {
+        if visit.ticket.is_some() || is_planted(Bug::CountsBeforeReturn) {
             let next_ask = if visit.gets_page {
                 ask_after.max(PAGE_RELOAD)
             } else {

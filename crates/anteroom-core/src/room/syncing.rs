@@ -3,6 +3,7 @@
 use super::Room;
 use crate::id::Epoch;
 use crate::ledger::LEASE_TTL;
+use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{Held, Reply, SyncRequest, Terms, Used, Wants};
 use crate::time::{Millis, Span};
@@ -46,21 +47,35 @@ impl Room {
         } else {
             Wants::default()
         };
+        let held_before = self.lease.held();
         self.lease.give_back(Held {
             seats: wants.slots,
             admissions: wants.slots,
             credits: wants.credits,
             minute: now.minute(),
         });
-        self.request(wants, false, now)
+        let request = self.request(wants, false, now);
+        if is_planted(Bug::KeepsWhatItGivesBack) {
+            self.lease.take_back(Held {
+                seats: held_before.seats.saturating_sub(request.held.seats),
+                ..Held::default()
+            });
+        }
+        request
     }
 
     /// Makes the last request of this life: everything is given back.
     pub fn poll_goodbye(&mut self, now: Millis) -> SyncRequest {
         self.has_left = true;
         self.demand.begin_goodbye();
+        let held_before = self.lease;
         self.lease.give_back(Held::default());
-        self.request(Wants::default(), true, now)
+        let request = self.request(Wants::default(), true, now);
+        if is_planted(Bug::AdmitsAfterGoodbye) {
+            self.has_left = false;
+            self.lease = held_before;
+        }
+        request
     }
 
     fn request(&mut self, wants: Wants, is_leaving: bool, now: Millis) -> SyncRequest {

@@ -9,6 +9,7 @@ use anteroom_core::id::VisitorId;
 use anteroom_core::room::check_in::Return;
 use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::rules::Rules;
+use anteroom_core::sync::SyncRequest;
 use anteroom_core::ticket::{Standing, Ticket};
 use anteroom_core::time::{Millis, Span};
 
@@ -23,6 +24,10 @@ pub(crate) struct Node {
     /// Rises with every start; what was meant for a former life is dropped.
     pub(crate) life: u32,
     pub(crate) is_alive: bool,
+    /// It has said goodbye and speaks to its store no more.
+    pub(crate) is_draining: bool,
+    /// What it told its store last: for a bug that is planted, and otherwise empty.
+    pub(crate) last_told: Option<Box<SyncRequest>>,
     /// It stands still until then.
     pub(crate) paused_until: Millis,
     /// No message passes between it and its store until then.
@@ -131,6 +136,8 @@ impl Node {
             data_center,
             life: 0,
             is_alive: true,
+            is_draining: false,
+            last_told: None,
             paused_until: Millis::ZERO,
             cut_until: Millis::ZERO,
             clock: Clock::default(),
@@ -142,6 +149,7 @@ impl Node {
     pub(crate) fn start(&mut self, identity: RoomIdentity) {
         self.room = Room::new(identity, self.rules, Capacity::default());
         self.is_alive = true;
+        self.is_draining = false;
         self.clock.restart();
         self.talk.is_failing = false;
     }
@@ -149,6 +157,7 @@ impl Node {
     /// Ends this life. Who waited for an answer gets none.
     pub(crate) fn stop(&mut self) {
         self.is_alive = false;
+        self.is_draining = false;
         self.life += 1;
         let round = self.talk.round.wrapping_add(1);
         self.talk = Talk {

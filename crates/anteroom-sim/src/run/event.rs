@@ -35,6 +35,8 @@ pub(super) enum Event {
     NumberBack { request: Key },
     /// A fault of the scenario happens, by its place in the list.
     Fault { index: u32 },
+    /// A node that has said goodbye stops.
+    Stops { node: u32, life: u32 },
     /// A node starts.
     Starts { node: u32 },
     /// A node gets the rules of a fault.

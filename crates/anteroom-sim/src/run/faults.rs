@@ -9,6 +9,8 @@ use super::event::Event;
 use crate::deployment::network::Bad;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace};
 
+/// How long a node goes on answering after its goodbye.
+const DRAIN_MAX: Span = Span::from_secs(2);
 /// Messages that were on their way when a fault ended have arrived by then, and those who were
 /// refused meanwhile have asked again.
 const MARGIN: Span = Span::from_secs(5);
@@ -129,8 +131,23 @@ impl Simulation {
                 }
             }
         }
-        self.deployment.nodes[index as usize].stop();
+        let node = &mut self.deployment.nodes[index as usize];
+        if !node.is_alive {
+            return;
+        }
+        node.is_draining = true;
+        let life = node.life;
+        let drained_after = Span(after.0 / 2).min(DRAIN_MAX);
+        self.plan(self.now + drained_after, Event::Stops { node: index, life });
         self.plan(self.now + after, Event::Starts { node: index });
+    }
+
+    /// A node that has said goodbye has answered the last of its visitors.
+    pub(super) fn handle_stop(&mut self, index: u32, life: u32) {
+        let node = &mut self.deployment.nodes[index as usize];
+        if node.is_alive && node.life == life {
+            node.stop();
+        }
     }
 
     pub(super) fn handle_start(&mut self, index: u32) {
@@ -141,6 +158,8 @@ impl Simulation {
         let identity = self.deployment.new_life(data_center);
         let node = &mut self.deployment.nodes[index as usize];
         node.start(identity);
+        self.write_old_row(index);
+        let node = &self.deployment.nodes[index as usize];
         let round = node.talk.round;
         self.note(|deployment| format!("{} starts", deployment.name_of(index)));
         self.handle_round_due(index, round);

@@ -3,6 +3,7 @@
 //! A request or reply may get lost, come late or come twice; a round that gets no answer fails
 //! after a while, and while a store fails nobody waits for it.
 
+use anteroom_core::planted::{Bug, is_planted};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::time::{Millis, Span};
 
@@ -90,6 +91,9 @@ impl Simulation {
     fn begin_round(&mut self, index: u32) {
         let now = self.now;
         let node = &mut self.deployment.nodes[index as usize];
+        if node.is_draining {
+            return;
+        }
         let node_now = node.clock.read(now);
         let talk = &mut node.talk;
         talk.round = talk.round.wrapping_add(1);
@@ -98,6 +102,9 @@ impl Simulation {
         talk.sent_at = now;
         talk.asking.append(&mut talk.asking_next);
         let request = node.room.poll_sync(node_now);
+        if is_planted(Bug::RestartWritesOldRow) {
+            node.last_told = Some(Box::new(request.clone()));
+        }
         self.note(|deployment| {
             let name = deployment.name_of(index);
             let (held, wants) = (request.held, request.wants);
@@ -105,6 +112,16 @@ impl Simulation {
             format!("{name} asks its store: holds {seats} seats, {slots} admissions, {credits} credits, {wants:?}")
         });
         self.send_request(index, request);
+    }
+
+    /// A planted bug: a node that starts tells once more what it had told before.
+    pub(super) fn write_old_row(&mut self, index: u32) {
+        let node = &mut self.deployment.nodes[index as usize];
+        if let Some(mut old) = node.last_told.take() {
+            old.number += 1;
+            old.is_final = true;
+            self.send_request(index, *old);
+        }
     }
 
     /// Sends the last request of a node's life.
