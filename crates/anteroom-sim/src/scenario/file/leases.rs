@@ -4,8 +4,9 @@
 use anteroom_core::time::Span;
 use anteroom_wire::config::reading::{Duration, Key, Table};
 
-/// From the world to a data center. Shorter than a second, every round trip is late; longer than an
-/// hour, a data center that was lost holds its seats for longer than anybody would wait.
+/// From the world to a data center. A second is how often a data center asks: with so short a lease
+/// nobody is let in, which a rehearsal may show; from two seconds on it works. Longer than an hour,
+/// a data center that was lost holds its seats for longer than anybody would wait.
 const WORLD: Key<Duration> = Key {
     name: "world",
     kind: Duration {
