@@ -28,6 +28,8 @@ pub const PAGE_RELOAD: Span = Span(30_000);
 #[derive(Clone, Debug)]
 pub struct Throughput {
     slots: [u32; SLOTS],
+    /// Of all slots.
+    total: u64,
     newest: u64,
     since: Option<Millis>,
 }
@@ -36,6 +38,7 @@ impl Default for Throughput {
     fn default() -> Self {
         Self {
             slots: [0; SLOTS],
+            total: 0,
             newest: 0,
             since: None,
         }
@@ -47,6 +50,7 @@ impl Throughput {
     pub fn handle_admission(&mut self, now: Millis) {
         self.advance(now);
         self.slots[index(self.newest)] += 1;
+        self.total += 1;
     }
 
     /// The wait of somebody with `ahead` people before it.
@@ -83,10 +87,14 @@ impl Throughput {
     }
 
     fn time_for(&self, ahead: u32, slots: u64, now: Millis) -> Option<Span> {
-        let admitted: u64 = (0..slots)
-            .filter_map(|back| self.newest.checked_sub(back))
-            .map(|slot| u64::from(self.slots[index(slot)]))
-            .sum();
+        let admitted: u64 = if slots == SLOTS as u64 {
+            self.total
+        } else {
+            (0..slots)
+                .filter_map(|back| self.newest.checked_sub(back))
+                .map(|slot| u64::from(self.slots[index(slot)]))
+                .sum()
+        };
         if admitted == 0 {
             return None;
         }
@@ -103,7 +111,8 @@ impl Throughput {
         self.since.get_or_insert(now);
         let skipped = slot.saturating_sub(self.newest).min(SLOTS as u64);
         for back in 0..skipped {
-            self.slots[index(slot - back)] = 0;
+            let ended = core::mem::take(&mut self.slots[index(slot - back)]);
+            self.total -= u64::from(ended);
         }
         self.newest = self.newest.max(slot);
     }

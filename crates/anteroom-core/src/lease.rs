@@ -295,7 +295,7 @@ mod tests {
             ttl: Span(10_000),
             longest_seat: Span(1),
             revoked: None,
-            inherited: alloc::collections::BTreeMap::new(),
+            inherited: crate::watermark::WaitingCounts::new(),
             outlook: Outlook::default(),
         }
     }

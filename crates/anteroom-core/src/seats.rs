@@ -119,24 +119,47 @@ impl SeatRow {
     }
 
     fn merge(&mut self, others: &[(Millis, i64)], sign: i64) {
-        if others.is_empty() {
-            return;
-        }
-        let own = core::mem::take(&mut self.counts);
-        let mut merged = Vec::with_capacity(own.len() + others.len());
-        let mut own = own.into_iter().peekable();
+        let mut at = 0;
+        let mut missing = 0;
+        let mut is_any_zero = false;
         for &(end, count) in others {
-            while let Some(earlier) = own.next_if(|(own_end, _)| *own_end < end) {
-                merged.push(earlier);
+            while self.counts.get(at).is_some_and(|(own, _)| *own < end) {
+                at += 1;
             }
-            let same = own.next_if(|(own_end, _)| *own_end == end);
-            let sum = same.map_or(0, |(_, own_count)| own_count) + sign * count;
-            if sum != 0 {
-                merged.push((end, sum));
+            match self.counts.get_mut(at) {
+                Some((own, sum)) if *own == end => {
+                    *sum += sign * count;
+                    is_any_zero |= *sum == 0;
+                }
+                _ => missing += 1,
             }
         }
-        merged.extend(own);
-        self.counts = merged;
+        if missing > 0 {
+            self.insert_missing(others, sign, missing);
+        }
+        if is_any_zero {
+            self.counts.retain(|(_, count)| *count != 0);
+        }
+    }
+
+    /// Puts those figures of others in whose ends are not here: all at once, from the back, so that
+    /// nothing is moved twice.
+    fn insert_missing(&mut self, others: &[(Millis, i64)], sign: i64, missing: usize) {
+        let mut own = self.counts.len();
+        let mut to = own + missing;
+        self.counts.resize(to, (Millis::ZERO, 0));
+        for &(end, count) in others.iter().rev() {
+            while own > 0 && self.counts[own - 1].0 > end {
+                own -= 1;
+                to -= 1;
+                self.counts[to] = self.counts[own];
+            }
+            let is_known = own > 0 && self.counts[own - 1].0 == end;
+            if !is_known {
+                to -= 1;
+                self.counts[to] = (end, sign * count);
+            }
+        }
     }
 }
 

@@ -100,9 +100,7 @@ impl WaitingBook {
     /// everybody behind it until the time is over.
     pub fn inherit(&mut self, counts: WaitingCounts, until: Millis) {
         self.inherited.number += 1;
-        for (rank, count) in counts {
-            *self.inherited.counts.entry(rank).or_insert(0) += count;
-        }
+        self.inherited.counts.absorb(&counts);
         self.inherited.until = until;
     }
 
@@ -119,10 +117,10 @@ impl WaitingBook {
         let has_room = self.entries.len() < self.capacity;
         match self.entries.get_mut(&ask.visitor) {
             Some(known) => {
-                self.eligible.remove(known.rank, known.eligible_until, now);
-                self.present.remove(known.rank, known.present_until, now);
                 self.inherited.take_out(known);
-                *known = entry;
+                let known = core::mem::replace(known, entry);
+                self.prolong(known, entry, now);
+                return;
             }
             None if has_room => {
                 self.inherited.take_one(ask.rank);
@@ -132,6 +130,21 @@ impl WaitingBook {
         }
         self.eligible.add(entry.rank, entry.eligible_until);
         self.present.add(entry.rank, entry.present_until);
+    }
+
+    /// Counts an entry as it is now and no longer as it was.
+    fn prolong(&mut self, was: Entry, is: Entry, now: Millis) {
+        if was.rank == is.rank {
+            let (rank, until) = (is.rank, is.eligible_until);
+            self.eligible.prolong(rank, was.eligible_until, until, now);
+            let until = is.present_until;
+            self.present.prolong(rank, was.present_until, until, now);
+            return;
+        }
+        self.eligible.remove(was.rank, was.eligible_until, now);
+        self.present.remove(was.rank, was.present_until, now);
+        self.eligible.add(is.rank, is.eligible_until);
+        self.present.add(is.rank, is.present_until);
     }
 
     /// Records that somebody does not wait any more: it went in, or left.
@@ -157,9 +170,7 @@ impl WaitingBook {
     pub fn counts(&mut self, now: Millis) -> WaitingCounts {
         self.expire(now);
         let mut counts = self.eligible.counts().clone();
-        for (&rank, &count) in &self.inherited.counts {
-            *counts.entry(rank).or_insert(0) += count;
-        }
+        counts.absorb(&self.inherited.counts);
         counts
     }
 
@@ -219,18 +230,26 @@ impl WaitingBook {
             return;
         }
         self.expire(now);
-        let mut merged = self.present.counts().clone();
-        for (&rank, &count) in &self.inherited.counts {
-            *merged.entry(rank).or_insert(0) += count;
+        let counts = self.present.counts();
+        if self.inherited.counts.is_empty() {
+            self.positions.cumulate(counts);
+        } else {
+            let mut merged = counts.clone();
+            merged.absorb(&self.inherited.counts);
+            self.positions.cumulate(&merged);
         }
-        let mut before = 0;
-        self.positions.steps.clear();
-        for (rank, count) in merged {
-            self.positions.steps.push((rank, before, count));
-            before += count;
-        }
-        self.positions.total = before;
         self.positions.as_of = Some(now);
+    }
+}
+
+impl Positions {
+    fn cumulate(&mut self, counts: &WaitingCounts) {
+        self.total = 0;
+        self.steps.clear();
+        for (rank, count) in counts.iter() {
+            self.steps.push((rank, self.total, count));
+            self.total += count;
+        }
     }
 }
 
@@ -243,16 +262,11 @@ impl Inherited {
     }
 
     fn take_one(&mut self, rank: Millis) {
-        if let Some(count) = self.counts.get_mut(&rank) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.counts.remove(&rank);
-            }
-        }
+        self.counts.take(rank, 1);
     }
 
     fn total(&self) -> u32 {
-        self.counts.values().sum()
+        self.counts.total()
     }
 }
 

@@ -3,16 +3,14 @@
 //! Pure arithmetic over counts; who waits is known to [`crate::waiting`], what is free to
 //! [`crate::ledger`].
 
-use alloc::collections::BTreeMap;
+mod counts;
 
 use crate::time::{Millis, Span};
+pub use counts::WaitingCounts;
 
 /// Width of an arrival bucket. A second: order inside it is first to ask, first served; narrower
 /// buckets would promise an order that clocks of several nodes do not have.
 pub const BUCKET: Span = Span(1_000);
-
-/// How many wait, by bucket.
-pub type WaitingCounts = BTreeMap<Millis, u32>;
 
 /// Who may take a slot now.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -41,17 +39,15 @@ pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
         return waiting.clone();
     }
     let front = waiting.iter().take(TOLD_EXACTLY);
-    let mut told: WaitingCounts = front.map(|(&bucket, &count)| (bucket, count)).collect();
     let in_group = (waiting.len() - TOLD_EXACTLY).div_ceil(GROUPS);
     let mut group = 0u32;
-    for (at, (&bucket, &count)) in waiting.iter().skip(TOLD_EXACTLY).enumerate() {
+    let behind = waiting.iter().skip(TOLD_EXACTLY).enumerate();
+    let grouped = behind.filter_map(|(at, (bucket, count))| {
         group = group.saturating_add(count);
-        if (at + 1) % in_group == 0 || at + 1 == waiting.len() - TOLD_EXACTLY {
-            told.insert(bucket, group);
-            group = 0;
-        }
-    }
-    told
+        let is_last = (at + 1) % in_group == 0 || at + 1 == waiting.len() - TOLD_EXACTLY;
+        is_last.then(|| (bucket, core::mem::take(&mut group)))
+    });
+    front.chain(grouped).collect()
 }
 
 impl Watermark {
@@ -65,7 +61,7 @@ impl Watermark {
         }
         let mut fitting = 0u32;
         let mut newest = None;
-        for (&bucket, &count) in waiting.iter().filter(|(_, count)| **count > 0) {
+        for (bucket, count) in waiting.iter().filter(|(_, count)| *count > 0) {
             fitting = fitting.saturating_add(count);
             if fitting > slots {
                 return Self::UpTo(newest.unwrap_or(bucket));
@@ -131,8 +127,11 @@ mod tests {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 3)).collect();
         let told = compact(&waiting);
         assert!(told.len() <= TOLD_EXACTLY + GROUPS, "{}", told.len());
-        assert_eq!(told.values().sum::<u32>(), 15_000);
-        assert_eq!(told.keys().last(), waiting.keys().last());
+        assert_eq!(told.total(), 15_000);
+        assert_eq!(
+            told.iter().last().map(|(bucket, _)| bucket),
+            waiting.iter().last().map(|(bucket, _)| bucket)
+        );
         let newest = |mark| match mark {
             Watermark::Nobody => Millis::ZERO,
             Watermark::UpTo(bucket) => bucket,

@@ -127,11 +127,7 @@ async fn what_a_dead_predecessor_was_lent_counts_as_used() {
     let answer = lent(&second, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(answer.outlook.phantoms, 7, "five seats and two credits");
     assert_eq!(answer.granted.seats, 3);
-    assert_eq!(
-        answer.inherited.values().sum::<u32>(),
-        0,
-        "four were first in line"
-    );
+    assert_eq!(answer.inherited.total(), 0, "four were first in line");
 }
 
 #[tokio::test]

@@ -275,7 +275,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         longest_seat: Span(310_000),
         longest_known: Span(310_000),
         nodes: 1,
-        waiting: BTreeMap::new(),
+        waiting: crate::watermark::WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
         terms: Terms {

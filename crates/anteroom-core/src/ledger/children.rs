@@ -178,14 +178,12 @@ impl Ledger {
         // they would hold up everybody behind them although nobody is left to ask for their place.
         // Whoever still waits is counted again with its next ask.
         let mut used = child.held.seats;
-        let mut counts = WaitingCounts::new();
-        for (&rank, &count) in &child.waiting {
+        let left = child.waiting.iter().filter_map(|(rank, count)| {
             let gone = count.min(used);
             used -= gone;
-            if count > gone {
-                counts.insert(rank, count - gone);
-            }
-        }
+            (count > gone).then_some((rank, count - gone))
+        });
+        let counts: WaitingCounts = left.collect();
         self.add_left_waiting(&counts, now + LATEST_ASK);
     }
 }

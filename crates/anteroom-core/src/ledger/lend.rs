@@ -45,9 +45,7 @@ impl Ledger {
                 child.held.admissions += granted.admissions;
             }
             child.longest_seat = child.longest_seat.max(self.longest_to_lend());
-            for (&rank, &count) in &inherited {
-                *child.waiting.entry(rank).or_insert(0) += count;
-            }
+            child.waiting.absorb(&inherited);
             child.handed.clone_from(&inherited);
             self.insert_child(request.child, child);
             self.left_waiting.until = until;

@@ -52,23 +52,13 @@ impl Sums {
     }
 
     pub(super) fn add_waiting(&mut self, counts: &WaitingCounts) {
-        for (&rank, &count) in counts {
-            let sum = self.waiting.entry(rank).or_insert(0);
-            *sum = sum.saturating_add(count);
-            self.waiting_total = self.waiting_total.saturating_add(count);
-        }
+        self.waiting.absorb(counts);
+        self.waiting_total = self.waiting_total.saturating_add(counts.total());
     }
 
     pub(super) fn remove_waiting(&mut self, counts: &WaitingCounts) {
-        for (&rank, &count) in counts {
-            if let Some(sum) = self.waiting.get_mut(&rank) {
-                *sum = sum.saturating_sub(count);
-                if *sum == 0 {
-                    self.waiting.remove(&rank);
-                }
-            }
-            self.waiting_total = self.waiting_total.saturating_sub(count);
-        }
+        self.waiting.subtract(counts);
+        self.waiting_total = self.waiting_total.saturating_sub(counts.total());
     }
 
     fn add_admitted(&mut self, admitted: &[(Minute, u32)]) {
@@ -147,9 +137,7 @@ impl Ledger {
 
     pub(super) fn add_left_waiting(&mut self, counts: &WaitingCounts, until: Millis) {
         self.sums.add_waiting(counts);
-        for (&rank, &count) in counts {
-            *self.left_waiting.counts.entry(rank).or_insert(0) += count;
-        }
+        self.left_waiting.counts.absorb(counts);
         self.left_waiting.until = self.left_waiting.until.max(until);
     }
 

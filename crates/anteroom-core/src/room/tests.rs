@@ -339,10 +339,7 @@ fn whoever_asks_by_loading_a_page_keeps_its_turn_until_the_page_loads_itself_aga
         };
         pair.room.handle_visit(visit, pair.now);
     }
-    let mut counted = |after: u64| {
-        let counts = pair.room.waiting.counts(START + Span(after));
-        counts.values().sum::<u32>()
-    };
+    let mut counted = |after: u64| pair.room.waiting.counts(START + Span(after)).total();
     assert_eq!(
         (counted(2_000), counted(30_000), counted(32_000)),
         (2, 1, 0)

@@ -18,10 +18,7 @@ fn ask(n: u8, rank: u64) -> Ask {
 
 fn counts(book: &mut WaitingBook, now: u64) -> Vec<(u64, u32)> {
     let counts = book.counts(Millis(now));
-    counts
-        .iter()
-        .map(|(rank, count)| (rank.0, *count))
-        .collect()
+    counts.iter().map(|(rank, count)| (rank.0, count)).collect()
 }
 
 #[test]

@@ -3,14 +3,13 @@
 //! Those of the ledger's children are in [`children`](super::children), those of its parent in
 //! [`upstream`](super::upstream).
 
-use std::collections::BTreeMap;
-
 use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
 use anteroom_core::ledger::{Child, Departed, Group, Ledger, LeftWaiting, Reserve, RevokedList};
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Revocation, Terms};
 use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_core::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
 use super::children::{ChildRecord, DepartedRecord};
@@ -81,14 +80,11 @@ pub(super) fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
         .collect()
 }
 
-pub(super) fn waiting_out(counts: &BTreeMap<Millis, u32>) -> Vec<(u64, u32)> {
-    counts
-        .iter()
-        .map(|(rank, &count)| (rank.0, count))
-        .collect()
+pub(super) fn waiting_out(counts: &WaitingCounts) -> Vec<(u64, u32)> {
+    counts.iter().map(|(rank, count)| (rank.0, count)).collect()
 }
 
-pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> BTreeMap<Millis, u32> {
+pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> WaitingCounts {
     counts
         .into_iter()
         .map(|(rank, count)| (Millis(rank), count))

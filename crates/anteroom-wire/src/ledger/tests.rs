@@ -109,7 +109,7 @@ fn full() -> Ledger {
         until: Millis(90_000),
     };
     ledger.revoked = RevokedList::from_parts(8, [entry]);
-    ledger.left_waiting.counts.insert(Millis(2_000), 5);
+    ledger.left_waiting.counts.add(Millis(2_000), 5);
     ledger.left_waiting.until = Millis(120_000);
     ledger.as_of = Millis(65_000);
     ledger.rebuild_sums();
