@@ -24,12 +24,16 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 
 /// Prints a command as it could be typed.
 pub(crate) fn announce(arguments: &[&str]) {
-    println!("$ cargo {}", arguments.join(" "));
+    println!("$ {}", typed(arguments));
 }
 
 /// Prints a command with an environment variable as it could be typed.
 pub(crate) fn announce_with(variable: &str, value: &str, arguments: &[&str]) {
-    println!("$ {variable}='{value}' cargo {}", arguments.join(" "));
+    println!("$ {variable}='{value}' {}", typed(arguments));
+}
+
+fn typed(arguments: &[&str]) -> String {
+    format!("cargo {}", arguments.join(" "))
 }
 
 /// Runs `cargo <arguments>` and lets its output through.
@@ -40,6 +44,26 @@ pub(crate) fn announce_with(variable: &str, value: &str, arguments: &[&str]) {
 pub(crate) fn run(arguments: &[&str]) -> anyhow::Result<()> {
     announce(arguments);
     finish(command(arguments), arguments)
+}
+
+/// Runs `cargo <arguments>` and returns what it prints on standard output. What it says meanwhile,
+/// on standard error, is let through.
+///
+/// # Errors
+///
+/// As [`run`], and when what it prints is not UTF-8.
+pub(crate) fn read(arguments: &[&str]) -> anyhow::Result<String> {
+    // Aside: what comes next on standard output may be for a program to read.
+    eprintln!("$ {}", typed(arguments));
+    let output = command(arguments)
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| format!("starting {}", typed(arguments)))?;
+    if !output.status.success() {
+        let printed = String::from_utf8_lossy(&output.stdout);
+        bail!("{} failed ({})\n{printed}", typed(arguments), output.status);
+    }
+    String::from_utf8(output.stdout).context("reading what it printed")
 }
 
 /// Runs `cargo <arguments>` with an environment variable set.

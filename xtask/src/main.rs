@@ -7,10 +7,12 @@
     reason = "a command line program for developers answers on standard output"
 )]
 
+mod bench;
 mod cargo;
 mod layers;
 mod licences;
 mod requirements;
+mod sim;
 mod steps;
 mod tally;
 mod test;
@@ -27,6 +29,11 @@ use clap::Parser;
 enum Command {
     /// Run all checks and tests, cheapest first; stop after the first group that fails.
     Test(test::Options),
+    /// Look for an order of events in which a promise breaks: thousands of small simulated worlds.
+    Sim(sim::Options),
+    /// Measure how fast something is.
+    #[command(subcommand)]
+    Bench(bench::What),
     /// Check sizes, words and habits of the source text.
     Tidy {
         /// Lower the numbers of xtask/tidy-ratchet.txt to what is there now; never raises one.
@@ -42,6 +49,8 @@ enum Command {
 fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Test(options) => test::run(&options),
+        Command::Sim(options) => sim::run(&options),
+        Command::Bench(bench::What::Sim(options)) => bench::run(&options),
         Command::Tidy { update: false } => tidy::check(),
         Command::Tidy { update: true } => tidy::update_ratchet(),
         Command::Layers => layers::check(),

@@ -97,6 +97,13 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         group: "tests",
+        name: "planted",
+        finds: "a rule of the protocol whose absence nobody would notice",
+        needs: &[],
+        run: planted,
+    },
+    Step {
+        group: "tests",
         name: "doctests",
         finds: "examples in the documentation that do not work",
         needs: &[],
@@ -152,6 +159,23 @@ fn tests(tally: &mut Tally) -> anyhow::Result<Outcome> {
     // `--tests`: unit tests of libraries and binaries, and integration tests; examples in the
     // documentation are a step of their own.
     test_step(&["test", "--workspace", "--tests", "--no-fail-fast"], tally)
+}
+
+/// Takes one rule after the other out of the protocol, and expects to be told. A run of its own, for
+/// no other test may see such a protocol; in the same folder, for Cargo keeps what was built with
+/// other features apart and what was not is shared.
+fn planted(tally: &mut Tally) -> anyhow::Result<Outcome> {
+    let arguments = [
+        "test",
+        "-p",
+        "anteroom-sim",
+        "--features",
+        "planted-bugs",
+        "--test",
+        "planted",
+        "--no-fail-fast",
+    ];
+    counted_step(&arguments, tally)
 }
 
 /// How long each fuzz test takes on a build server, in seconds. Enough for tens of thousands of

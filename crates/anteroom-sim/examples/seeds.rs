@@ -1,6 +1,8 @@
 //! Runs many seeds of small worlds full of faults, or tells one of them: what `cargo xtask sim`
 //! calls.
 
+#![expect(clippy::print_stdout, reason = "a tool that prints")]
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -12,7 +14,13 @@ use anteroom_sim::seeds::{self, SeedRun};
 use clap::Parser;
 
 /// Look for an order of events in which a promise breaks.
+///
+/// Each seed is a small world: a few seats, short sessions, one to three data centers, and crashes,
+/// pauses, bad networks, lost stores and changed limits in an order of its own. The same seed and
+/// code give the same run. Ends with the fingerprint of all runs, or with the first seed that broke
+/// a promise, told as shortly as it still does.
 #[derive(Parser)]
+#[command(name = "cargo xtask sim")]
 struct Options {
     /// How many seeds to run.
     #[arg(long, default_value_t = 2_000)]
@@ -34,6 +42,7 @@ struct Options {
 /// What all seeds together came to.
 #[derive(Default)]
 struct Sum {
+    done: u64,
     steps: u64,
     admitted: u64,
     digest: u64,
@@ -87,6 +96,8 @@ fn run(options: &Options, threads: usize) -> Sum {
     let next = AtomicU64::new(options.from);
     let end = options.from.saturating_add(options.seeds);
     let sum = Mutex::new(Sum::default());
+    // Every few seconds, and twenty times at most.
+    let tell_every = (options.seeds / 20).max(500);
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
@@ -104,9 +115,10 @@ fn run(options: &Options, threads: usize) -> Sum {
                     if run.violation.is_some() {
                         sum.broken.insert(seed, run);
                     }
-                    let done = seed - options.from + 1;
-                    if done.is_multiple_of(5_000) {
-                        eprintln!("{done} seeds, {} broken", sum.broken.len());
+                    sum.done += 1;
+                    if sum.done.is_multiple_of(tell_every) {
+                        let (done, broken) = (sum.done, sum.broken.len());
+                        eprintln!("{done} of {} seeds, {broken} broken", options.seeds);
                     }
                 }
             });

@@ -1,0 +1,61 @@
+//! What does a stretch of work cost? Wall time, CPU time of this process, and its peak memory.
+//!
+//! Knows nothing of what is measured.
+
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+/// What work has cost so far.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Cost {
+    /// Seconds that went by.
+    pub(crate) wall_s: f64,
+    /// Seconds of CPU time of all threads, in the program and in the kernel for it.
+    pub(crate) cpu_s: f64,
+}
+
+/// Started before the work.
+pub(crate) struct Meter {
+    wall: Instant,
+    cpu: Duration,
+}
+
+impl Meter {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it measures the simulator, not what is simulated"
+    )]
+    pub(crate) fn start() -> Self {
+        Self {
+            wall: Instant::now(),
+            cpu: cpu_time(),
+        }
+    }
+
+    /// The cost since the start.
+    pub(crate) fn cost(&self) -> Cost {
+        Cost {
+            wall_s: self.wall.elapsed().as_secs_f64(),
+            cpu_s: cpu_time().saturating_sub(self.cpu).as_secs_f64(),
+        }
+    }
+}
+
+/// CPU time of this process; unlike wall time it does not count what else the machine does.
+fn cpu_time() -> Duration {
+    clock_gettime(ClockId::ProcessCPUTime)
+        .try_into()
+        .expect("CPU time is never negative")
+}
+
+/// The most memory that this process ever held, in bytes; `None` where the system does not say.
+pub(crate) fn peak_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,169 @@
+//! What is simulated to measure the simulator: large deployments, calm for a bench and stormy for
+//! a proof.
+//!
+//! Nothing goes wrong in either: faults are the business of the seeds.
+
+use anteroom_core::ledger::LendingTerms;
+use anteroom_core::rules::{AllocationKind, Limits, Rules};
+use anteroom_core::time::{Millis, Span};
+use anteroom_sim::scenario::model::{
+    Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
+};
+
+/// How large a run is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    /// Data centers.
+    pub(crate) data_centers: u32,
+    /// Nodes in each.
+    pub(crate) nodes: u32,
+    /// Visitors who come, on average over all seeds.
+    pub(crate) visitors: u32,
+    /// Virtual time.
+    pub(crate) minutes: u32,
+}
+
+/// In the middle of a calendar minute, so that minutes change early.
+const STARTS_AT: Millis = Millis(1_694_432_754_000);
+
+/// Many visitors at many nodes, the same everywhere; somewhat more come than may. Each node has the
+/// same work however many there are, so that what differs is the cost of a large deployment.
+pub(crate) fn even(size: Size) -> Scenario {
+    let length = Span::from_secs(u64::from(size.minutes) * 60);
+    let per_minute = (size.visitors / size.minutes).max(1);
+    let per_second = f64::from(size.visitors) / f64::from(size.minutes) / 60.0;
+    let point = |at| RatePoint { at, per_second };
+    Scenario {
+        name: "even".to_owned(),
+        sample_every: Span::from_secs(60),
+        length,
+        rooms: vec![RoomPlan {
+            name: "shop".to_owned(),
+            rules: rules(Limits {
+                total_active_users: per_minute.saturating_mul(4),
+                new_users_per_minute: per_minute - per_minute / 10,
+            }),
+            arrivals: vec![Arrivals {
+                data_center: None,
+                points: vec![point(Span::ZERO), point(length)],
+            }],
+            behaviour: behaviour(5.0, Span::from_secs(600)),
+        }],
+        data_centers: (0..size.data_centers)
+            .map(|index| data_center(index, size.nodes, 1.0, far(20, 40)))
+            .collect(),
+        ..nothing()
+    }
+}
+
+/// A sale in the whole world. Few data centers are large and many are small (the first has 31 times
+/// the visitors of the three hundredth), near and far from the world's store. The room fills to
+/// 94 %; then nearly twice as many come for a twelfth of the time, and up to a million wait (of 20
+/// million visitors in an hour); then few come, until the line is gone.
+pub(crate) fn world(size: Size) -> Scenario {
+    let length = Span::from_secs(u64::from(size.minutes) * 60);
+    let mean = f64::from(size.visitors) / length.0 as f64 * 1e3;
+    let point = |sixtieths: u64, times: f64| RatePoint {
+        at: Span(length.0 * sixtieths / 60),
+        per_second: mean * times,
+    };
+    // On average as many as the mean: 50 * 0.99 + 5 * 1.75 + 5 * 0.35 = 60.
+    let points = vec![
+        point(0, 0.99),
+        point(18, 0.99),
+        point(18, 1.75),
+        point(23, 1.75),
+        point(23, 0.35),
+        point(28, 0.35),
+        point(28, 0.99),
+        point(60, 0.99),
+    ];
+    let per_minute = (size.visitors / size.minutes).max(1);
+    Scenario {
+        name: "world".to_owned(),
+        // Often enough to see how many wait at most.
+        sample_every: Span::from_secs(10),
+        length,
+        rooms: vec![RoomPlan {
+            name: "shop".to_owned(),
+            rules: rules(Limits {
+                // A visitor of three pages keeps its seat for 5.7 minutes on average (40 s between
+                // pages, and then the session): 6 % more than come on average fit in.
+                total_active_users: per_minute.saturating_mul(6),
+                // Binds in the spike, until the seats do.
+                new_users_per_minute: per_minute.saturating_add(per_minute / 5),
+            }),
+            arrivals: vec![Arrivals {
+                data_center: None,
+                points,
+            }],
+            behaviour: behaviour(3.0, Span::from_secs(1_800)),
+        }],
+        data_centers: (0..size.data_centers)
+            .map(|index| {
+                let away = 5 + u64::from(index % 10) * 12;
+                let share = 1.0 / f64::from(10 + index);
+                data_center(index, size.nodes, share, far(away, away + 15))
+            })
+            .collect(),
+        ..nothing()
+    }
+}
+
+/// What all plans share.
+fn nothing() -> Scenario {
+    Scenario {
+        name: String::new(),
+        about: String::new(),
+        seed: 1,
+        starts_at: STARTS_AT,
+        length: Span::ZERO,
+        sample_every: Span::ZERO,
+        world_lease: LendingTerms::WORLD.ttl,
+        compare: vec![AllocationKind::Leases],
+        rooms: Vec::new(),
+        data_centers: Vec::new(),
+        faults: Vec::new(),
+    }
+}
+
+fn rules(limits: Limits) -> Rules {
+    Rules {
+        limits,
+        session_duration: Span::from_secs(300),
+        ..Rules::default()
+    }
+}
+
+fn behaviour(pages: f64, patience: Span) -> Behaviour {
+    Behaviour {
+        pages,
+        think_time: Span::from_secs(20),
+        parallel_requests: 2,
+        second_tab: 0.0,
+        patience: Some(patience),
+        no_shows: 0.0,
+        changes_node: 0.0,
+        changes_data_center: 0.0,
+        without_cookies: 0.0,
+        log_out: 0.0,
+        replays: 0.0,
+    }
+}
+
+const fn far(from_ms: u64, to_ms: u64) -> Delay {
+    Delay {
+        from: Span(from_ms),
+        to: Span(to_ms),
+    }
+}
+
+fn data_center(index: u32, nodes: u32, share: f64, to_world: Delay) -> DataCenterPlan {
+    DataCenterPlan {
+        name: format!("dc{index}"),
+        nodes,
+        share,
+        to_store: far(1, 2),
+        to_world,
+    }
+}

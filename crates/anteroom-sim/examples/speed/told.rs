@@ -1,0 +1,167 @@
+//! What was measured, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anteroom_core::rules::Limits;
+use anteroom_sim::outcome::{Figures, Outcome, Promise, Violation};
+use serde::Serialize;
+
+use crate::meter::Cost;
+use crate::plans::Size;
+
+/// One or several runs of one size.
+#[derive(Debug, Serialize)]
+pub(crate) struct Measured {
+    data_centers: u32,
+    nodes_per_data_center: u32,
+    minutes: u32,
+    total_active_users: u32,
+    new_users_per_minute: u32,
+    /// Runs that the events and the cost are the sum of.
+    runs: u32,
+    events: u64,
+    pub(crate) cost: Cost,
+    pub(crate) peak_bytes: Option<u64>,
+    /// The most who waited at the end of a sample.
+    waiting_max: u32,
+    /// Of the last run.
+    figures: Figures,
+    /// Of all runs; a hundred of each at most.
+    pub(crate) broken: Vec<Violation>,
+}
+
+impl Measured {
+    pub(crate) fn new(size: Size, limits: Limits) -> Self {
+        Self {
+            data_centers: size.data_centers,
+            nodes_per_data_center: size.nodes,
+            minutes: size.minutes,
+            total_active_users: limits.total_active_users,
+            new_users_per_minute: limits.new_users_per_minute,
+            runs: 0,
+            events: 0,
+            cost: Cost {
+                wall_s: 0.0,
+                cpu_s: 0.0,
+            },
+            peak_bytes: None,
+            waiting_max: 0,
+            figures: Figures::default(),
+            broken: Vec::new(),
+        }
+    }
+
+    pub(crate) fn add(&mut self, outcome: Outcome) {
+        self.runs += 1;
+        self.events += outcome.figures.events;
+        let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
+        self.waiting_max = self.waiting_max.max(waiting.unwrap_or(0));
+        self.figures = outcome.figures;
+        self.broken.extend(outcome.violations);
+    }
+
+    /// One line.
+    pub(crate) fn json(&self) -> String {
+        serde_json::to_string(self).expect("plain figures and names can be written as JSON")
+    }
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let figures = &self.figures;
+        let nodes = u64::from(self.data_centers) * u64::from(self.nodes_per_data_center);
+        writeln!(
+            f,
+            "{} data centers, {nodes} nodes, {} visitors in {} minutes, {} run(s)",
+            self.data_centers, figures.visitors, self.minutes, self.runs
+        )?;
+        writeln!(
+            f,
+            "inside at most {} of {} seats; above the limit by {}",
+            figures.inside_max, self.total_active_users, figures.above_seats
+        )?;
+        writeln!(
+            f,
+            "admitted in a minute at most {} of {}; above the limit by {}",
+            figures.admitted_in_a_minute_max, self.new_users_per_minute, figures.above_rate
+        )?;
+        self.fmt_broken(f)?;
+        writeln!(
+            f,
+            "waiting at most {}; {} admitted, {} left while they waited, {} thrown out",
+            self.waiting_max, figures.admitted, figures.abandoned, figures.thrown_out
+        )?;
+        writeln!(
+            f,
+            "fill while overloaded {}; utilization at the first queue {}; queued although free {}",
+            share(figures.fill_while_overloaded),
+            share(figures.utilization_at_first_queue),
+            share(Some(figures.queued_although_free)),
+        )?;
+        writeln!(
+            f,
+            "wait p50 {}, p90 {}, p99 {}, max {}; order inversion p99 {}",
+            secs(figures.wait_ms_p50),
+            secs(figures.wait_ms_p90),
+            secs(figures.wait_ms_p99),
+            secs(figures.wait_ms_max),
+            secs(figures.order_inversion_ms_p99),
+        )?;
+        writeln!(
+            f,
+            "store calls: {:.2} per node and second, {:.2} per data center and second to the world's",
+            figures.local_calls_per_node_and_second, figures.world_calls_per_data_center_and_second
+        )?;
+        let cost = self.cost;
+        writeln!(
+            f,
+            "{} events in {:.1} s, {:.1} s of CPU time: {:.0} events per CPU second, {:.0} ns each",
+            self.events,
+            cost.wall_s,
+            cost.cpu_s,
+            self.events as f64 / cost.cpu_s,
+            cost.cpu_s * 1e9 / self.events as f64
+        )?;
+        match self.peak_bytes {
+            Some(bytes) => write!(f, "peak memory {:.0} MiB", bytes as f64 / 1_048_576.0),
+            None => write!(f, "peak memory unknown on this system"),
+        }
+    }
+}
+
+impl Measured {
+    fn fmt_broken(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.broken.is_empty() {
+            return writeln!(f, "broken promises: none");
+        }
+        let mut counts: BTreeMap<Promise, u32> = BTreeMap::new();
+        for violation in &self.broken {
+            *counts.entry(violation.promise).or_default() += 1;
+        }
+        writeln!(f, "BROKEN PROMISES: {counts:?}")?;
+        for violation in self.broken.iter().take(5) {
+            let at = violation.at_ms as f64 / 1e3;
+            writeln!(
+                f,
+                "  at {at:.3} s {:?}: {}",
+                violation.promise, violation.seen
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn share(share: Option<f64>) -> String {
+    share.map_or_else(
+        || "unknown".to_owned(),
+        |share| format!("{:.2} %", share * 100.0),
+    )
+}
+
+fn secs(ms: Option<u64>) -> String {
+    ms.map_or_else(
+        || "none".to_owned(),
+        |ms| format!("{:.1} s", ms as f64 / 1e3),
+    )
+}

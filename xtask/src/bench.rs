@@ -1,0 +1,285 @@
+//! `cargo xtask bench sim`: how fast is the simulator, and does a large deployment cost more per
+//! event than a small one?
+//!
+//! Measures by the example `speed` of `anteroom-sim`, one process for each run, and compares by CPU
+//! time, which does not count what else the machine does. Nothing fails because it is slow: a
+//! number from a busy machine is for a person to judge.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context, ensure};
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+use crate::cargo;
+
+/// What can be measured.
+#[derive(Subcommand)]
+pub(crate) enum What {
+    /// Events per second of the simulator, at 10 to 3 000 nodes.
+    Sim(Options),
+}
+
+/// How to measure the simulator.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// One large run instead: 300 data centers with 10 nodes each, one hour, a spike that makes a
+    /// million wait; tells what it cost and which promises held.
+    #[arg(long)]
+    world: bool,
+    /// Visitors who come to that run.
+    #[arg(long, requires = "world", default_value_t = 20_000_000)]
+    visitors: u32,
+    /// Print JSON instead of a table.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Data centers of each size.
+const SIZES: [u32; 4] = [1, 10, 100, 300];
+const NODES_PER_DATA_CENTER: u32 = 10;
+/// Each node has the same work, whatever the size.
+const VISITORS_PER_NODE: u32 = 400;
+const MINUTES: u32 = 10;
+/// Every size is measured so often, all sizes in turn: a machine that slows down meanwhile slows
+/// all of them. Odd, so that there is a middle one.
+const ROUNDS: usize = 3;
+/// Small sizes repeat until they have used this much, or chance would be all that is measured.
+const CPU_SECONDS_MIN: &str = "2";
+
+/// What was promised of the simulator, on one core.
+const EVENTS_PER_CPU_SECOND_MIN: f64 = 1e6;
+const LARGEST_TO_SMALLEST_MAX: f64 = 2.0;
+
+/// What the example prints, the part that is read here.
+#[derive(Clone, Debug, Deserialize)]
+struct Measured {
+    data_centers: u32,
+    nodes_per_data_center: u32,
+    events: u64,
+    cost: Cost,
+    /// Where the system says it.
+    peak_bytes: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+struct Cost {
+    wall_s: f64,
+    cpu_s: f64,
+}
+
+/// A line of the table: the middle one of the rounds, by cost per event.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Line {
+    data_centers: u32,
+    nodes: u32,
+    events: u64,
+    wall_s: f64,
+    cpu_s: f64,
+    events_per_cpu_second: f64,
+    ns_per_event: f64,
+    /// Cost per event over that of the first line.
+    to_the_smallest: f64,
+    peak_bytes: Option<u64>,
+}
+
+/// Measures and prints.
+///
+/// # Errors
+///
+/// When the simulator cannot be built, and when a promise breaks in a run.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    // By itself, so that people see that it builds.
+    let build = [
+        "build",
+        "--release",
+        "-p",
+        "anteroom-sim",
+        "--example",
+        "speed",
+    ];
+    cargo::read(&build)?;
+    if options.world {
+        let visitors = options.visitors.to_string();
+        let mut arguments = vec!["--world", "300", "10", &visitors, "60"];
+        arguments.extend(options.json.then_some("--json"));
+        print!("{}", speed(&arguments)?);
+        return Ok(());
+    }
+    let mut rounds = Vec::new();
+    for _ in 0..ROUNDS {
+        for data_centers in SIZES {
+            rounds.push(measure(data_centers)?);
+        }
+    }
+    let lines = lines(&rounds);
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&lines)?);
+    } else {
+        println!("{}", table(&lines));
+    }
+    Ok(())
+}
+
+fn measure(data_centers: u32) -> anyhow::Result<Measured> {
+    let visitors = data_centers * NODES_PER_DATA_CENTER * VISITORS_PER_NODE;
+    let numbers = [data_centers, NODES_PER_DATA_CENTER, visitors, MINUTES].map(|n| n.to_string());
+    let mut arguments: Vec<&str> = numbers.iter().map(String::as_str).collect();
+    arguments.extend(["--json", "--cpu-s-min", CPU_SECONDS_MIN]);
+    let printed = speed(&arguments)?;
+    let measured: Measured =
+        serde_json::from_str(&printed).context("reading what the example `speed` printed")?;
+    ensure!(
+        measured.events > 0 && measured.cost.cpu_s > 0.0,
+        "nothing was measured: {printed}"
+    );
+    Ok(measured)
+}
+
+fn speed(arguments: &[&str]) -> anyhow::Result<String> {
+    let run = [
+        "run",
+        "--release",
+        "-q",
+        "-p",
+        "anteroom-sim",
+        "--example",
+        "speed",
+        "--",
+    ];
+    cargo::read(&[&run, arguments].concat())
+}
+
+/// The middle of the rounds of each size, in the order in which the sizes first come.
+fn lines(rounds: &[Measured]) -> Vec<Line> {
+    let mut sizes: Vec<u32> = Vec::new();
+    for measured in rounds {
+        if !sizes.contains(&measured.data_centers) {
+            sizes.push(measured.data_centers);
+        }
+    }
+    let mut lines: Vec<Line> = Vec::new();
+    for size in sizes {
+        let of_size = rounds.iter().filter(|round| round.data_centers == size);
+        let mut of_size: Vec<&Measured> = of_size.collect();
+        of_size.sort_by(|a, b| ns_per_event(a).total_cmp(&ns_per_event(b)));
+        let middle = of_size[of_size.len() / 2];
+        let ns_per_event = ns_per_event(middle);
+        let smallest = lines
+            .first()
+            .map_or(ns_per_event, |first| first.ns_per_event);
+        lines.push(Line {
+            data_centers: size,
+            nodes: size * middle.nodes_per_data_center,
+            events: middle.events,
+            wall_s: middle.cost.wall_s,
+            cpu_s: middle.cost.cpu_s,
+            events_per_cpu_second: 1e9 / ns_per_event,
+            ns_per_event,
+            to_the_smallest: ns_per_event / smallest,
+            peak_bytes: middle.peak_bytes,
+        });
+    }
+    lines
+}
+
+fn ns_per_event(measured: &Measured) -> f64 {
+    measured.cost.cpu_s * 1e9 / measured.events as f64
+}
+
+fn table(lines: &[Line]) -> String {
+    let mut table = String::from(
+        "| data centers | nodes | events | wall s | CPU s | events per CPU second | ns per event | to the smallest | peak MiB |\n\
+         | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for line in lines {
+        let peak = line.peak_bytes.map_or_else(
+            || "unknown".to_owned(),
+            |bytes| format!("{:.0}", bytes as f64 / 1_048_576.0),
+        );
+        writeln!(
+            table,
+            "| {} | {} | {} | {:.2} | {:.2} | {:.0} | {:.0} | {:.2} | {peak} |",
+            line.data_centers,
+            line.nodes,
+            line.events,
+            line.wall_s,
+            line.cpu_s,
+            line.events_per_cpu_second,
+            line.ns_per_event,
+            line.to_the_smallest,
+        )
+        .expect("a String takes all that is written to it");
+    }
+    table.push_str(&verdict(lines));
+    table
+}
+
+fn verdict(lines: &[Line]) -> String {
+    let slowest = lines.iter().map(|line| line.events_per_cpu_second);
+    let slowest = slowest.fold(f64::INFINITY, f64::min);
+    let ratio = lines.last().map_or(1.0, |line| line.to_the_smallest);
+    let word = |is_met: bool| if is_met { "met" } else { "MISSED" };
+    format!(
+        "\nat least {EVENTS_PER_CPU_SECOND_MIN:.0} events per CPU second: {} (at worst {slowest:.0})\n\
+         the largest at most {LARGEST_TO_SMALLEST_MAX:.1} times the smallest's cost per event: {} ({ratio:.2})",
+        word(slowest >= EVENTS_PER_CPU_SECOND_MIN),
+        word(ratio <= LARGEST_TO_SMALLEST_MAX),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(data_centers: u32, cpu_s: f64) -> Measured {
+        let json = format!(
+            r#"{{"data_centers": {data_centers}, "nodes_per_data_center": 10, "minutes": 10,
+                "events": 2000000, "cost": {{"wall_s": 9.0, "cpu_s": {cpu_s}}},
+                "peak_bytes": 2097152, "broken": []}}"#
+        );
+        serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn each_size_shows_its_middle_round_and_the_cost_over_the_smallest_size() {
+        let rounds = [
+            (1, 1.0),
+            (300, 9.0),
+            (1, 1.2),
+            (300, 1.8),
+            (1, 7.0),
+            (300, 1.7),
+        ];
+        let rounds = rounds.map(|(data_centers, cpu_s)| measured(data_centers, cpu_s));
+        let lines = lines(&rounds);
+        let short = lines.iter().map(|line| (line.nodes, line.cpu_s));
+        assert_eq!(short.collect::<Vec<_>>(), [(10, 1.2), (3_000, 1.8)]);
+        let table = table(&lines);
+        assert!(
+            table.contains("| 300 | 3000 | 2000000 | 9.00 | 1.80 | 1111111 | 900 | 1.50 | 2 |"),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn what_was_promised_is_compared_with_what_was_measured() {
+        let check = |smallest: f64, largest: f64, words: [&str; 2]| {
+            let verdict = verdict(&lines(&[measured(1, smallest), measured(300, largest)]));
+            for words in words {
+                assert!(verdict.contains(words), "{verdict}");
+            }
+        };
+        check(
+            1.0,
+            1.5,
+            ["second: met (at worst 1333333)", "event: met (1.50)"],
+        );
+        check(
+            1.5,
+            2.5,
+            ["second: MISSED (at worst 800000)", "event: met (1.67)"],
+        );
+        check(0.5, 1.5, ["second: met", "event: MISSED (3.00)"]);
+    }
+}

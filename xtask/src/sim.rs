@@ -1,0 +1,128 @@
+//! `cargo xtask sim`: looks for an order of events in which a promise breaks.
+//!
+//! The search is an example of `anteroom-sim`; this only builds it fast and passes on what was
+//! asked. The same search over fewer seeds is a test, run by `cargo xtask test`.
+
+use anyhow::bail;
+use clap::Args;
+
+use crate::cargo;
+
+/// What to run, or what to tell.
+///
+/// Each seed is a small world (a few seats, short sessions, one to three data centers) with faults
+/// in an order of its own: crashes, pauses, bad networks, lost stores, changed limits. Every promise
+/// has a checker. The same seed and code give the same run.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  cargo xtask sim                               the first 2 000 seeds, as the tests do
+  cargo xtask sim --seeds 100000                a long search
+  cargo xtask sim --from 100000 --seeds 50000   another part of it
+  cargo xtask sim --seed 4711 --lines 200       what happens in one seed
+
+Ends with 1 when a promise broke, and prints the command that replays it.")]
+pub(crate) struct Options {
+    /// How many seeds to run [default: 2000].
+    #[arg(long, value_name = "N", conflicts_with = "seed")]
+    seeds: Option<u64>,
+    /// The first of them [default: 0].
+    #[arg(long, value_name = "A", conflicts_with = "seed")]
+    from: Option<u64>,
+    /// Tell what happens in this one seed instead: shortened if it breaks a promise.
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// How many of the last lines to tell [default: 60].
+    #[arg(long, value_name = "L")]
+    lines: Option<u32>,
+    /// Seeds run at the same time [default: one for each core].
+    #[arg(long, value_name = "T", conflicts_with = "seed")]
+    threads: Option<u32>,
+}
+
+/// What Cargo itself ends with when it could not build or start a program.
+const CARGO_FAILED: i32 = 101;
+
+/// Runs the seeds that were asked for.
+///
+/// # Errors
+///
+/// When a promise broke, and when the search could not be built.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let passed_on = passed_on(options);
+    let mut arguments = vec![
+        "run",
+        "--release",
+        "-q",
+        "-p",
+        "anteroom-sim",
+        "--example",
+        "seeds",
+        "--",
+    ];
+    arguments.extend(passed_on.iter().map(String::as_str));
+    cargo::announce(&arguments);
+    let status = cargo::command(&arguments).status()?;
+    match status.code() {
+        Some(0) => Ok(()),
+        Some(1) => bail!("a promise broke; what happened is told above"),
+        Some(CARGO_FAILED) => bail!("the search could not be built, or it panicked; see above"),
+        _ => bail!("the search ended early ({status})"),
+    }
+}
+
+fn passed_on(options: &Options) -> Vec<String> {
+    let lines = options.lines.map(u64::from);
+    let threads = options.threads.map(u64::from);
+    let given = [
+        ("--seeds", options.seeds),
+        ("--from", options.from),
+        ("--seed", options.seed),
+        ("--lines", lines),
+        ("--threads", threads),
+    ];
+    let given = given.into_iter().filter_map(|(name, value)| {
+        let value = value?.to_string();
+        Some([name.to_owned(), value])
+    });
+    given.flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn check(typed: &str, expected: &str) {
+        let words = std::iter::once("sim").chain(typed.split_whitespace());
+        let typed = Typed::try_parse_from(words).unwrap();
+        assert_eq!(passed_on(&typed.options).join(" "), expected);
+    }
+
+    #[test]
+    fn what_is_typed_is_passed_on_and_nothing_else() {
+        check("", "");
+        check("--seeds 100000", "--seeds 100000");
+        check(
+            "--from 5 --seeds 7 --threads 1",
+            "--seeds 7 --from 5 --threads 1",
+        );
+        check("--lines 9 --seed 4711", "--seed 4711 --lines 9");
+    }
+
+    #[test]
+    fn one_seed_is_told_or_many_are_run_but_not_both() {
+        for typed in [
+            ["--seed", "1", "--seeds", "2"],
+            ["--seed", "1", "--from", "2"],
+        ] {
+            assert!(Typed::try_parse_from([&["sim"], &typed[..]].concat()).is_err());
+        }
+    }
+}
