@@ -17,6 +17,9 @@ use crate::cargo;
 #[derive(Subcommand)]
 pub(crate) enum What {
     /// Events per second of the simulator, at 10 to 3 000 nodes.
+    ///
+    /// Each size three times, in turn, each in a process of its own; prints the middle one by CPU
+    /// time per event, for the machine may have other things to do. Takes a few minutes.
     Sim(Options),
 }
 
@@ -28,7 +31,12 @@ pub(crate) struct Options {
     #[arg(long)]
     world: bool,
     /// Visitors who come to that run.
-    #[arg(long, requires = "world", default_value_t = 20_000_000)]
+    #[arg(
+        long,
+        value_name = "N",
+        requires = "world",
+        default_value_t = 20_000_000
+    )]
     visitors: u32,
     /// Print JSON instead of a table.
     #[arg(long)]

@@ -29,7 +29,11 @@ use clap::Parser;
 enum Command {
     /// Run all checks and tests, cheapest first; stop after the first group that fails.
     Test(test::Options),
-    /// Look for an order of events in which a promise breaks: thousands of small simulated worlds.
+    /// Look for an order of events in which a promise breaks, in thousands of small simulated worlds.
+    ///
+    /// Each seed is a world: a few seats, short sessions, one to three data centers, and faults in an
+    /// order of its own (crashes, pauses, bad networks, lost stores, changed limits). Every promise
+    /// has a checker. The same seed and code give the same run.
     Sim(sim::Options),
     /// Measure how fast something is.
     #[command(subcommand)]

@@ -3,16 +3,12 @@
 //! The search is an example of `anteroom-sim`; this only builds it fast and passes on what was
 //! asked. The same search over fewer seeds is a test, run by `cargo xtask test`.
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::cargo;
 
 /// What to run, or what to tell.
-///
-/// Each seed is a small world (a few seats, short sessions, one to three data centers) with faults
-/// in an order of its own: crashes, pauses, bad networks, lost stores, changed limits. Every promise
-/// has a checker. The same seed and code give the same run.
 #[derive(Args)]
 #[command(after_help = "Examples:
   cargo xtask sim                               the first 2 000 seeds, as the tests do
@@ -61,7 +57,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     ];
     arguments.extend(passed_on.iter().map(String::as_str));
     cargo::announce(&arguments);
-    let status = cargo::command(&arguments).status()?;
+    let status = cargo::command(&arguments)
+        .status()
+        .context("starting cargo run")?;
     match status.code() {
         Some(0) => Ok(()),
         Some(1) => bail!("a promise broke; what happened is told above"),

@@ -14,11 +14,6 @@ use anteroom_sim::seeds::{self, SeedRun};
 use clap::Parser;
 
 /// Look for an order of events in which a promise breaks.
-///
-/// Each seed is a small world: a few seats, short sessions, one to three data centers, and crashes,
-/// pauses, bad networks, lost stores and changed limits in an order of its own. The same seed and
-/// code give the same run. Ends with the fingerprint of all runs, or with the first seed that broke
-/// a promise, told as shortly as it still does.
 #[derive(Parser)]
 #[command(name = "cargo xtask sim")]
 struct Options {
