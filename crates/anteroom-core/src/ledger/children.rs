@@ -33,18 +33,18 @@ impl Ledger {
 
     /// Takes over what a child says of itself, in absolute figures.
     pub(super) fn handle_report(&mut self, request: &SyncRequest, is_clock_trusted: bool) {
-        let old = self.remove_child(request.child);
-        self.take_back_handed(request, old.as_ref());
+        self.take_back_handed(request);
         // A child that came back after its lease had been given up, and says that its row is
         // complete: what it really did replaces what it might have done.
         self.drop_departed(request.child);
-        let generation = old.as_ref().map_or_else(
-            || {
+        let old = self.children.get(&request.child);
+        let generation = match old {
+            Some(old) => old.generation,
+            None => {
                 self.generation += 1;
                 self.generation
-            },
-            |old| old.generation,
-        );
+            }
+        };
         let held = if request.is_final {
             Held::default()
         } else {
@@ -53,7 +53,7 @@ impl Ledger {
         let mut row = request.row.clone();
         row.drop_through(self.closed_through(request.data_center));
         let holds_nothing = held.seats == 0 && held.admissions == 0;
-        let before = old.as_ref().filter(|_| !holds_nothing);
+        let before = old.filter(|_| !holds_nothing);
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         let child = Child {
             data_center: request.data_center,
@@ -76,7 +76,7 @@ impl Ledger {
             terms: request.terms,
             terms_version,
         };
-        if let (Some(upstream), Some(old)) = (&mut self.upstream, &old) {
+        if let (Some(upstream), Some(old)) = (&mut self.upstream, old) {
             upstream.handle_use(old, &child, self.terms_version);
         }
         self.insert_child(request.child, child);
@@ -93,11 +93,11 @@ impl Ledger {
 
     /// A child that has just reported says that it will do nothing more.
     pub(super) fn handle_goodbye(&mut self, node: NodeId, now: Millis) {
-        if let Some(mut child) = self.remove_child(node) {
-            let before = child.clone();
+        if let Some(before) = self.children.get(&node) {
+            let mut child = before.clone();
             child.held = Held::default();
             if let Some(upstream) = &mut self.upstream {
-                upstream.handle_use(&before, &child, self.terms_version);
+                upstream.handle_use(before, &child, self.terms_version);
             }
             self.insert_child(node, child);
         }
@@ -105,12 +105,13 @@ impl Ledger {
     }
 
     /// Waiting visitors who were handed over with an answer that never arrived.
-    fn take_back_handed(&mut self, request: &SyncRequest, old: Option<&Child>) {
-        let Some(old) = old.filter(|old| request.answered != old.number) else {
-            return;
-        };
-        let until = self.left_waiting.until;
-        self.add_left_waiting(&old.handed, until);
+    fn take_back_handed(&mut self, request: &SyncRequest) {
+        let old = self.children.get(&request.child);
+        let lost = old.filter(|old| request.answered != old.number && !old.handed.is_empty());
+        if let Some(handed) = lost.map(|old| old.handed.clone()) {
+            let until = self.left_waiting.until;
+            self.add_left_waiting(&handed, until);
+        }
     }
 
     /// Ends a lease: what was lent and not reported counts as used until it cannot be any more.

@@ -4,6 +4,7 @@
 //! not, so that the last seats are not all in one pocket. Renewal credits are not scarce: a
 //! prolonged seat is counted already.
 
+use super::sums::Unmet;
 use super::{Ledger, LendingTerms, Upstream};
 use crate::id::NodeId;
 use crate::planted::{Bug, is_planted};
@@ -30,7 +31,8 @@ impl Ledger {
         let granted = self.grant(request);
         let until = self.left_waiting.until;
         let inherited = self.take_left_waiting();
-        if let Some(mut child) = self.remove_child(request.child) {
+        let longest_seat = self.longest_to_lend();
+        let is_known = self.lend_to_child(request.child, &inherited, |child| {
             // Its record may outlive its lease: what it wants is to be known all the same.
             child.ends_at = now + lending.ttl;
             child.ends_there_at = request.sent_at + ttl;
@@ -44,10 +46,9 @@ impl Ledger {
             if child.held.minute == granted.minute {
                 child.held.admissions += granted.admissions;
             }
-            child.longest_seat = child.longest_seat.max(self.longest_to_lend());
-            child.waiting.absorb(&inherited);
-            child.handed.clone_from(&inherited);
-            self.insert_child(request.child, child);
+            child.longest_seat = child.longest_seat.max(longest_seat);
+        });
+        if is_known {
             self.left_waiting.until = until;
         }
         if let Some(upstream) = &mut self.upstream {
@@ -127,12 +128,10 @@ impl Ledger {
         if wanted == 0 || free == 0 {
             return 0;
         }
-        let others = self.children.iter().filter(|(other, _)| **other != node);
-        let unmet = others.map(|(_, child)| child.wants.slots.saturating_sub(child.held.seats));
-        let in_want = unmet.filter(|unmet| *unmet > 0);
-        let (count, sum) = in_want.fold((1u32, wanted), |(count, sum), unmet| {
-            (count + 1, sum.saturating_add(unmet))
-        });
+        let own = self.children.get(&node).map(Unmet::of);
+        let others = self.sums.unmet().without(own.unwrap_or_default());
+        let count = others.children.saturating_add(1);
+        let sum = saturating_u32(others.slots.saturating_add(wanted.into()));
         if sum <= free {
             wanted
         } else {
@@ -142,14 +141,11 @@ impl Ledger {
 
     /// What the children would like to hold and do not.
     pub(super) fn unmet(&self) -> Wants {
-        let unmet = self.children.values().map(|child| Wants {
-            slots: child.wants.slots.saturating_sub(child.held.seats),
-            credits: child.wants.credits.saturating_sub(child.held.credits),
-        });
-        unmet.fold(Wants::default(), |sum, unmet| Wants {
-            slots: sum.slots.saturating_add(unmet.slots),
-            credits: sum.credits.saturating_add(unmet.credits),
-        })
+        let unmet = self.sums.unmet();
+        Wants {
+            slots: saturating_u32(unmet.slots),
+            credits: saturating_u32(unmet.credits),
+        }
     }
 
     /// Seats that may be lent: neither taken, nor possibly taken, nor lent.
@@ -185,13 +181,7 @@ impl Ledger {
 
     /// Admissions of `minute` that children hold.
     pub(super) fn admissions_lent(&self, minute: Minute) -> u64 {
-        let of_minute = self
-            .children
-            .values()
-            .filter(|child| child.held.minute == minute);
-        of_minute
-            .map(|child| u64::from(child.held.admissions))
-            .sum()
+        self.sums.admissions_held(minute)
     }
 
     /// Admissions of `minute` that may have been used by `at`.

@@ -2,10 +2,12 @@
 //! over all children.
 
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use super::{Child, Departed, Ledger};
 use crate::id::NodeId;
 use crate::seats::SeatRow;
+use crate::sync::Held;
 use crate::time::{Millis, Minute};
 use crate::watermark::WaitingCounts;
 
@@ -21,7 +23,49 @@ pub struct Sums {
     pub(super) admitted: BTreeMap<Minute, u32>,
     pub(super) seats_held: u64,
     pub(super) credits_held: u64,
+    /// Admissions that children hold, by the minute for which they were lent; hardly ever more than
+    /// two.
+    admissions_held: Vec<(Minute, u64)>,
+    /// Children that hold less than they would like to, and what they lack.
+    unmet: Unmet,
     pub(super) nodes: u32,
+}
+
+/// What children would like to hold and do not.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Unmet {
+    /// How many of them lack slots.
+    pub(super) children: u32,
+    pub(super) slots: u64,
+    pub(super) credits: u64,
+}
+
+impl Unmet {
+    pub(super) fn of(child: &Child) -> Self {
+        let slots = child.wants.slots.saturating_sub(child.held.seats);
+        let credits = child.wants.credits.saturating_sub(child.held.credits);
+        Self {
+            children: u32::from(slots > 0),
+            slots: slots.into(),
+            credits: credits.into(),
+        }
+    }
+
+    pub(super) fn without(self, other: Self) -> Self {
+        Self {
+            children: self.children - other.children,
+            slots: self.slots - other.slots,
+            credits: self.credits - other.credits,
+        }
+    }
+
+    fn with(self, other: Self) -> Self {
+        Self {
+            children: self.children + other.children,
+            slots: self.slots + other.slots,
+            credits: self.credits + other.credits,
+        }
+    }
 }
 
 impl PartialEq for Sums {
@@ -37,8 +81,7 @@ impl Sums {
         self.row.absorb(&child.row);
         self.add_waiting(&child.waiting);
         self.add_admitted(&child.admitted);
-        self.seats_held += u64::from(child.held.seats);
-        self.credits_held += u64::from(child.held.credits);
+        self.add_held(child.held, Unmet::of(child));
         self.nodes = self.nodes.saturating_add(child.nodes);
     }
 
@@ -46,9 +89,72 @@ impl Sums {
         self.row.subtract(&child.row);
         self.remove_waiting(&child.waiting);
         self.remove_admitted(&child.admitted);
-        self.seats_held -= u64::from(child.held.seats);
-        self.credits_held -= u64::from(child.held.credits);
+        self.remove_held(child.held, Unmet::of(child));
         self.nodes = self.nodes.saturating_sub(child.nodes);
+    }
+
+    /// Takes a child's newest report for its last one. Much of it is the same most of the time.
+    fn replace_child(&mut self, old: &Child, new: &Child) {
+        // First in, then out: what is in both never falls to zero in between.
+        if old.row != new.row {
+            self.row.absorb(&new.row);
+            self.row.subtract(&old.row);
+        }
+        if old.waiting != new.waiting {
+            self.add_waiting(&new.waiting);
+            self.remove_waiting(&old.waiting);
+        }
+        if old.admitted != new.admitted {
+            self.add_admitted(&new.admitted);
+            self.remove_admitted(&old.admitted);
+        }
+        self.add_held(new.held, Unmet::of(new));
+        self.remove_held(old.held, Unmet::of(old));
+        self.nodes = self.nodes.saturating_add(new.nodes);
+        self.nodes = self.nodes.saturating_sub(old.nodes);
+    }
+
+    fn add_held(&mut self, held: Held, unmet: Unmet) {
+        self.seats_held += u64::from(held.seats);
+        self.credits_held += u64::from(held.credits);
+        self.unmet = self.unmet.with(unmet);
+        if held.admissions == 0 {
+            return;
+        }
+        let admissions = u64::from(held.admissions);
+        let mut known = self.admissions_held.iter_mut();
+        match known.find(|(minute, _)| *minute == held.minute) {
+            Some((_, sum)) => *sum += admissions,
+            None => self.admissions_held.push((held.minute, admissions)),
+        }
+    }
+
+    fn remove_held(&mut self, held: Held, unmet: Unmet) {
+        self.seats_held -= u64::from(held.seats);
+        self.credits_held -= u64::from(held.credits);
+        self.unmet = self.unmet.without(unmet);
+        if held.admissions == 0 {
+            return;
+        }
+        let mut known = self.admissions_held.iter();
+        if let Some(at) = known.position(|(minute, _)| *minute == held.minute) {
+            self.admissions_held[at].1 -= u64::from(held.admissions);
+            if self.admissions_held[at].1 == 0 {
+                self.admissions_held.swap_remove(at);
+            }
+        }
+    }
+
+    /// Admissions of `minute` that children hold.
+    pub(super) fn admissions_held(&self, minute: Minute) -> u64 {
+        let mut known = self.admissions_held.iter();
+        let found = known.find(|(held, _)| *held == minute);
+        found.map_or(0, |(_, sum)| *sum)
+    }
+
+    /// What all children would like to hold and do not.
+    pub(super) fn unmet(&self) -> Unmet {
+        self.unmet
     }
 
     pub(super) fn add_waiting(&mut self, counts: &WaitingCounts) {
@@ -100,9 +206,40 @@ impl Ledger {
         self.sums = sums;
     }
 
+    /// Puts a child's record in place of the one there was.
     pub(super) fn insert_child(&mut self, node: NodeId, child: Child) {
-        self.sums.add_child(&child);
-        self.children.insert(node, child);
+        match self.children.get_mut(&node) {
+            Some(known) => {
+                self.sums.replace_child(known, &child);
+                *known = child;
+            }
+            None => {
+                self.sums.add_child(&child);
+                self.children.insert(node, child);
+            }
+        }
+    }
+
+    /// Changes what a child holds, and hands it waiting visitors on whom nobody else counts.
+    pub(super) fn lend_to_child(
+        &mut self,
+        node: NodeId,
+        inherited: &WaitingCounts,
+        change: impl FnOnce(&mut Child),
+    ) -> bool {
+        let Some(child) = self.children.get_mut(&node) else {
+            return false;
+        };
+        let (held, unmet) = (child.held, Unmet::of(child));
+        change(child);
+        self.sums.add_held(child.held, Unmet::of(child));
+        self.sums.remove_held(held, unmet);
+        if !inherited.is_empty() {
+            child.waiting.absorb(inherited);
+            self.sums.add_waiting(inherited);
+        }
+        child.handed.clone_from(inherited);
+        true
     }
 
     pub(super) fn remove_child(&mut self, node: NodeId) -> Option<Child> {

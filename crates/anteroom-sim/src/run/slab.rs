@@ -11,16 +11,21 @@ pub(crate) struct Key {
 /// Things by key.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    slots: Vec<Option<T>>,
-    generations: Vec<u32>,
+    slots: Vec<Slot<T>>,
     free: Vec<u32>,
+}
+
+/// A slot: its generation stands beside its tenant, where a look at one has fetched the other.
+#[derive(Debug)]
+struct Slot<T> {
+    generation: u32,
+    tenant: Option<T>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
         Self {
             slots: Vec::new(),
-            generations: Vec::new(),
             free: Vec::new(),
         }
     }
@@ -29,33 +34,35 @@ impl<T> Default for Slab<T> {
 impl<T> Slab<T> {
     pub(crate) fn insert(&mut self, value: T) -> Key {
         if let Some(index) = self.free.pop() {
-            self.slots[index as usize] = Some(value);
-            let generation = self.generations[index as usize];
+            let slot = &mut self.slots[index as usize];
+            slot.tenant = Some(value);
+            let generation = slot.generation;
             return Key { index, generation };
         }
         let index = u32::try_from(self.slots.len()).expect("memory ends before indices do");
-        self.slots.push(Some(value));
-        self.generations.push(0);
         let generation = 0;
+        self.slots.push(Slot {
+            generation,
+            tenant: Some(value),
+        });
         Key { index, generation }
     }
 
     pub(crate) fn get_mut(&mut self, key: Key) -> Option<&mut T> {
-        if self.generations.get(key.index as usize) != Some(&key.generation) {
-            return None;
-        }
-        self.slots[key.index as usize].as_mut()
+        self.slot(key)?.tenant.as_mut()
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
-        if self.generations.get(key.index as usize) != Some(&key.generation) {
-            return None;
-        }
-        let value = self.slots[key.index as usize].take()?;
-        let generation = &mut self.generations[key.index as usize];
-        *generation = generation.wrapping_add(1);
+        let slot = self.slot(key)?;
+        let value = slot.tenant.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index);
         Some(value)
+    }
+
+    fn slot(&mut self, key: Key) -> Option<&mut Slot<T>> {
+        let slot = self.slots.get_mut(key.index as usize)?;
+        (slot.generation == key.generation).then_some(slot)
     }
 }
 
