@@ -171,7 +171,8 @@ impl Lease {
     /// Whether it may be used at `now`.
     #[must_use]
     pub fn is_live(&self, now: Millis) -> bool {
-        self.generation != 0 && now < self.ends_at
+        let is_before_end = now < self.ends_at || is_planted(Bug::UsesLeaseAfterItsEnd);
+        self.generation != 0 && is_before_end
     }
 
     /// When it ends; [`Millis::ZERO`] if there never was one.
@@ -266,8 +267,7 @@ impl Lease {
     }
 
     fn check_live(&self, now: Millis) -> Result<(), TakeError> {
-        let is_used_on = self.generation != 0 && is_planted(Bug::UsesLeaseAfterItsEnd);
-        if self.is_live(now) || is_used_on {
+        if self.is_live(now) {
             Ok(())
         } else {
             Err(TakeError::Ended)
@@ -283,6 +283,7 @@ mod tests {
 
     fn answer(number: u64, seats: u32) -> Answer {
         Answer {
+            child: crate::id::NodeId(1),
             number,
             life: crate::id::Life(0),
             generation: 1,

@@ -250,10 +250,15 @@ impl Ledger {
         self.advance(now);
         let is_clock_trusted = self.hear(request, now);
         self.handle_witness(request, lending, now);
-        let number = request.number;
+        let (child, number) = (request.child, request.number);
         if request.parent.is_some_and(|life| life != self.life) {
             let life = self.life;
-            return (self, Reply::Void { number, life });
+            let void = Reply::Void {
+                child,
+                number,
+                life,
+            };
+            return (self, void);
         }
         let known = self.children.get(&request.child);
         let newest = known.map(|child| child.number).or_else(|| {
@@ -266,7 +271,12 @@ impl Ledger {
         let is_void = known.map_or(0, |child| child.generation) != request.generation;
         if is_void && !request.is_final {
             let life = self.life;
-            return (self, Reply::Void { number, life });
+            let void = Reply::Void {
+                child,
+                number,
+                life,
+            };
+            return (self, void);
         }
         self.handle_report(request, is_clock_trusted);
         if request.is_leaving {
@@ -352,7 +362,9 @@ impl Ledger {
         let version = self.revoked.version();
         let is_news = !news.is_empty() || request.revoked_version != version;
         let child = self.children.get(&request.child);
+        let at = self.heard_at.max(request.sent_at);
         Answer {
+            child: request.child,
             number: request.number,
             life: self.life,
             generation: child.map_or(0, |child| child.generation),
@@ -361,7 +373,7 @@ impl Ledger {
             longest_seat: self.longest_to_lend(),
             revoked: is_news.then_some((version, news)),
             inherited: WaitingCounts::new(),
-            outlook: self.outlook(request.data_center, now),
+            outlook: self.outlook_at(request.data_center, at, now),
         }
     }
 }

@@ -280,8 +280,11 @@ impl Room {
         if old.allocation != rules.allocation || old.limits != rules.limits {
             self.till = AnyTill::new(rules.allocation);
         }
-        // What was lent under the old limits goes back first.
-        self.lease.give_back(crate::sync::Held::default());
+        // What was lent under the old limits goes back first, and with it the right to prolong
+        // seats: the parent counts with the longest one that it knows of.
+        if !is_planted(Bug::LengthensSeatsAtOnce) {
+            self.lease.give_back(crate::sync::Held::default());
+        }
         // What the parent said of the old limits is worth no refusal.
         self.outlook.as_of = Millis::ZERO;
         self.adopt_seat_terms();

@@ -168,6 +168,8 @@ pub enum Reply {
     /// The lease named in the request was given up: nothing of it may be used. The child reports
     /// once more, finally, and starts anew.
     Void {
+        /// Who asked.
+        child: NodeId,
         /// The request that this answers.
         number: u64,
         /// Who says so. If it is not the life that lent, the child begins a new row: what it did
@@ -181,6 +183,8 @@ pub enum Reply {
 /// A lease and the outlook.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
+    /// Who asked. A store's record may have begun another life meanwhile.
+    pub child: NodeId,
     /// The request that this answers.
     pub number: u64,
     /// Who lends.

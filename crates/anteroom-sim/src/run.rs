@@ -270,15 +270,14 @@ impl Simulation {
 
     fn glance(&self) -> Looking {
         let behaviour = &self.crowd.behaviour;
-        let doubles = behaviour.changes_data_center
-            + behaviour.changes_node
-            + behaviour.second_tab
-            + behaviour.replays;
+        let doubles = behaviour.changes_data_center + behaviour.changes_node + behaviour.replays;
         let opens_at = self.rules.opens_at.unwrap_or(Millis::ZERO);
         Looking {
             asking: self.measure.asking(),
             is_open: !self.rules.queue_all && self.now >= opens_at,
             is_simple: doubles <= 0.0,
+            // An interval, the tolerance of clocks, and two periods of each level.
+            given_back_within: self.rules.seat_grid() + Span::from_secs(8),
         }
     }
 
@@ -296,6 +295,7 @@ struct Looking {
     asking: u32,
     is_open: bool,
     is_simple: bool,
+    given_back_within: Span,
 }
 
 impl Looking {
@@ -305,6 +305,7 @@ impl Looking {
             asking: self.asking,
             is_open: self.is_open,
             is_simple: self.is_simple,
+            given_back_within: self.given_back_within,
         }
     }
 }

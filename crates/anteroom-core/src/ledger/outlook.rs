@@ -53,7 +53,11 @@ impl Ledger {
     /// Everything, as `data_center` should see it. `now` by the ledger's own clock.
     #[must_use]
     pub fn outlook(&self, data_center: DataCenterId, now: Millis) -> Outlook {
-        let at = self.heard_at;
+        self.outlook_at(data_center, self.heard_at, now)
+    }
+
+    /// The same for somebody whose clock shows `at`.
+    pub(super) fn outlook_at(&self, data_center: DataCenterId, at: Millis, now: Millis) -> Outlook {
         let own = self.own_outlook(data_center, at);
         match &self.upstream {
             Some(upstream) => below(own, upstream, now),

@@ -90,7 +90,9 @@ impl Ledger {
         now: Millis,
     ) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
-        self.time_reserve(now);
+        // The first message may be an old one, and any clock may be wrong: too late is safe.
+        let at = self.heard_at.max(now).max(request.sent_at);
+        self.time_reserve(at);
         let Some(epoch) = request.witnessed else {
             return;
         };
@@ -103,21 +105,20 @@ impl Ledger {
         }
         let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
         if !self.has_reserved && !is_certain {
-            self.begin_reserve(lending.ttl, self.heard_at, true);
+            self.begin_reserve(lending.ttl, at, true);
         }
     }
 
     /// Fixes when the reserve began by the first clock that is heard in it, and lengthens it for the
     /// longest seat that is heard of.
-    fn time_reserve(&mut self, now: Millis) {
-        // The first message may be an old one, and the ledger's clock may be wrong: too late is safe.
-        let (heard_at, longest) = (self.heard_at.max(now), self.longest_seat);
+    fn time_reserve(&mut self, at: Millis) {
+        let longest = self.longest_seat;
         let Some(reserve) = &mut self.reserve else {
             return;
         };
         if !reserve.is_timed {
             reserve.is_timed = true;
-            reserve.began_at = reserve.began_at.max(heard_at);
+            reserve.began_at = reserve.began_at.max(at);
         }
         let ends_at = if reserve.is_certain {
             end_of(reserve.began_at, reserve.ttl, longest)
@@ -127,8 +128,14 @@ impl Ledger {
         reserve.ends_at = reserve.ends_at.max(ends_at);
     }
 
+    /// Ends the reserve when its time is over by all clocks, and every data center has given back
+    /// what ended in it: until then a seat that moved out of the reserve is taken out of it twice.
     pub(super) fn end_reserve(&mut self) {
-        let is_over = |reserve: Reserve| reserve.ends_at <= self.agreed_now();
+        let is_over = |reserve: Reserve| {
+            let is_closed = |group| self.closed_through(group) >= reserve.ends_at;
+            let mut groups = self.children.values().map(|child| child.data_center);
+            reserve.ends_at <= self.agreed_now() && groups.all(is_closed)
+        };
         if self.reserve.is_some_and(is_over) {
             self.has_reserved |= self.reserve.is_some_and(|reserve| reserve.is_certain);
             self.reserve = None;

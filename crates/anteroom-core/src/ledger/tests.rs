@@ -126,6 +126,7 @@ fn a_lease_that_was_given_up_is_void_and_its_claims_count_as_nothing() {
     assert_eq!(
         reply,
         Reply::Void {
+            child: NodeId(1),
             number: 2,
             life: Life(0)
         }

@@ -305,7 +305,9 @@ impl Ledger {
         };
         match reply {
             Reply::Stale => false,
-            Reply::Void { number, life } => {
+            Reply::Void { child, .. } if child.0 != self.life.0 => false,
+            Reply::Lent(answer) if answer.child.0 != self.life.0 => false,
+            Reply::Void { number, life, .. } => {
                 let is_other = upstream.parent.is_some_and(|known| known != life);
                 let is_newest = upstream.lease.handle_void(number);
                 if is_newest && is_other {

@@ -119,7 +119,9 @@ impl Room {
     pub fn handle_reply(&mut self, reply: Reply, now: Millis) -> bool {
         match reply {
             Reply::Stale => false,
-            Reply::Void { number, life } => {
+            Reply::Void { child, .. } if child != self.identity.node => false,
+            Reply::Lent(answer) if answer.child != self.identity.node => false,
+            Reply::Void { number, life, .. } => {
                 let is_newest = self.lease.handle_void(number);
                 if is_newest && self.parent.is_some_and(|known| known != life) {
                     self.begin_row();

@@ -1,5 +1,6 @@
 //! Promise 6: a fault ends. Leases come back, intervals are freed, admissions go on.
 
+use anteroom_core::id::DataCenterId;
 use anteroom_core::ledger::Ledger;
 use anteroom_core::time::{Millis, Span};
 
@@ -10,6 +11,10 @@ use crate::outcome::Promise;
 /// once a minute, and a room of one admission a minute gives it at the minute's end.
 const STUCK: Span = Span::from_secs(150);
 
+/// How long free slots may go unnoticed by those who are asked for one: two periods of each level,
+/// and the time until those who are called ask.
+const SPARE: Span = Span::from_secs(6);
+
 /// What is seen once a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Glance<'a> {
@@ -19,6 +24,8 @@ pub(crate) struct Glance<'a> {
     pub(crate) asking: u32,
     /// The rules let somebody in at all at present.
     pub(crate) is_open: bool,
+    /// How long a seat that has ended may still be counted.
+    pub(crate) given_back_within: Span,
     /// No ticket is counted twice in this scenario: by visits to several data centers, copies of
     /// waiting tickets and the like.
     pub(crate) is_simple: bool,
@@ -28,6 +35,8 @@ pub(crate) struct Glance<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
     idle_since: Option<Millis>,
+    /// Since when more slots have been free than there are people who ask.
+    spare_since: Option<Millis>,
     has_complained: bool,
 }
 
@@ -41,6 +50,8 @@ impl Recovery {
 impl Judge {
     /// Looks whether admissions go on, once a second.
     pub(crate) fn check_progress(&mut self, glance: Glance<'_>, now: Millis) {
+        self.check_drift(glance, now);
+        self.watch_spare_slots(glance, now);
         let has_room = self.has_room(glance.root, now);
         let should_go_on =
             self.has_promised_limits && self.is_calm(now) && glance.is_open && glance.asking > 0;
@@ -83,12 +94,41 @@ impl Judge {
                 format!("{phantoms} seats are still counted for nobody")
             });
         }
-        // Seats that end within the last interval may not be given back yet.
-        let allowed = inside + inside / 20 + 5;
-        if glance.is_simple && u64::from(root.inside()) > allowed {
-            let counted = root.inside();
+    }
+
+    /// Compares what the ledger counts with who is inside, once a second: never for long is a seat
+    /// counted twice.
+    fn check_drift(&mut self, glance: Glance<'_>, now: Millis) {
+        if !(glance.is_simple && self.has_promised_limits && self.is_calm(now)) {
+            return;
+        }
+        let inside = self.seats.inside_lately(glance.given_back_within, now);
+        let counted = glance.root.inside();
+        if counted > inside {
             self.report(Promise::Recovery, now, || {
-                format!("the ledger counts {counted} inside where {inside} are")
+                format!("the ledger counts {counted} inside where {inside} are or were just now")
+            });
+        }
+    }
+
+    /// Whether more slots have been free for a while than there are people who ask for one.
+    fn watch_spare_slots(&mut self, glance: Glance<'_>, now: Millis) {
+        let slots = glance.root.outlook(DataCenterId(1), now).slots;
+        // One or two may be counted who have just gone in, or left.
+        let is_spare = slots > glance.asking.saturating_add(2);
+        if is_spare && glance.is_simple && self.is_calm(now) {
+            self.recovery.spare_since.get_or_insert(now);
+        } else {
+            self.recovery.spare_since = None;
+        }
+    }
+
+    /// A newcomer was told that others are to go first.
+    pub(crate) fn check_turned_away(&mut self, now: Millis) {
+        let since = self.recovery.spare_since;
+        if since.is_some_and(|since| now.since(since) >= SPARE) && self.has_promised_limits {
+            self.report(Promise::NoWaste, now, || {
+                "a newcomer was told to wait for others, of whom there are none".to_owned()
             });
         }
     }

@@ -2,15 +2,20 @@
 //!
 //! Inside is whoever has a ticket whose end has not come, whatever anybody else counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use anteroom_core::time::{Millis, Span};
+
+/// How long it is remembered who has left.
+const LATELY: Span = Span::from_secs(15);
 
 /// Who is inside, by the end of their newest ticket.
 #[derive(Debug)]
 pub(crate) struct Seats {
     ends: BTreeMap<Millis, u32>,
     inside: u32,
+    /// Who has left lately: when and how many.
+    left: VecDeque<(Millis, u32)>,
     /// Those who are outside by a fast clock and may be inside by a slow one.
     doubtful: BTreeMap<Millis, u32>,
     limit: u32,
@@ -26,6 +31,7 @@ impl Seats {
         Self {
             ends: BTreeMap::new(),
             inside: 0,
+            left: VecDeque::new(),
             doubtful: BTreeMap::new(),
             limit,
             most: limit,
@@ -58,7 +64,16 @@ impl Seats {
     /// Somebody left before its end.
     pub(super) fn handle_leave(&mut self, ends_at: Millis, now: Millis) {
         self.remove(ends_at, now);
+        self.left.push_back((now, 1));
         self.note_fall();
+    }
+
+    /// How many are inside or have left within the last `lately`, which is at most [`LATELY`].
+    pub(crate) fn inside_lately(&mut self, lately: Span, now: Millis) -> u32 {
+        let inside = self.inside(now);
+        let since = now - lately;
+        let left = self.left.iter().filter(|(at, _)| *at > since);
+        left.fold(inside, |sum, (_, count)| sum.saturating_add(*count))
     }
 
     /// How many are inside.
@@ -94,6 +109,7 @@ impl Seats {
         while let Some(first) = self.ends.first_entry().filter(|first| *first.key() <= over) {
             let (end, count) = first.remove_entry();
             self.inside -= count;
+            self.left.push_back((now, count));
             *self.doubtful.entry(end).or_insert(0) += count;
         }
         while let Some(first) = self.doubtful.first_entry() {
@@ -101,6 +117,9 @@ impl Seats {
                 break;
             }
             first.remove();
+        }
+        while self.left.front().is_some_and(|(at, _)| *at + LATELY < now) {
+            self.left.pop_front();
         }
         self.note_fall();
     }

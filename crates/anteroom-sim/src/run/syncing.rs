@@ -19,6 +19,9 @@ pub(super) const ROUND_TIME_OUT: Span = Span(2_000);
 /// Pause after a failed round, as in the gateway.
 pub(super) const PAUSE_AFTER_FAILURE: Span = Span(500);
 
+/// How old the row is that a planted bug keeps.
+const OLD_ROW: Span = Span(3_000);
+
 /// Something on its way between a node and a store.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
@@ -103,7 +106,10 @@ impl Simulation {
         talk.asking.append(&mut talk.asking_next);
         let request = node.room.poll_sync(node_now);
         if is_planted(Bug::RestartWritesOldRow) {
-            node.last_told = Some(Box::new(request.clone()));
+            let is_old = |told: &SyncRequest| told.sent_at + OLD_ROW < node_now;
+            if node.last_told.as_deref().is_none_or(is_old) {
+                node.last_told = Some(Box::new(request.clone()));
+            }
         }
         self.note(|deployment| {
             let name = deployment.name_of(index);
@@ -118,7 +124,8 @@ impl Simulation {
     pub(super) fn write_old_row(&mut self, index: u32) {
         let node = &mut self.deployment.nodes[index as usize];
         if let Some(mut old) = node.last_told.take() {
-            old.number += 1;
+            // Newer than all that came after it.
+            old.number += 1_000;
             old.is_final = true;
             self.send_request(index, *old);
         }
@@ -233,8 +240,9 @@ impl Simulation {
         }
         let node_now = node.clock.read(self.now);
         let told = self.trace.is_some().then(|| tell(&reply));
-        let is_applied = node.room.handle_reply(reply, node_now);
-        if is_applied && node.talk.is_under_way && node.talk.round == message.round {
+        // A reply that counts no more ends the round all the same: nothing else will come.
+        node.room.handle_reply(reply, node_now);
+        if node.talk.is_under_way && node.talk.round == message.round {
             self.note_told(message.node, told);
             self.end_round(message.node, true);
         }

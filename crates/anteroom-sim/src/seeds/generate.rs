@@ -27,7 +27,7 @@ pub fn scenario(seed: u64) -> Scenario {
         has_world: data_centers.len() > 1 || data_centers[0].to_world.to > Span::ZERO,
     };
     let rate = f64::from(rules.limits.total_active_users) / rules.session_duration.0 as f64 * 1e3;
-    let per_second = (rate * f64::from(1 + dice.below(6))).clamp(0.3, 3.0);
+    let per_second = (rate * f64::from(1 + dice.below(9))).clamp(0.4, 5.0);
     let arrivals = Arrivals {
         data_center: None,
         points: vec![
@@ -44,6 +44,11 @@ pub fn scenario(seed: u64) -> Scenario {
     let world_lease = dice.between(Span::from_secs(4), Span::from_secs(20));
     let behaviour = behaviour(&mut dice, rules.session_duration);
     let faults = faults(&mut dice, shape, rules);
+    let (behaviour, faults) = if dice.chance(0.06) {
+        (jam(&mut dice, behaviour), Vec::new())
+    } else {
+        (behaviour, faults)
+    };
     Scenario {
         name: format!("seed {seed}"),
         about: String::new(),
@@ -153,6 +158,17 @@ fn behaviour(dice: &mut Dice, session: Span) -> Behaviour {
     }
 }
 
+/// A crowd of clients without cookies, among a few who keep theirs.
+fn jam(dice: &mut Dice, behaviour: Behaviour) -> Behaviour {
+    Behaviour {
+        without_cookies: 0.5 + dice.unit() * 0.45,
+        changes_node: 0.0,
+        changes_data_center: 0.0,
+        replays: 0.0,
+        ..behaviour
+    }
+}
+
 fn faults(dice: &mut Dice, shape: Shape, rules: Rules) -> Vec<FaultPlan> {
     let kinds: Vec<u32> = (0..3).map(|_| dice.below(KINDS)).collect();
     let mut faults = Vec::new();
@@ -160,7 +176,11 @@ fn faults(dice: &mut Dice, shape: Shape, rules: Rules) -> Vec<FaultPlan> {
         clocks(dice, shape, &mut faults);
     }
     let mut at = Span::from_secs(3);
-    for _ in 0..dice.below(8) {
+    if dice.chance(0.25) {
+        return themed(dice, shape, rules, faults);
+    }
+    let count = if dice.chance(0.2) { 0 } else { dice.below(8) };
+    for _ in 0..count {
         at = at + dice.between(Span(100), Span(12_000));
         let kind = kinds[dice.below(3) as usize];
         if let Some(kind) = fault(dice, kind, shape, rules) {
@@ -175,6 +195,64 @@ fn faults(dice: &mut Dice, shape: Shape, rules: Rules) -> Vec<FaultPlan> {
         }
     }
     keep_a_witness(&mut faults);
+    faults
+}
+
+/// Faults that only together are worth looking at.
+fn themed(
+    dice: &mut Dice,
+    shape: Shape,
+    rules: Rules,
+    mut faults: Vec<FaultPlan>,
+) -> Vec<FaultPlan> {
+    let node = NodePlace {
+        data_center: below(dice, shape.data_centers),
+        node: below(dice, shape.nodes),
+    };
+    let long = dice.between(Span::from_secs(12), Span::from_secs(40));
+    let within = Span::ZERO;
+    let at = dice.between(Span::from_secs(3), Span::from_secs(10));
+    let soon = at + dice.between(Span::ZERO, Span::from_secs(6));
+    let later = soon + dice.between(Span(500), Span::from_secs(8));
+    let mut plan = |at, kind| faults.push(FaultPlan { at, kind });
+    match dice.below(4) {
+        // A node that is alone while its rules change.
+        0 => {
+            let link = LinkPlace::NodeToStore(node);
+            plan(at, FaultKind::Cut { link, lasts: long });
+            let session = Span(rules.session_duration.0 + 15_000);
+            plan(soon, FaultKind::SessionDuration { session, within });
+            plan(later, FaultKind::Crash { node, after: long });
+        }
+        // A data center that is alone for longer than its lease.
+        1 if shape.has_world => {
+            let link = LinkPlace::ToWorld(node.data_center);
+            plan(at, FaultKind::Cut { link, lasts: long });
+        }
+        // Limits that fall while messages are late.
+        2 => {
+            let (lost, doubled) = (0.1, 0.4);
+            let delayed = Span(3_000);
+            let bad = FaultKind::BadNetwork {
+                lost,
+                doubled,
+                delayed,
+                lasts: long,
+            };
+            plan(at, bad);
+            for at in [soon, later] {
+                let limits = limits(dice);
+                plan(at, FaultKind::Limits { limits, within });
+            }
+        }
+        // A node that comes and goes.
+        _ => {
+            for at in [at, soon + Span(2_000), later + Span(4_000)] {
+                let after = dice.between(Span(200), Span(1_500));
+                plan(at, FaultKind::Crash { node, after });
+            }
+        }
+    }
     faults
 }
 
