@@ -216,6 +216,13 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
     first.number = 2;
     first.is_final = true;
     let all_clocks = reopens_at + closing::CLOCKS_APART;
+    let (ledger, answer) = lent(ledger, &first, all_clocks);
+    assert_eq!(
+        answer.granted.seats, 0,
+        "its node has not closed what ended"
+    );
+    first.number = 3;
+    first.closed_through = all_clocks;
     let (_, answer) = lent(ledger, &first, all_clocks);
     assert_eq!(answer.granted.seats, 5);
     assert_eq!(answer.outlook.epoch, Epoch(7));

@@ -113,7 +113,8 @@ impl Judge {
 
     /// Whether more slots have been free for a while than there are people who ask for one.
     fn watch_spare_slots(&mut self, glance: Glance<'_>, now: Millis) {
-        let slots = glance.root.outlook(DataCenterId(1), now).slots;
+        let outlook = glance.root.outlook(DataCenterId(1), now);
+        let slots = outlook.seats_free.min(outlook.admissions_free);
         // One or two may be counted who have just gone in, or left.
         let is_spare = slots > glance.asking.saturating_add(2);
         if is_spare && glance.is_simple && self.is_calm(now) {
