@@ -23,6 +23,7 @@
 //! requests bring along. A store whose clock is stepped therefore ends leases early or late, both
 //! of which are harmless, and mistakes no minute for another.
 
+mod asking;
 mod children;
 mod closing;
 mod lend;

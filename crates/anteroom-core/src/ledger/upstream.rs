@@ -8,18 +8,15 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::children::{LATEST_ASK, add_admissions};
+use super::children::LATEST_ASK;
 use super::closing::CLOCKS_APART;
 use super::lend::saturating_u32;
 use super::{Child, Ledger};
-use crate::id::{DataCenterId, Epoch, Life, NodeId};
+use crate::id::{DataCenterId, Epoch, Life};
 use crate::lease::Lease;
 use crate::planted::{Bug, is_planted};
-use crate::seats::SeatRow;
-use crate::sync::{
-    Answer, Held, MINUTES_KEPT, Outlook, Reply, Revocation, SyncRequest, Used, Wants,
-};
-use crate::time::{Millis, Minute, Span};
+use crate::sync::{Answer, Held, Outlook, Reply, Revocation, Used, Wants};
+use crate::time::{Millis, Span};
 
 /// Time between two requests to the world while something happens.
 pub(super) const UPSTREAM_PERIOD: Span = Span(1_000);
@@ -27,8 +24,6 @@ pub(super) const UPSTREAM_PERIOD: Span = Span(1_000);
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// What the world said is worth following so long; after that a data center looks at what it has.
 const OUTLOOK_FRESH: Span = Span(5_000);
-/// Fewest credits asked for while somebody is inside.
-const CREDITS_MIN: u32 = 8;
 
 /// A ledger's place under the world's.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -79,7 +74,7 @@ impl UpstreamDemand {
         }
     }
 
-    fn expected(&mut self, at: Millis) -> Wants {
+    pub(super) fn expected(&mut self, at: Millis) -> Wants {
         self.advance(at);
         Wants {
             slots: self.now.slots.max(self.before.slots),
@@ -212,92 +207,6 @@ impl Ledger {
         }
     }
 
-    /// Makes the next request to the world; `None` at the root, and before any node has spoken: then
-    /// neither the time nor the terms are known. Answers to earlier ones no longer count. The record
-    /// must be written before the request is sent.
-    pub fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
-        self.advance(now);
-        let at = self.heard_at;
-        let unmet = self.unmet();
-        let inside = self.inside();
-        let row = self.reported_row();
-        let admitted_here = self.reported_admissions(at.minute());
-        let lent_admissions = saturating_u32(self.admissions_lent(at.minute()));
-        let lent = Held {
-            seats: saturating_u32(self.sums.seats_held),
-            admissions: lent_admissions,
-            minute: at.minute(),
-            credits: saturating_u32(self.sums.credits_held),
-        };
-        let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
-        let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
-        let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
-        let terms = self.terms?;
-        let waiting = crate::watermark::compact(&self.sums.waiting);
-        let nodes = self.sums.nodes;
-        let longest_known = self.longest_seat;
-        let life = self.life;
-        let upstream = self.upstream.as_deref_mut()?;
-        let group = self.groups.get(&upstream.data_center);
-        let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
-        let expected = upstream.demand.expected(at);
-        // Where somebody asks, others will before the answer is here: a few more than are missing.
-        let ahead = if unmet.slots > 0 {
-            unmet.slots / 2 + 2
-        } else {
-            0
-        };
-        let slots = expected
-            .slots
-            .saturating_add(unmet.slots)
-            .saturating_add(ahead);
-        let keep = Held {
-            seats: slots,
-            admissions: slots,
-            minute: at.minute(),
-            credits: expected
-                .credits
-                .saturating_add(unmet.credits)
-                .max(CREDITS_MIN.min(inside)),
-        };
-        upstream.lease.give_back(keep);
-        let number = upstream.lease.begin_request(at);
-        let pool = upstream.lease.held();
-        Some(SyncRequest {
-            child: NodeId(life.0),
-            data_center: upstream.data_center,
-            sent_at: at,
-            parent: upstream.parent,
-            witnessed: upstream.witnessed.or(upstream.parent.map(Life::epoch)),
-            number,
-            answered: upstream.answered,
-            generation: upstream.lease.generation(),
-            is_final: is_quiet && !upstream.lease.is_live(at),
-            held: Held {
-                seats: pool.seats + lent.seats,
-                admissions: pool.admissions + lent.admissions,
-                minute: at.minute(),
-                credits: pool.credits + lent.credits,
-            },
-            wants: Wants {
-                slots: keep.seats.saturating_add(lent.seats),
-                credits: keep.credits.saturating_add(lent.credits),
-            },
-            used: upstream.used,
-            admitted: admitted_here,
-            row,
-            closed_through,
-            longest_seat,
-            longest_known,
-            nodes,
-            waiting,
-            revocations: upstream.unconfirmed.clone(),
-            revoked_version: upstream.revoked_version,
-            terms,
-            is_leaving: false,
-        })
-    }
-
     /// Applies a reply of the world. Returns whether it was to the newest request.
     pub fn handle_upstream(&mut self, reply: Reply, now: Millis) -> bool {
         let Some(upstream) = self.upstream.as_deref_mut() else {
@@ -372,32 +281,5 @@ impl Ledger {
             upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
         }
         *self = anew;
-    }
-
-    /// All seats that may be taken here, phantoms included: what the world counts.
-    fn reported_row(&self) -> SeatRow {
-        let mut row = self.sums.row.clone();
-        for gone in self.departed.iter().filter(|gone| gone.phantoms > 0) {
-            if gone.ends_at > self.closed_through(gone.data_center) {
-                row.add_many(gone.ends_at, gone.phantoms);
-            }
-        }
-        row
-    }
-
-    /// Admissions by minute. What children hold of another minute than `held` is of counts as used
-    /// until they have reported.
-    fn reported_admissions(&self, held: Minute) -> Vec<(Minute, u32)> {
-        let mut admitted: Vec<(Minute, u32)> =
-            self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect();
-        for child in self.children.values() {
-            if child.held.minute != held {
-                add_admissions(&mut admitted, child.held);
-            }
-        }
-        admitted.sort_unstable();
-        let excess = admitted.len().saturating_sub(MINUTES_KEPT);
-        admitted.drain(..excess);
-        admitted
     }
 }

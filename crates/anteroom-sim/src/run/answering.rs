@@ -139,10 +139,13 @@ impl Simulation {
                     self.judge.check_refusal(refusal, was_free, now);
                 }
             }
-            Said::Queue(_, place) if place.reason == QueueReason::NotYourTurn && has_order => {
-                if met_as == MetAs::New && watermark != Watermark::Open {
-                    self.judge.check_turned_away(now);
-                }
+            Said::Queue(_, place)
+                if place.reason == QueueReason::NotYourTurn
+                    && has_order
+                    && met_as == MetAs::New
+                    && watermark != Watermark::Open =>
+            {
+                self.judge.check_turned_away(now);
             }
             _ => {}
         }

@@ -275,9 +275,10 @@ fn clocks(dice: &mut Dice, shape: Shape, faults: &mut Vec<FaultPlan>) {
 /// So while the world's store is lost the first data center is spared.
 fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
     let loses_world = |fault: &FaultPlan| {
-        let store = match fault.kind {
-            FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. } => store,
-            _ => return false,
+        let (FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. }) =
+            fault.kind
+        else {
+            return false;
         };
         store == StorePlace::World
     };

@@ -1,0 +1,136 @@
+//! What a data center tells the world about itself.
+
+use alloc::vec::Vec;
+
+use super::Ledger;
+use super::children::add_admissions;
+use super::lend::saturating_u32;
+use crate::id::{Life, NodeId};
+use crate::seats::SeatRow;
+use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
+use crate::time::{Millis, Minute};
+
+/// Fewest credits asked for while somebody is inside.
+const CREDITS_MIN: u32 = 8;
+
+impl Ledger {
+    /// Makes the next request to the world; `None` at the root, and before any node has spoken: then
+    /// neither the time nor the terms are known. Answers to earlier ones no longer count. The record
+    /// must be written before the request is sent.
+    pub fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
+        self.advance(now);
+        let terms = self.terms?;
+        let minute = self.heard_at.minute();
+        let lent = self.lent(minute);
+        let row = self.reported_row();
+        let admitted = self.reported_admissions(minute);
+        let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
+        let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
+        let keep = self.wanted_in_hand(minute)?;
+        let group_of = self.upstream.as_ref()?.data_center;
+        let group = self.groups.get(&group_of);
+        let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
+        let (life, at) = (self.life, self.heard_at);
+        let upstream = self.upstream.as_deref_mut()?;
+        upstream.lease.give_back(keep);
+        let number = upstream.lease.begin_request(at);
+        let pool = upstream.lease.held();
+        let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
+        Some(SyncRequest {
+            child: NodeId(life.0),
+            data_center: upstream.data_center,
+            sent_at: at,
+            parent: upstream.parent,
+            witnessed: upstream
+                .witnessed
+                .or_else(|| upstream.parent.map(Life::epoch)),
+            number,
+            answered: upstream.answered,
+            generation: upstream.lease.generation(),
+            is_final: is_quiet && !upstream.lease.is_live(at),
+            held: Held {
+                seats: pool.seats + lent.seats,
+                admissions: pool.admissions + lent.admissions,
+                minute,
+                credits: pool.credits + lent.credits,
+            },
+            wants: Wants {
+                slots: keep.seats.saturating_add(lent.seats),
+                credits: keep.credits.saturating_add(lent.credits),
+            },
+            used: upstream.used,
+            admitted,
+            row,
+            closed_through,
+            longest_seat,
+            longest_known: self.longest_seat,
+            nodes: self.sums.nodes,
+            waiting: crate::watermark::compact(&self.sums.waiting),
+            revocations: upstream.unconfirmed.clone(),
+            revoked_version: upstream.revoked_version,
+            terms,
+            is_leaving: false,
+        })
+    }
+
+    /// What children hold, admissions of `minute` only.
+    fn lent(&self, minute: Minute) -> Held {
+        Held {
+            seats: saturating_u32(self.sums.seats_held),
+            admissions: saturating_u32(self.admissions_lent(minute)),
+            minute,
+            credits: saturating_u32(self.sums.credits_held),
+        }
+    }
+
+    /// What to have in hand until the next answer: what is missing, and what was handed on in a
+    /// period like the last.
+    fn wanted_in_hand(&mut self, minute: Minute) -> Option<Held> {
+        let unmet = self.unmet();
+        let inside = self.inside();
+        let at = self.heard_at;
+        let expected = self.upstream.as_deref_mut()?.demand.expected(at);
+        // Where somebody asks, others will before the answer is here: a few more than are missing.
+        let ahead = if unmet.slots > 0 {
+            unmet.slots / 2 + 2
+        } else {
+            0
+        };
+        let slots = expected.slots.saturating_add(unmet.slots);
+        let slots = slots.saturating_add(ahead);
+        let credits = expected.credits.saturating_add(unmet.credits);
+        Some(Held {
+            seats: slots,
+            admissions: slots,
+            minute,
+            credits: credits.max(CREDITS_MIN.min(inside)),
+        })
+    }
+
+    /// All seats that may be taken here, phantoms included: what the world counts.
+    fn reported_row(&self) -> SeatRow {
+        let mut row = self.sums.row.clone();
+        for gone in self.departed.iter().filter(|gone| gone.phantoms > 0) {
+            if gone.ends_at > self.closed_through(gone.data_center) {
+                row.add_many(gone.ends_at, gone.phantoms);
+            }
+        }
+        row
+    }
+
+    /// Admissions by minute. What children hold of another minute than `held` is of counts as used
+    /// until they have reported.
+    fn reported_admissions(&self, held: Minute) -> Vec<(Minute, u32)> {
+        let mut admitted: Vec<(Minute, u32)> =
+            self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect();
+        for child in self.children.values() {
+            if child.held.minute != held {
+                add_admissions(&mut admitted, child.held);
+            }
+        }
+        admitted.sort_unstable();
+        let excess = admitted.len().saturating_sub(MINUTES_KEPT);
+        admitted.drain(..excess);
+        admitted
+    }
+}
