@@ -6,6 +6,7 @@
 mod answering;
 mod event;
 mod faults;
+mod judging;
 mod numbers;
 pub(crate) mod slab;
 mod syncing;

@@ -1,21 +1,16 @@
 //! A node has decided: the judge looks at it, and the visitor goes on.
 
-use anteroom_core::decision::{Place, QueueReason};
-use anteroom_core::order;
-use anteroom_core::rules::{AllocationKind, QueueingMethod};
+use anteroom_core::decision::Place;
 use anteroom_core::ticket::Ticket;
 use anteroom_core::time::{Millis, Span};
-use anteroom_core::watermark::Watermark;
 
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use super::visiting::{PATIENCE, code_of};
-use crate::crowd::{CopyUse, Phase, TicketCopy, Visitor};
+use super::visiting::code_of;
+use crate::crowd::{CopyUse, Phase, TicketCopy};
 use crate::deployment::node::{MetAs, Request, Role, Said};
 use crate::dice::Draw;
-use crate::judge::inside::Meeting;
-use crate::judge::{Admission, Refusal, Watched};
 use crate::measure::Entry;
 
 /// How late a question comes after the interval that it was told: the network and a busy phone.
@@ -50,104 +45,6 @@ impl Simulation {
                 self.drop_copy(request.owner);
             }
             Role::Replay => self.drop_copy(request.owner),
-        }
-    }
-
-    /// A visitor is about to bring an accepted ticket to a node.
-    pub(super) fn note_meeting(&mut self, request: &Request) {
-        let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
-        let (Some(ticket), Some(visitor)) = (accepted, self.crowd.visitors.get_mut(request.owner))
-        else {
-            return;
-        };
-        let node = &mut self.deployment.nodes[request.node as usize];
-        let node_now = node.clock.read(self.now);
-        let meeting = Meeting {
-            is_in_touch: node.room.has_live_lease(node_now),
-            is_at_home: ticket.seats.of(node.room.data_center()).is_some(),
-            session: node.room.rules().session_duration,
-            is_renewed: node.room.rules().session_renewal,
-        };
-        self.judge
-            .note_meeting(&mut visitor.watched, &ticket, meeting, self.now);
-    }
-
-    fn judge_answer(&mut self, request: &Request, said: &Said, met_as: MetAs, node_now: Millis) {
-        let now = self.now;
-        let node = &self.deployment.nodes[request.node as usize];
-        let rules = *node.room.rules();
-        let watermark = node.room.outlook().watermark;
-        let is_outside_limits = rules.queueing_method == QueueingMethod::Passthrough
-            || !node.room.has_live_lease(node_now);
-        let has_order = rules.allocation == AllocationKind::Leases
-            && rules.queueing_method == QueueingMethod::Fifo
-            && !is_outside_limits;
-        let data_center = node.data_center;
-        let lottery_key = &self.deployment.lottery_key;
-        let rank_of =
-            |ticket: Ticket| order::rank(ticket.bucket, ticket.visitor, &rules, lottery_key);
-        let mut nobody = Watched::default();
-        if met_as != MetAs::Inside
-            && let Some(ticket) = request.ticket.filter(|ticket| ticket.accepted_at.is_some())
-        {
-            // Of a visitor who has gone meanwhile nobody knows whether it logged out.
-            if let Some(owner) = self.crowd.visitors.get_mut(request.owner) {
-                let is_page = request.role == Role::Page;
-                self.judge
-                    .check_refused_ticket(&owner.watched, &ticket, is_page, node_now, now);
-            }
-        }
-        let watched = match self.crowd.visitors.get_mut(request.owner) {
-            Some(visitor) => watched_for(visitor, request, said).unwrap_or(&mut nobody),
-            None => &mut nobody,
-        };
-        match said {
-            Said::Admit(ticket) => {
-                if !self
-                    .judge
-                    .is_admission(watched, ticket, request.node, node_now)
-                {
-                    self.judge.handle_ticket(watched, ticket, now);
-                    return;
-                }
-                let by = (request.node, is_outside_limits);
-                self.judge.handle_admission(watched, ticket, by, now);
-                if has_order {
-                    let rank = (met_as == MetAs::Waiting).then(|| rank_of(*ticket));
-                    self.judge.check_order(Admission { rank, watermark }, now);
-                }
-            }
-            Said::Renewed(ticket) => self.judge.handle_ticket(watched, ticket, now),
-            Said::Queue(ticket, place) if place.reason == QueueReason::Full && has_order => {
-                let is_eligible = match ticket.filter(|_| met_as == MetAs::Waiting) {
-                    Some(ticket) => watermark.covers(rank_of(ticket)),
-                    None => watermark == Watermark::Open,
-                };
-                let stores = &self.deployment.stores;
-                let refusal = Refusal {
-                    arrived_at: request.arrived_at,
-                    unnoticed: stores.unnoticed(),
-                };
-                // Two far trips do not fit into the wait that is promised, and what the first one
-                // brought somebody else may have taken.
-                let has_waited = stores.has_two_levels()
-                    && request.asked > 0
-                    && now.since(request.arrived_at) >= PATIENCE;
-                let since = refusal.free_since(now);
-                if let Some(since) = since.filter(|_| is_eligible && !has_waited) {
-                    let was_free = stores.has_been_free_since(data_center, since, now);
-                    self.judge.check_refusal(refusal, was_free, now);
-                }
-            }
-            Said::Queue(_, place)
-                if place.reason == QueueReason::NotYourTurn
-                    && has_order
-                    && met_as == MetAs::New
-                    && watermark != Watermark::Open =>
-            {
-                self.judge.check_turned_away(now);
-            }
-            _ => {}
         }
     }
 
@@ -387,24 +284,9 @@ impl Simulation {
     }
 }
 
-fn ticket_of(said: &Said) -> Option<&Ticket> {
+pub(super) fn ticket_of(said: &Said) -> Option<&Ticket> {
     match said {
         Said::Admit(ticket) | Said::Renewed(ticket) | Said::Queue(Some(ticket), _) => Some(ticket),
         _ => None,
     }
-}
-
-/// The judge's notes that an answer belongs to: its visitor's, unless the answer is about somebody
-/// whom that visitor will never be.
-fn watched_for<'a>(
-    visitor: &'a mut Visitor,
-    request: &Request,
-    said: &Said,
-) -> Option<&'a mut Watched> {
-    let ticket = ticket_of(said)?;
-    let is_own = visitor
-        .ticket
-        .is_some_and(|own| own.visitor == ticket.visitor);
-    let is_its = request.role == Role::Page || is_own || visitor.watched.is_of(ticket.visitor);
-    is_its.then_some(&mut visitor.watched)
 }
