@@ -31,8 +31,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => node.prop_map(Step::Die),
         1 => dc.clone().prop_map(Step::WipeLocal),
         1 => Just(Step::WipeWorld),
-        1 => (dc, -20_000i64..20_000).prop_map(|(dc, by)| Step::StepLocalClock(dc, by)),
-        1 => (-100_000i64..100_000).prop_map(Step::StepWorldClock),
+        1 => (dc, -20_000i64..20_000).prop_map(|(dc, by)| Step::LocalClockMoves(dc, by)),
+        1 => (-100_000i64..100_000).prop_map(Step::WorldClockMoves),
     ]
 }
 

@@ -39,8 +39,8 @@ pub(crate) enum Step {
     Die(usize),
     WipeLocal(usize),
     WipeWorld,
-    StepLocalClock(usize, i64),
-    StepWorldClock(i64),
+    LocalClockMoves(usize, i64),
+    WorldClockMoves(i64),
 }
 
 pub(crate) struct World {
@@ -193,8 +193,8 @@ impl World {
             }
             Step::WipeLocal(dc) => self.local[dc] = self.empty_local(dc),
             Step::WipeWorld => self.wipe_world(),
-            Step::StepLocalClock(dc, by) => self.local_steps[dc] += by,
-            Step::StepWorldClock(by) => self.world_step += by,
+            Step::LocalClockMoves(dc, by) => self.local_steps[dc] += by,
+            Step::WorldClockMoves(by) => self.world_step += by,
         }
         self.check();
     }

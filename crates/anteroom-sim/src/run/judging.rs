@@ -88,9 +88,7 @@ impl Simulation {
             }
             Said::Renewed(ticket) => self.judge.handle_ticket(watched, ticket, now),
             Said::Queue(ticket, place) if has_order => {
-                let rank = ticket
-                    .filter(|_| met_as == MetAs::Waiting)
-                    .map(|ticket| rank_of(ticket));
+                let rank = ticket.filter(|_| met_as == MetAs::Waiting).map(rank_of);
                 self.judge_refusal(request, place.reason, rank, watermark);
             }
             _ => {}
