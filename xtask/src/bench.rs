@@ -6,6 +6,8 @@
 //! number from a busy machine is for a person to judge.
 
 use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
@@ -47,7 +49,7 @@ pub(crate) struct Options {
 const SIZES: [u32; 4] = [1, 10, 100, 300];
 const NODES_PER_DATA_CENTER: u32 = 10;
 /// Each node has the same work, whatever the size.
-const VISITORS_PER_NODE: u32 = 400;
+const VISITORS_PER_NODE: u32 = 100;
 const MINUTES: u32 = 10;
 /// Every size is measured so often, all sizes in turn: a machine that slows down meanwhile slows
 /// all of them. Odd, so that there is a middle one.
@@ -97,27 +99,18 @@ struct Line {
 ///
 /// When the simulator cannot be built, and when a promise breaks in a run.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
-    // By itself, so that people see that it builds.
-    let build = [
-        "build",
-        "--release",
-        "-p",
-        "anteroom-sim",
-        "--example",
-        "speed",
-    ];
-    cargo::read(&build)?;
+    let speed = Speed::build()?;
     if options.world {
         let visitors = options.visitors.to_string();
         let mut arguments = vec!["--world", "300", "10", &visitors, "60"];
         arguments.extend(options.json.then_some("--json"));
-        print!("{}", speed(&arguments)?);
+        print!("{}", speed.run(&arguments)?);
         return Ok(());
     }
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
         for data_centers in SIZES {
-            rounds.push(measure(data_centers)?);
+            rounds.push(speed.measure(data_centers)?);
         }
     }
     let lines = lines(&rounds);
@@ -129,33 +122,70 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn measure(data_centers: u32) -> anyhow::Result<Measured> {
-    let visitors = data_centers * NODES_PER_DATA_CENTER * VISITORS_PER_NODE;
-    let numbers = [data_centers, NODES_PER_DATA_CENTER, visitors, MINUTES].map(|n| n.to_string());
-    let mut arguments: Vec<&str> = numbers.iter().map(String::as_str).collect();
-    arguments.extend(["--json", "--cpu-s-min", CPU_SECONDS_MIN]);
-    let printed = speed(&arguments)?;
-    let measured: Measured =
-        serde_json::from_str(&printed).context("reading what the example `speed` printed")?;
-    ensure!(
-        measured.events > 0 && measured.cost.cpu_s > 0.0,
-        "nothing was measured: {printed}"
-    );
-    Ok(measured)
+/// The example, built once: what is compared must be the same program, even if somebody edits it
+/// meanwhile.
+struct Speed {
+    program: PathBuf,
 }
 
-fn speed(arguments: &[&str]) -> anyhow::Result<String> {
-    let run = [
-        "run",
-        "--release",
-        "-q",
-        "-p",
-        "anteroom-sim",
-        "--example",
-        "speed",
-        "--",
-    ];
-    cargo::read(&[&run, arguments].concat())
+impl Speed {
+    fn build() -> anyhow::Result<Self> {
+        let messages = cargo::read(&[
+            "build",
+            "--release",
+            "-p",
+            "anteroom-sim",
+            "--example",
+            "speed",
+            "--message-format=json-render-diagnostics",
+        ])?;
+        let program = executable(&messages).context("cargo build names no program")?;
+        Ok(Self { program })
+    }
+
+    fn measure(&self, data_centers: u32) -> anyhow::Result<Measured> {
+        let visitors = data_centers * NODES_PER_DATA_CENTER * VISITORS_PER_NODE;
+        let numbers = [data_centers, NODES_PER_DATA_CENTER, visitors, MINUTES];
+        let numbers = numbers.map(|number| number.to_string());
+        let mut arguments: Vec<&str> = numbers.iter().map(String::as_str).collect();
+        arguments.extend(["--json", "--cpu-s-min", CPU_SECONDS_MIN]);
+        let printed = self.run(&arguments)?;
+        let measured: Measured =
+            serde_json::from_str(&printed).context("reading what the example `speed` printed")?;
+        ensure!(
+            measured.events > 0 && measured.cost.cpu_s > 0.0,
+            "nothing was measured: {printed}"
+        );
+        Ok(measured)
+    }
+
+    /// Runs it and returns what it prints.
+    fn run(&self, arguments: &[&str]) -> anyhow::Result<String> {
+        eprintln!("$ speed {}", arguments.join(" "));
+        let output = Command::new(&self.program)
+            .args(arguments)
+            .stderr(Stdio::inherit())
+            .output()
+            .context("starting the example `speed`")?;
+        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        // It ends so when a promise breaks, and has told which.
+        ensure!(
+            output.status.success(),
+            "the example `speed` failed ({})\n{printed}",
+            output.status
+        );
+        Ok(printed)
+    }
+}
+
+/// The program among the messages of a build.
+fn executable(messages: &str) -> Option<PathBuf> {
+    #[derive(Deserialize)]
+    struct Message {
+        executable: Option<PathBuf>,
+    }
+    let messages = messages.lines().map(serde_json::from_str::<Message>);
+    messages.flatten().find_map(|message| message.executable)
 }
 
 /// The middle of the rounds of each size, in the order in which the sizes first come.
@@ -247,6 +277,17 @@ mod tests {
                 "peak_bytes": 2097152, "broken": []}}"#
         );
         serde_json::from_str(&json).unwrap()
+    }
+
+    #[test]
+    fn the_program_is_found_among_the_messages_of_a_build() {
+        let messages = r#"{"reason": "compiler-artifact", "executable": null}
+            not a message
+            {"reason": "compiler-artifact", "executable": "target/release/examples/speed"}
+            {"reason": "build-finished", "success": true}"#;
+        let program = executable(messages).unwrap();
+        assert!(program.ends_with("examples/speed"), "{program:?}");
+        assert_eq!(executable("{}"), None);
     }
 
     #[test]
