@@ -83,6 +83,22 @@ impl Ledger {
         }
     }
 
+    /// What may be had in hand although nobody asked for it: as much as recent traffic used at its
+    /// height, so that a newcomer seldom waits for a far trip, but no more than a quarter of this
+    /// data center's part of what is free. Nothing while anybody waits.
+    fn spare_part(&self) -> u32 {
+        let Some(upstream) = self.upstream.as_deref() else {
+            return 0;
+        };
+        let world = &upstream.outlook;
+        if upstream.demand.height == 0 || world.waiting > 0 || world.reopens_at.is_some() {
+            return 0;
+        }
+        let free = u64::from(world.seats_free.min(world.admissions_free));
+        let part = free * u64::from(self.sums.nodes) / u64::from(world.nodes.max(1)) / 4;
+        saturating_u32(part).min(upstream.demand.height.div_ceil(16) + 1)
+    }
+
     /// What to have in hand until the next answer: what is missing, and what was handed on in a
     /// period like the last.
     fn wanted_in_hand(&mut self, minute: Minute) -> Option<Held> {
@@ -91,11 +107,12 @@ impl Ledger {
         let at = self.heard_at;
         let expected = self.upstream.as_deref_mut()?.demand.expected(at);
         // Where somebody asks, others will before the answer is here: a few more than are missing.
-        let ahead = if unmet.slots > 0 {
+        let missing = if unmet.slots > 0 {
             unmet.slots / 2 + 2
         } else {
             0
         };
+        let ahead = missing.max(self.spare_part());
         let slots = expected.slots.saturating_add(unmet.slots);
         let slots = slots.saturating_add(ahead);
         let credits = expected.credits.saturating_add(unmet.credits);

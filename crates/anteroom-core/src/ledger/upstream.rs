@@ -61,6 +61,8 @@ pub struct UpstreamDemand {
     pub now: Wants,
     /// Before it.
     pub before: Wants,
+    /// Slots a period at the height of recent traffic, in sixteenths; fades by an eighth a period.
+    pub height: u32,
 }
 
 impl UpstreamDemand {
@@ -68,6 +70,11 @@ impl UpstreamDemand {
         let index = at.0 / UPSTREAM_PERIOD.0;
         if index > self.index {
             let is_next = index == self.index + 1;
+            let height = self.now.slots.saturating_mul(16).max(self.height);
+            let periods = u32::try_from(index - self.index)
+                .unwrap_or(u32::MAX)
+                .min(64);
+            self.height = (0..periods).fold(height, |height, _| height - height.div_ceil(8));
             self.before = if is_next { self.now } else { Wants::default() };
             self.now = Wants::default();
             self.index = index;

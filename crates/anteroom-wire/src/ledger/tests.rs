@@ -168,6 +168,7 @@ fn below_world() -> Ledger {
             slots: 3,
             credits: 4,
         },
+        height: 7,
     };
     ledger.upstream = Some(upstream);
     ledger

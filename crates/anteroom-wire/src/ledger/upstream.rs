@@ -25,7 +25,7 @@ pub(super) struct UpstreamRecord {
     witnessed: Option<u32>,
     unconfirmed: Vec<RevocationRecord>,
     revoked_version: u64,
-    demand: (u64, (u32, u32), (u32, u32)),
+    demand: (u64, (u32, u32), (u32, u32), u32),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -88,6 +88,7 @@ impl From<&Upstream> for UpstreamRecord {
                 upstream.demand.index,
                 wants(upstream.demand.now),
                 wants(upstream.demand.before),
+                upstream.demand.height,
             ),
         }
     }
@@ -96,7 +97,7 @@ impl From<&Upstream> for UpstreamRecord {
 impl From<UpstreamRecord> for Upstream {
     fn from(record: UpstreamRecord) -> Self {
         let wants = |(slots, credits)| Wants { slots, credits };
-        let (index, now, before) = record.demand;
+        let (index, now, before, height) = record.demand;
         let unconfirmed = record.unconfirmed.into_iter();
         Self {
             data_center: DataCenterId(record.data_center),
@@ -116,6 +117,7 @@ impl From<UpstreamRecord> for Upstream {
                 index,
                 now: wants(now),
                 before: wants(before),
+                height,
             },
         }
     }
