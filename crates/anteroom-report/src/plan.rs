@@ -125,11 +125,13 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
                 store_name(scenario, store)
             )
         }
-        FaultKind::NodeClockIsOff { node, by_ms } => {
-            format!(
-                "the clock of {} is off by {by_ms} ms",
-                node_name(scenario, node)
-            )
+        FaultKind::NodeClockIsOff {
+            node,
+            by_ms,
+            drifts_ppm,
+        } => {
+            let name = node_name(scenario, node);
+            format!("the clock of {name} is off by {by_ms} ms, and drifts by {drifts_ppm} ppm")
         }
         FaultKind::Limits { limits, within } => format!(
             "the operator sets the limits to {} inside and {} admissions a minute; the last node has \

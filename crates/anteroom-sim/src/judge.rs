@@ -74,7 +74,12 @@ impl Watched {
 impl Judge {
     pub(crate) fn new(scenario: &Scenario, allocation: AllocationKind, limits: Limits) -> Self {
         let errors = scenario.faults.iter().map(|fault| match fault.kind {
-            FaultKind::NodeClockIsOff { by_ms, .. } => by_ms.unsigned_abs(),
+            FaultKind::NodeClockIsOff {
+                by_ms, drifts_ppm, ..
+            } => {
+                let drifted = scenario.length.0 * u64::from(drifts_ppm.unsigned_abs()) / 1_000_000;
+                by_ms.unsigned_abs() + drifted + u64::from(drifts_ppm != 0)
+            }
             _ => 0,
         });
         let tolerance = Span(errors.max().unwrap_or(0));

@@ -171,7 +171,8 @@ impl World {
             Step::Sync(node) => self.sync(node),
             Step::SendUp(dc) => {
                 let request = self.poll_up(dc);
-                self.requests_up.push((dc, request));
+                self.requests_up
+                    .extend(request.map(|request| (dc, request)));
             }
             Step::HearUp(at, stays) => {
                 if let Some((dc, request)) = take(&mut self.requests_up, at, stays) {
@@ -342,10 +343,10 @@ impl World {
         Millis(self.now.0.saturating_add_signed(self.world_step))
     }
 
-    fn poll_up(&mut self, dc: usize) -> SyncRequest {
+    /// Nothing before any node has spoken.
+    fn poll_up(&mut self, dc: usize) -> Option<SyncRequest> {
         let now = self.local_now(dc);
-        let request = self.local[dc].poll_upstream(now);
-        request.expect("it has a world above it")
+        self.local[dc].poll_upstream(now)
     }
 
     fn tell_world(&mut self, request: &SyncRequest) -> Reply {
@@ -366,7 +367,9 @@ impl World {
 
     fn uplink(&mut self, dc: usize) {
         for _ in 0..2 {
-            let request = self.poll_up(dc);
+            let Some(request) = self.poll_up(dc) else {
+                break;
+            };
             let reply = self.tell_world(&request);
             let is_void = matches!(reply, Reply::Void { .. });
             self.apply_up(dc, Life(request.child.0), reply);

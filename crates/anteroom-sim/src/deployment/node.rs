@@ -40,18 +40,25 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Clock {
     error_ms: i64,
+    /// How much faster than true time it runs, in parts per million, and since when.
+    drifts_ppm: i64,
+    drifts_since: Millis,
     newest: Millis,
 }
 
 impl Clock {
     pub(crate) fn read(&mut self, now: Millis) -> Millis {
-        let shown = Millis(now.0.saturating_add_signed(self.error_ms));
+        let drifting_for = i64::try_from(now.since(self.drifts_since).0).unwrap_or(i64::MAX);
+        let drifted = drifting_for.saturating_mul(self.drifts_ppm) / 1_000_000;
+        let shown = Millis(now.0.saturating_add_signed(self.error_ms + drifted));
         self.newest = self.newest.max(shown);
         self.newest
     }
 
-    pub(crate) fn set_error(&mut self, by_ms: i64) {
+    pub(crate) fn set_error(&mut self, by_ms: i64, drifts_ppm: i32, now: Millis) {
         self.error_ms = by_ms;
+        self.drifts_ppm = i64::from(drifts_ppm);
+        self.drifts_since = now;
     }
 
     /// A new life reads the clock as it is.

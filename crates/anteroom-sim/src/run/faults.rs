@@ -50,9 +50,14 @@ impl Simulation {
             | FaultKind::StoreWiped { .. }
             | FaultKind::StoreLosesWrites { .. }
             | FaultKind::StoreClockSteps { .. } => self.trouble_store(fault.kind),
-            FaultKind::NodeClockIsOff { node, by_ms } => {
+            FaultKind::NodeClockIsOff {
+                node,
+                by_ms,
+                drifts_ppm,
+            } => {
                 if let Some(node) = self.deployment.node_at(node) {
-                    self.deployment.nodes[node as usize].clock.set_error(by_ms);
+                    let clock = &mut self.deployment.nodes[node as usize].clock;
+                    clock.set_error(by_ms, drifts_ppm, self.now);
                 }
             }
             FaultKind::Limits { within, .. } | FaultKind::SessionDuration { within, .. } => {

@@ -249,7 +249,11 @@ fn a_store_that_forgets_breaks_no_promise() {
 #[test]
 fn clocks_that_are_a_little_off_break_no_promise() {
     for by_ms in [-450, 450] {
-        check_fault(FaultKind::NodeClockIsOff { node: FIRST, by_ms });
+        check_fault(FaultKind::NodeClockIsOff {
+            node: FIRST,
+            by_ms,
+            drifts_ppm: 200,
+        });
     }
 }
 

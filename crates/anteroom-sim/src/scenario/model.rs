@@ -217,12 +217,14 @@ pub enum FaultKind {
         /// By how many milliseconds; may be negative.
         by_ms: i64,
     },
-    /// The node's clock stands this far from the true time.
+    /// The node's clock stands this far from the true time, and runs too fast or too slow.
     NodeClockIsOff {
         /// Which.
         node: NodePlace,
         /// By how many milliseconds; may be negative.
         by_ms: i64,
+        /// How much too fast it runs from then on, in parts per million; may be negative.
+        drifts_ppm: i32,
     },
     /// The operator changes the limits at all nodes, one after the other.
     Limits {

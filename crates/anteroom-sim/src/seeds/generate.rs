@@ -260,11 +260,17 @@ fn themed(
 fn clocks(dice: &mut Dice, shape: Shape, faults: &mut Vec<FaultPlan>) {
     for data_center in 0..shape.data_centers {
         for node in 0..shape.nodes {
-            let by_ms = i64::from(dice.below(800)) - 400;
+            let by_ms = i64::from(dice.below(600)) - 300;
+            // As far as clocks are slewed; a tenth of a second in a world of four minutes.
+            let drifts_ppm = i32::try_from(dice.below(900)).unwrap_or(0) - 450;
             let node = NodePlace { data_center, node };
             faults.push(FaultPlan {
                 at: Span::ZERO,
-                kind: FaultKind::NodeClockIsOff { node, by_ms },
+                kind: FaultKind::NodeClockIsOff {
+                    node,
+                    by_ms,
+                    drifts_ppm,
+                },
             });
         }
     }

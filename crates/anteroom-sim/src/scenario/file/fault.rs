@@ -2,6 +2,7 @@
 
 use anteroom_core::time::Span;
 use anteroom_wire::config::Finding;
+use anteroom_wire::config::reading::Whole;
 use anteroom_wire::config::reading::{
     Choice, Duration, Key, Number, Table, Text, quoted, read_limits,
 };
@@ -102,6 +103,17 @@ const BY: Key<Step> = Key {
     default: None,
 };
 
+/// NTP slews a clock by no more.
+const DRIFTS_PPM: Key<Whole<i32>> = Key {
+    name: "drifts_ppm",
+    kind: Whole {
+        min: -500,
+        max: 500,
+        note: " (parts per million)",
+    },
+    default: Some("0"),
+};
+
 const fn place(name: &'static str, allowed: &'static str) -> Key<Text<String>> {
     Key {
         name,
@@ -189,7 +201,11 @@ fn read_of_nodes(
         Word::Crash => table.required(&AFTER).map(OfNode::Crash),
         Word::Restart => table.required(&AFTER).map(OfNode::Restart),
         Word::Pause => table.required(&LASTS).map(OfNode::Pause),
-        _ => table.required(&BY).map(OfNode::Clock),
+        _ => {
+            let drifts_ppm = table.defaulted(&DRIFTS_PPM);
+            let by = table.required(&BY);
+            by.map(|by_ms| OfNode::Clock(by_ms, drifts_ppm))
+        }
     };
     let (Some(at), Some(kind)) = (at, kind) else {
         return Vec::new();
@@ -207,7 +223,7 @@ enum OfNode {
     Crash(Span),
     Restart(Span),
     Pause(Span),
-    Clock(i64),
+    Clock(i64, i32),
 }
 
 impl OfNode {
@@ -216,7 +232,11 @@ impl OfNode {
             Self::Crash(after) => FaultKind::Crash { node, after },
             Self::Restart(after) => FaultKind::Restart { node, after },
             Self::Pause(lasts) => FaultKind::Pause { node, lasts },
-            Self::Clock(by_ms) => FaultKind::NodeClockIsOff { node, by_ms },
+            Self::Clock(by_ms, drifts_ppm) => FaultKind::NodeClockIsOff {
+                node,
+                by_ms,
+                drifts_ppm,
+            },
         }
     }
 }
