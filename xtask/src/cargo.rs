@@ -60,8 +60,7 @@ pub(crate) fn read(arguments: &[&str]) -> anyhow::Result<String> {
         .output()
         .with_context(|| format!("starting {}", typed(arguments)))?;
     if !output.status.success() {
-        let printed = String::from_utf8_lossy(&output.stdout);
-        bail!("{} failed ({})\n{printed}", typed(arguments), output.status);
+        bail!("{} failed ({})", typed(arguments), output.status);
     }
     String::from_utf8(output.stdout).context("reading what it printed")
 }
