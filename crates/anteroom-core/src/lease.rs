@@ -128,12 +128,6 @@ impl Lease {
         }
     }
 
-    /// Nothing is lent under it any more, although its end is not known to have come.
-    pub fn end(&mut self) {
-        self.ends_at = Millis::ZERO;
-        self.give_back(Held::default());
-    }
-
     /// Starts anew with a parent that knows nothing of this lease. Numbers go on.
     pub fn begin_anew(&mut self) {
         *self = Self {

@@ -177,10 +177,7 @@ impl Store {
         };
         store.ledger = match role {
             // A first start, of which everybody knows that it is the first.
-            Role::Root(_) => Ledger {
-                life: Life(lives.word()),
-                ..Ledger::new()
-            },
+            Role::Root(_) => Ledger::first_start(Life(lives.word())),
             Role::Below(id) => Ledger::below_world(Life(lives.word()), id),
         };
         store.lives = lives;
