@@ -116,3 +116,31 @@ impl Ledger {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::tests::{START, lent, request};
+    use crate::seats::SeatRow;
+
+    #[test]
+    fn an_interval_in_which_a_seat_and_its_move_cancel_out_is_given_back_in_both_rows() {
+        let (end, later) = (START + Span(5_000), START + Span(9_000));
+        let mut giver = request(1, 1, 0);
+        giver.row.add(end);
+        let mut mover = request(2, 1, 0);
+        mover.row.shift(end, later);
+        let (ledger, _) = lent(Ledger::new(), &giver, START);
+        let (mut ledger, _) = lent(ledger, &mover, START);
+        for number in 2..4 {
+            for child in [&mut giver, &mut mover] {
+                child.number = number;
+                child.is_final = true;
+                child.closed_through = end;
+                (ledger, _) = lent(ledger, child, end);
+            }
+            assert_eq!(ledger.inside(), 1);
+            giver.row = SeatRow::default();
+        }
+    }
+}

@@ -7,10 +7,10 @@ use crate::id::VisitorId;
 use crate::rules::Limits;
 use crate::sync::{Answer, Revocation, Wants};
 
-const START: Millis = Millis(1_694_432_700_000);
+pub(super) const START: Millis = Millis(1_694_432_700_000);
 const LONGEST: Span = Span(310_000);
 
-fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
+pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
         data_center: DataCenterId(1),
@@ -46,7 +46,7 @@ fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     }
 }
 
-fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledger, Answer) {
+pub(super) fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledger, Answer) {
     let request = SyncRequest {
         sent_at: now,
         ..request.clone()
