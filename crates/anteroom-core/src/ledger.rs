@@ -316,6 +316,9 @@ impl Ledger {
     /// The facts of the room are what its children's files say; where they differ the lower limit
     /// holds, and the longer seat.
     fn agree_on_terms(&mut self) {
+        if !core::mem::take(&mut self.sums.are_terms_old) {
+            return;
+        }
         let terms = self.children.values().map(|child| child.terms);
         let Some(agreed) = terms.reduce(Terms::stricter) else {
             return;
@@ -335,12 +338,14 @@ impl Ledger {
     fn advance(&mut self, now: Millis) {
         self.as_of = self.as_of.max(now);
         let is_over = |child: &Child| child.ends_at <= now;
-        if self.children.values().any(is_over) {
+        if self.sums.next_end <= now {
             let ended = self.children.iter().filter(|(_, child)| is_over(child));
             let ended: Vec<_> = ended.map(|(&node, _)| node).collect();
             for node in ended {
                 self.give_up(node, now);
             }
+            let next = self.children.values().map(|child| child.ends_at).min();
+            self.sums.next_end = next.unwrap_or(Millis::NEVER);
         }
         if self.left_waiting.until <= now && !self.left_waiting.counts.is_empty() {
             self.take_left_waiting();

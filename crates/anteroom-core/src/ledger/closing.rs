@@ -4,12 +4,12 @@
 //! the slowest of them says so. Data centers never move each other's: one that is cut off holds
 //! back its own seats, and not those of the world.
 
-use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use super::{Group, Ledger};
 use crate::id::DataCenterId;
 use crate::planted::{Bug, is_planted};
+use crate::seats::SeatRow;
 use crate::time::{Millis, Span};
 
 /// How far the clocks of two nodes may be apart: each within 500 ms of the truth. For so long a
@@ -22,19 +22,20 @@ impl Ledger {
         self.heard_at - CLOCKS_APART
     }
 
-    /// Gives back the intervals of the data center that speaks, as far as every child concerned
-    /// treats them as over; and those of data centers that nobody speaks for any more.
+    /// Gives back the intervals of the data center that speaks, as far as all its children treat them
+    /// as over; and those of data centers that nobody speaks for any more.
     ///
     /// Without a live child nothing is given back: the next one that comes says how far it is.
     pub(super) fn close_intervals(&mut self, speaker: DataCenterId, now: Millis) {
-        let Some(slowest) = self.children.values().map(|c| c.closed_through).min() else {
-            return;
-        };
-        let heard = self.heard_at;
         if let Some(ready) = self.ready(speaker) {
+            let is_alone = self.sums.data_centers() == 1;
             let group = self.groups.entry(speaker).or_default();
-            group.ready_through = group.ready_through.max(ready.min(heard));
-            let closed = slowest.min(heard).max(group.ready_through - CLOCKS_APART);
+            group.ready_through = group.ready_through.max(ready.min(self.heard_at));
+            let closed = if is_alone {
+                group.ready_through
+            } else {
+                group.ready_through - CLOCKS_APART
+            };
             self.close_at_root(speaker, closed, now);
         }
         for silent in self.silent_groups() {
@@ -44,25 +45,16 @@ impl Ledger {
 
     /// Data centers with seats and without a live child.
     fn silent_groups(&self) -> Vec<DataCenterId> {
-        if self.groups.len() <= 1 && !self.children.is_empty() {
+        if self.groups.len() <= 1 || self.upstream.is_some() {
             return Vec::new();
         }
         let gone = self.departed.iter().map(|gone| gone.data_center);
-        let settled = self
-            .groups
-            .iter()
-            .filter(|(_, group)| !group.settled.is_empty());
-        let mut silent: Vec<_> = gone.chain(settled.map(|(&id, _)| id)).collect();
+        let settled = self.groups.iter();
+        let settled = settled.filter(|(_, group)| !group.settled.is_empty());
+        let all = gone.chain(settled.map(|(&id, _)| id));
+        let mut silent: Vec<_> = all.filter(|id| !self.sums.has_members(*id)).collect();
         silent.sort_unstable();
         silent.dedup();
-        if !silent.is_empty() {
-            let live: BTreeSet<_> = self
-                .children
-                .values()
-                .map(|child| child.data_center)
-                .collect();
-            silent.retain(|id| !live.contains(id));
-        }
         silent
     }
 
@@ -90,30 +82,32 @@ impl Ledger {
 
     /// What all live children of a data center treat as over; `None` if it has none.
     fn ready(&self, data_center: DataCenterId) -> Option<Millis> {
-        let of_group = self
-            .children
-            .values()
-            .filter(|child| child.data_center == data_center);
+        let members = self.sums.members(data_center).iter();
+        let of_group = members.filter_map(|node| self.children.get(node));
         of_group.map(|child| child.closed_through).min()
     }
 
     fn close(&mut self, data_center: DataCenterId, group: &mut Group, closed: Millis) {
         group.closed_through = closed;
-        let children = self.children.values_mut();
-        let children = children.filter(|child| child.data_center == data_center);
-        let departed = self.departed.iter_mut();
-        let departed = departed.filter(|gone| gone.data_center == data_center);
-        let rows = children
-            .map(|child| &mut child.row)
-            .chain(departed.map(|gone| &mut gone.row))
-            .chain(core::iter::once(&mut group.settled));
-        for row in rows {
-            // Row by row: where two cancel each other out, their sum does not show it.
-            if row.iter().next().is_some_and(|(end, _)| end <= closed) {
-                let ended = row.take_through(closed);
-                self.sums.row.subtract(&ended);
+        for node in self.sums.members(data_center).to_vec() {
+            if let Some(child) = self.children.get_mut(&node) {
+                end_intervals(&mut child.row, closed, &mut self.sums.row);
             }
         }
+        let departed = self.departed.iter_mut();
+        for gone in departed.filter(|gone| gone.data_center == data_center) {
+            end_intervals(&mut gone.row, closed, &mut self.sums.row);
+        }
+        end_intervals(&mut group.settled, closed, &mut self.sums.row);
+    }
+}
+
+/// Takes the intervals that have ended out of a row and out of the sum. Row by row: where two cancel
+/// each other out, their sum does not show it.
+fn end_intervals(row: &mut SeatRow, closed: Millis, sum: &mut SeatRow) {
+    if row.iter().next().is_some_and(|(end, _)| end <= closed) {
+        let ended = row.take_through(closed);
+        sum.subtract(&ended);
     }
 }
 
@@ -121,7 +115,6 @@ impl Ledger {
 mod tests {
     use super::*;
     use crate::ledger::tests::{START, lent, request};
-    use crate::seats::SeatRow;
 
     #[test]
     fn an_interval_in_which_a_seat_and_its_move_cancel_out_is_given_back_in_both_rows() {

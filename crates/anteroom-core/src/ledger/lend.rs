@@ -51,6 +51,7 @@ impl Ledger {
         if is_known {
             self.left_waiting.until = until;
         }
+        self.sums.next_end = self.sums.next_end.min(now + lending.ttl);
         if let Some(upstream) = &mut self.upstream {
             upstream.hand_on(granted, self.heard_at);
         }

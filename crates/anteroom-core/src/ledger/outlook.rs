@@ -67,8 +67,8 @@ impl Ledger {
 
     fn own_outlook(&self, data_center: DataCenterId, at: Millis) -> Outlook {
         let slots = self.slots_before(at + ASK_AFTER_FIRST, at);
-        let is_here = |child: &&super::Child| child.data_center == data_center;
-        let here = self.children.values().filter(is_here);
+        let here = self.sums.members(data_center).iter();
+        let here = here.filter_map(|node| self.children.get(node));
         let lag = here
             .clone()
             .map(|child| at.since(child.closed_through))

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::{Child, Departed, Ledger};
-use crate::id::NodeId;
+use crate::id::{DataCenterId, NodeId};
 use crate::seats::SeatRow;
 use crate::sync::Held;
 use crate::time::{Millis, Minute};
@@ -29,6 +29,12 @@ pub struct Sums {
     /// Children that hold less than they would like to, and what they lack.
     unmet: Unmet,
     pub(super) nodes: u32,
+    /// Children by data center.
+    members: BTreeMap<DataCenterId, Vec<NodeId>>,
+    /// No lease ends before this.
+    pub(super) next_end: Millis,
+    /// Whether a child came, went or changed its terms since they were agreed on.
+    pub(super) are_terms_old: bool,
 }
 
 /// What children would like to hold and do not.
@@ -77,6 +83,36 @@ impl PartialEq for Sums {
 impl Eq for Sums {}
 
 impl Sums {
+    /// The children in a data center.
+    pub(super) fn members(&self, data_center: DataCenterId) -> &[NodeId] {
+        self.members.get(&data_center).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether there are children in this data center, or in any other one.
+    pub(super) fn has_members(&self, data_center: DataCenterId) -> bool {
+        self.members.contains_key(&data_center)
+    }
+
+    /// Data centers with children.
+    pub(super) fn data_centers(&self) -> usize {
+        self.members.len()
+    }
+
+    fn join(&mut self, node: NodeId, data_center: DataCenterId) {
+        self.members.entry(data_center).or_default().push(node);
+        self.are_terms_old = true;
+    }
+
+    fn part(&mut self, node: NodeId, data_center: DataCenterId) {
+        if let Some(members) = self.members.get_mut(&data_center) {
+            members.retain(|member| *member != node);
+            if members.is_empty() {
+                self.members.remove(&data_center);
+            }
+        }
+        self.are_terms_old = true;
+    }
+
     fn add_child(&mut self, child: &Child) {
         self.row.absorb(&child.row);
         self.add_waiting(&child.waiting);
@@ -104,6 +140,7 @@ impl Sums {
             self.add_waiting(&new.waiting);
             self.remove_waiting(&old.waiting);
         }
+        self.are_terms_old |= old.terms != new.terms;
         if old.admitted != new.admitted {
             self.add_admitted(&new.admitted);
             self.remove_admitted(&old.admitted);
@@ -203,6 +240,10 @@ impl Ledger {
         for (&minute, &count) in &self.settled_minutes {
             *sums.admitted.entry(minute).or_insert(0) += count;
         }
+        sums.are_terms_old = true;
+        for (&node, child) in &self.children {
+            sums.join(node, child.data_center);
+        }
         self.sums = sums;
     }
 
@@ -215,6 +256,7 @@ impl Ledger {
             }
             None => {
                 self.sums.add_child(&child);
+                self.sums.join(node, child.data_center);
                 self.children.insert(node, child);
             }
         }
@@ -245,6 +287,7 @@ impl Ledger {
     pub(super) fn remove_child(&mut self, node: NodeId) -> Option<Child> {
         let child = self.children.remove(&node)?;
         self.sums.remove_child(&child);
+        self.sums.part(node, child.data_center);
         Some(child)
     }
 
@@ -264,7 +307,7 @@ impl Ledger {
     }
 
     /// Frees a seat that a child reported.
-    pub(super) fn free_seat(&mut self, data_center: crate::id::DataCenterId, end: Millis) {
+    pub(super) fn free_seat(&mut self, data_center: DataCenterId, end: Millis) {
         let group = self.groups.entry(data_center).or_default();
         if end > group.closed_through {
             group.settled.remove(end);
