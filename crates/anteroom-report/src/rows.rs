@@ -73,7 +73,8 @@ pub(super) const NOTES: [&str; 9] = [
     "How well the limit that binds was used while somebody waited, from a minute after the first \
      visitor had to.",
     "Somebody got in although another one, who was still asking, had come this much earlier; 99 % of \
-     admissions were at most this unfair.",
+     admissions were at most this unfair. When a line runs out, newcomers go in beside those who are \
+     called and have not asked yet.",
     "Round trips to stores that a newcomer waited for before it got its first answer.",
 ];
 

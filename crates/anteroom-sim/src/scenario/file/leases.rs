@@ -4,13 +4,13 @@
 use anteroom_core::time::Span;
 use anteroom_wire::config::reading::{Duration, Key, Table};
 
-/// From the world to a data center. A second is how often a data center asks: with so short a lease
-/// nobody is let in, which a rehearsal may show; from two seconds on it works. Longer than an hour,
-/// a data center that was lost holds its seats for longer than anybody would wait.
+/// From the world to a data center. A data center asks once a second: with a shorter lease than two
+/// nobody would be let in. Longer than an hour, a data center that was lost holds its seats for
+/// longer than anybody would wait.
 const WORLD: Key<Duration> = Key {
     name: "world",
     kind: Duration {
-        min: Span::from_secs(1),
+        min: Span::from_secs(2),
         max: Span::from_secs(3_600),
         bare_unit: "m",
     },
