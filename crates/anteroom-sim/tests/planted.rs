@@ -23,6 +23,7 @@ fn checkers_of(bug: Bug) -> &'static [Promise] {
         Bug::ForgetsNewestEnds => &[Promise::Recovery],
         Bug::CountsBeforeReturn => &[Promise::NoWaste],
         Bug::AppliesStaleAnswers | Bug::NoReserveAfterLoss => &[Promise::Seats, Promise::Rate],
+        Bug::LendsBeyondOwnLease => &[Promise::Seats, Promise::Recovery],
         Bug::ClosesByOwnClock => &[Promise::Seats, Promise::Inside],
         _ => &[Promise::Seats],
     }

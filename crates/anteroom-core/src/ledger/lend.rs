@@ -117,6 +117,8 @@ impl Ledger {
             ),
             minute,
             credits: match &self.upstream {
+                // Only with the bug planted.
+                Some(_) if is_over => credits,
                 Some(upstream) => credits.min(upstream.lease.held().credits),
                 None => credits,
             },

@@ -21,7 +21,9 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut dice = Dice::new(seed, Purpose::World);
     let data_centers = data_centers(&mut dice);
     let rules = rules(&mut dice);
+    let world_lease = dice.between(Span::from_secs(4), Span::from_secs(20));
     let shape = Shape {
+        world_lease,
         data_centers: data_centers.len(),
         nodes: data_centers[0].nodes as usize,
         has_world: data_centers.len() > 1 || data_centers[0].to_world.to > Span::ZERO,
@@ -41,7 +43,6 @@ pub fn scenario(seed: u64) -> Scenario {
             },
         ],
     };
-    let world_lease = dice.between(Span::from_secs(4), Span::from_secs(20));
     let behaviour = behaviour(&mut dice, rules.session_duration);
     let faults = faults(&mut dice, shape, rules);
     let (behaviour, faults) = if dice.chance(0.06) {
@@ -72,6 +73,7 @@ pub fn scenario(seed: u64) -> Scenario {
 /// How many of what there is.
 #[derive(Clone, Copy)]
 struct Shape {
+    world_lease: Span,
     data_centers: usize,
     nodes: usize,
     has_world: bool,
@@ -227,7 +229,8 @@ fn themed(
         // A data center that is alone for longer than its lease.
         1 if shape.has_world => {
             let link = LinkPlace::ToWorld(node.data_center);
-            plan(at, FaultKind::Cut { link, lasts: long });
+            let lasts = shape.world_lease + rules.longest_seat() + long;
+            plan(Span::from_secs(2), FaultKind::Cut { link, lasts });
         }
         // Limits that fall while messages are late.
         2 => {
