@@ -88,7 +88,7 @@ impl Sums {
         self.members.get(&data_center).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether there are children in this data center, or in any other one.
+    /// Whether there are children in this data center.
     pub(super) fn has_members(&self, data_center: DataCenterId) -> bool {
         self.members.contains_key(&data_center)
     }
