@@ -240,7 +240,8 @@ impl Ledger {
         }
     }
 
-    /// Answers one request at `now` by the ledger's clock.
+    /// Answers one request at `now` by the ledger's clock: for those who may have to do it again
+    /// on a newer record.
     #[must_use]
     pub fn sync(
         mut self,
@@ -248,18 +249,28 @@ impl Ledger {
         lending: LendingTerms,
         now: Millis,
     ) -> (Self, Reply) {
+        let reply = self.handle_sync(request.clone(), lending, now);
+        (self, reply)
+    }
+
+    /// The same in place.
+    pub fn handle_sync(
+        &mut self,
+        mut request: SyncRequest,
+        lending: LendingTerms,
+        now: Millis,
+    ) -> Reply {
         self.advance(now);
-        let is_clock_trusted = self.hear(request, now);
-        self.handle_witness(request, lending, now);
+        let is_clock_trusted = self.hear(&request, now);
+        self.handle_witness(&request, lending, now);
         let (child, number) = (request.child, request.number);
         if request.parent.is_some_and(|life| life != self.life) {
             let life = self.life;
-            let void = Reply::Void {
+            return Reply::Void {
                 child,
                 number,
                 life,
             };
-            return (self, void);
         }
         let known = self.children.get(&request.child);
         let newest = known.map(|child| child.number).or_else(|| {
@@ -267,29 +278,26 @@ impl Ledger {
             gone.map(|gone| gone.number)
         });
         if newest.is_some_and(|newest| number <= newest) {
-            return (self, Reply::Stale);
+            return Reply::Stale;
         }
         let is_void = known.map_or(0, |child| child.generation) != request.generation;
         if is_void && !request.is_final {
             let life = self.life;
-            let void = Reply::Void {
+            return Reply::Void {
                 child,
                 number,
                 life,
             };
-            return (self, void);
         }
-        self.handle_report(request, is_clock_trusted);
+        self.handle_report(&mut request, is_clock_trusted);
         if request.is_leaving {
             self.handle_goodbye(request.child, now);
-            let reply = self.farewell(request, now);
-            return (self, reply);
+            return self.farewell(&request, now);
         }
         self.close_intervals(request.data_center, now);
         self.end_reserve();
         self.forget_departed();
-        let reply = self.lend(request, lending, now);
-        (self, reply)
+        self.lend(&request, lending, now)
     }
 
     /// Gives up all leases at once because their holders are known to be dead: whoever holds the

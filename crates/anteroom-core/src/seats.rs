@@ -69,13 +69,15 @@ impl SeatRow {
 
     /// Forgets the intervals that ended at or before `closed_through`.
     pub fn drop_through(&mut self, closed_through: Millis) {
-        let is_any = self
-            .counts
-            .first()
-            .is_some_and(|(end, _)| *end <= closed_through);
-        if is_any {
+        if self.first_end() <= closed_through {
             self.take_through(closed_through);
         }
+    }
+
+    /// The earliest end; [`Millis::NEVER`] if nothing is recorded.
+    #[must_use]
+    pub fn first_end(&self) -> Millis {
+        self.counts.first().map_or(Millis::NEVER, |(end, _)| *end)
     }
 
     /// Sum of the figures that end after `closed_through`.

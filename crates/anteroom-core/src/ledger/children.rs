@@ -1,6 +1,7 @@
 //! How children come, report, fall silent and leave.
 
 use alloc::vec::Vec;
+use core::mem::take;
 
 use super::{Child, Departed, Ledger};
 use crate::estimate::ASK_AFTER_LAST;
@@ -31,8 +32,9 @@ impl Ledger {
         is_trusted
     }
 
-    /// Takes over what a child says of itself, in absolute figures.
-    pub(super) fn handle_report(&mut self, request: &SyncRequest, is_clock_trusted: bool) {
+    /// Takes over what a child says of itself, in absolute figures; its lists are taken out of the
+    /// request.
+    pub(super) fn handle_report(&mut self, request: &mut SyncRequest, is_clock_trusted: bool) {
         self.take_back_handed(request);
         // A child that came back after its lease had been given up, and says that its row is
         // complete: what it really did replaces what it might have done.
@@ -50,7 +52,7 @@ impl Ledger {
         } else {
             request.held
         };
-        let mut row = request.row.clone();
+        let mut row = take(&mut request.row);
         row.drop_through(self.closed_through(request.data_center));
         let holds_nothing = held.seats == 0 && held.admissions == 0;
         let before = old.filter(|_| !holds_nothing);
@@ -65,12 +67,12 @@ impl Ledger {
             ends_there_at: request.sent_at,
             longest_seat: request.longest_seat,
             row,
-            admitted: request.admitted.clone(),
+            admitted: take(&mut request.admitted),
             closed_through: request.closed_through,
             sent_at: request.sent_at,
             is_clock_trusted,
             nodes: request.nodes,
-            waiting: request.waiting.clone(),
+            waiting: take(&mut request.waiting),
             handed: WaitingCounts::new(),
             wants: request.wants,
             terms: request.terms,
@@ -167,8 +169,11 @@ impl Ledger {
             }
         }
         let oldest = Minute(running.0.saturating_sub(MINUTES_KEPT as u64));
-        self.settled_minutes.retain(|minute, _| *minute > oldest);
-        self.sums.admitted.retain(|minute, _| *minute > oldest);
+        for minutes in [&mut self.settled_minutes, &mut self.sums.admitted] {
+            while minutes.first_key_value().is_some_and(|(m, _)| *m <= oldest) {
+                minutes.pop_first();
+            }
+        }
     }
 
     fn leave_waiting(&mut self, child: &Child, now: Millis) {

@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Group, Ledger};
+use super::Ledger;
 use crate::id::DataCenterId;
 use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
@@ -75,39 +75,46 @@ impl Ledger {
         if closed <= self.closed_through(data_center) {
             return;
         }
-        let mut group = self.groups.remove(&data_center).unwrap_or_default();
-        self.close(data_center, &mut group, closed);
-        self.groups.insert(data_center, group);
+        let group = self.groups.entry(data_center).or_default();
+        group.closed_through = closed;
+        if self.sums.may_end_by(data_center, closed) {
+            self.end_intervals(data_center, closed);
+        }
     }
 
     /// What all live children of a data center treat as over; `None` if it has none.
     fn ready(&self, data_center: DataCenterId) -> Option<Millis> {
         let members = self.sums.members(data_center).iter();
-        let of_group = members.filter_map(|node| self.children.get(node));
-        of_group.map(|child| child.closed_through).min()
+        members.map(|member| member.closed_through).min()
     }
 
-    fn close(&mut self, data_center: DataCenterId, group: &mut Group, closed: Millis) {
-        group.closed_through = closed;
-        for node in self.sums.members(data_center).to_vec() {
+    /// Takes the intervals that have ended out of the rows and out of their sum. Row by row: where
+    /// two cancel each other out, the sum does not show it.
+    fn end_intervals(&mut self, data_center: DataCenterId, closed: Millis) {
+        let members = self.sums.members(data_center).iter();
+        let members: Vec<_> = members.map(|member| member.node).collect();
+        let sum = &mut self.sums.row;
+        let mut next = Millis::NEVER;
+        let mut end = |row: &mut SeatRow| {
+            if row.first_end() <= closed {
+                let ended = row.take_through(closed);
+                sum.subtract(&ended);
+            }
+            next = next.min(row.first_end());
+        };
+        for node in members {
             if let Some(child) = self.children.get_mut(&node) {
-                end_intervals(&mut child.row, closed, &mut self.sums.row);
+                end(&mut child.row);
             }
         }
         let departed = self.departed.iter_mut();
         for gone in departed.filter(|gone| gone.data_center == data_center) {
-            end_intervals(&mut gone.row, closed, &mut self.sums.row);
+            end(&mut gone.row);
         }
-        end_intervals(&mut group.settled, closed, &mut self.sums.row);
-    }
-}
-
-/// Takes the intervals that have ended out of a row and out of the sum. Row by row: where two cancel
-/// each other out, their sum does not show it.
-fn end_intervals(row: &mut SeatRow, closed: Millis, sum: &mut SeatRow) {
-    if row.iter().next().is_some_and(|(end, _)| end <= closed) {
-        let ended = row.take_through(closed);
-        sum.subtract(&ended);
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            end(&mut group.settled);
+        }
+        self.sums.note_next_end(data_center, next);
     }
 }
 

@@ -6,7 +6,6 @@
 
 use super::sums::Unmet;
 use super::{Ledger, LendingTerms, Upstream};
-use crate::id::NodeId;
 use crate::planted::{Bug, is_planted};
 use crate::sync::{Held, Reply, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
@@ -86,12 +85,11 @@ impl Ledger {
 
     fn grant(&self, request: &SyncRequest) -> Held {
         let minute = request.sent_at.minute();
-        let node = request.child;
         let nothing = Held {
             minute,
             ..Held::default()
         };
-        let Some(child) = self.children.get(&node) else {
+        let Some(child) = self.children.get(&request.child) else {
             return nothing;
         };
         let at = self.heard_at.max(request.sent_at);
@@ -108,13 +106,11 @@ impl Ledger {
         let wanted = |held: u32| request.wants.slots.saturating_sub(held);
         let wanted_credits = request.wants.credits.min(CREDITS_MAX);
         let credits = wanted_credits.saturating_sub(child.held.credits);
+        let others = self.sums.unmet().without(Unmet::of(child));
+        let admissions_free = self.admissions_free(request.sent_at, minute);
         Held {
-            seats: self.part(self.seats_free(), wanted(child.held.seats), node),
-            admissions: self.part(
-                self.admissions_free(request.sent_at, minute),
-                wanted(admissions_held),
-                node,
-            ),
+            seats: part(self.seats_free(), wanted(child.held.seats), others),
+            admissions: part(admissions_free, wanted(admissions_held), others),
             minute,
             credits: match &self.upstream {
                 // Only with the bug planted.
@@ -122,23 +118,6 @@ impl Ledger {
                 Some(upstream) => credits.min(upstream.lease.held().credits),
                 None => credits,
             },
-        }
-    }
-
-    /// What one of several children gets of `free`: all that it wants while there is enough for
-    /// everybody, an equal part among those who want something when there is not.
-    fn part(&self, free: u32, wanted: u32, node: NodeId) -> u32 {
-        if wanted == 0 || free == 0 {
-            return 0;
-        }
-        let own = self.children.get(&node).map(Unmet::of);
-        let others = self.sums.unmet().without(own.unwrap_or_default());
-        let count = others.children.saturating_add(1);
-        let sum = saturating_u32(others.slots.saturating_add(wanted.into()));
-        if sum <= free {
-            wanted
-        } else {
-            wanted.min(free.div_ceil(count))
         }
     }
 
@@ -207,6 +186,21 @@ impl Ledger {
         } else {
             rate
         }
+    }
+}
+
+/// What one of several children gets of `free`: all that it wants while there is enough for
+/// everybody, an equal part among those who want something when there is not.
+fn part(free: u32, wanted: u32, others: Unmet) -> u32 {
+    if wanted == 0 || free == 0 {
+        return 0;
+    }
+    let count = others.children.saturating_add(1);
+    let sum = saturating_u32(others.slots.saturating_add(wanted.into()));
+    if sum <= free {
+        wanted
+    } else {
+        wanted.min(free.div_ceil(count))
     }
 }
 

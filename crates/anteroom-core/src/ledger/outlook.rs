@@ -11,7 +11,7 @@ use crate::estimate::ASK_AFTER_FIRST;
 use crate::id::DataCenterId;
 use crate::order::ROUND;
 use crate::sync::Outlook;
-use crate::time::{Millis, Minute};
+use crate::time::{Millis, Minute, Span};
 use crate::watermark::Watermark;
 
 impl Ledger {
@@ -58,22 +58,21 @@ impl Ledger {
 
     /// The same for somebody whose clock shows `at`.
     pub(super) fn outlook_at(&self, data_center: DataCenterId, at: Millis, now: Millis) -> Outlook {
-        let own = self.own_outlook(data_center, at);
-        match &self.upstream {
-            Some(upstream) => below(own, upstream, now),
-            None => own,
+        let here = Here::of(self, data_center, at);
+        let Some(upstream) = &self.upstream else {
+            return self.own_outlook(&here);
+        };
+        let is_known = upstream.is_outlook_fresh(now) && upstream.lease.is_live(at);
+        if is_known {
+            below(&here, upstream, now)
+        } else {
+            self.cut_off(&here, upstream, now)
         }
     }
 
-    fn own_outlook(&self, data_center: DataCenterId, at: Millis) -> Outlook {
+    fn own_outlook(&self, here: &Here) -> Outlook {
+        let at = here.as_of;
         let slots = self.slots_before(at + ASK_AFTER_FIRST, at);
-        let here = self.sums.members(data_center).iter();
-        let here = here.filter_map(|node| self.children.get(node));
-        let lag = here
-            .clone()
-            .map(|child| at.since(child.closed_through))
-            .max();
-        let nodes_here = here.fold(0u32, |sum, child| sum.saturating_add(child.nodes));
         Outlook {
             as_of: at,
             watermark: Watermark::of(&self.sums.waiting, slots),
@@ -83,18 +82,34 @@ impl Ledger {
             inside: self.inside(),
             phantoms: self.phantoms(),
             lent: saturating_u32(self.seats_lent()),
-            seats_free: self.seats_free(),
-            admissions_free: self.admissions_free(at, at.minute()),
+            seats_free: here.seats_free,
+            admissions_free: here.admissions_free,
             admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
             waiting: self.waiting_total(),
-            closed_through: self.closed_through(data_center),
+            closed_through: here.closed_through,
             epoch: self.epoch(),
             reopens_at: self.reserve.map(|reserve| reserve.ends_at),
             nodes: self.sums.nodes,
-            nodes_here,
+            nodes_here: here.nodes,
             traffic: self.traffic(at.minute().previous()),
-            longest_known: self.longest_seat,
-            closing_lag: lag.unwrap_or_default(),
+            longest_known: here.longest_known,
+            closing_lag: here.closing_lag,
+        }
+    }
+
+    /// What a data center tells its nodes that has not heard from the world lately: it goes by what
+    /// it has itself.
+    fn cut_off(&self, here: &Here, upstream: &Upstream, now: Millis) -> Outlook {
+        let world = &upstream.outlook;
+        let own = self.own_outlook(here);
+        Outlook {
+            // As old as what was heard last, so that nodes ask before they refuse anybody.
+            as_of: own.as_of - now.since(upstream.outlook_at),
+            epoch: world.epoch,
+            reopens_at: world.reopens_at,
+            nodes: world.nodes.max(own.nodes),
+            traffic: world.traffic.clone(),
+            ..own
         }
     }
 
@@ -154,36 +169,51 @@ impl Ledger {
     }
 }
 
-/// What a data center tells its nodes: what the world said, as long as that is fresh, and what is
-/// at hand here on top. Cut off, it goes by what it has itself.
-fn below(own: Outlook, upstream: &Upstream, now: Millis) -> Outlook {
-    let world = &upstream.outlook;
-    let reopens_at = world.reopens_at;
-    if !upstream.is_outlook_fresh(now) || !upstream.lease.is_live(own.as_of) {
-        return Outlook {
-            // As old as what was heard last, so that nodes ask before they refuse anybody.
-            as_of: own.as_of - now.since(upstream.outlook_at),
-            epoch: world.epoch,
-            reopens_at,
-            nodes: world.nodes.max(own.nodes),
-            traffic: world.traffic.clone(),
-            ..own
-        };
+/// What only the ledger itself can tell, be the world known or not.
+struct Here {
+    as_of: Millis,
+    closed_through: Millis,
+    closing_lag: Span,
+    nodes: u32,
+    seats_free: u32,
+    admissions_free: u32,
+    longest_known: Span,
+}
+
+impl Here {
+    fn of(ledger: &Ledger, data_center: DataCenterId, at: Millis) -> Self {
+        let members = ledger.sums.members(data_center).iter();
+        let slowest = members.clone().map(|member| member.closed_through).min();
+        Self {
+            as_of: at,
+            closed_through: ledger.closed_through(data_center),
+            closing_lag: slowest.map_or(Span::ZERO, |slowest| at.since(slowest)),
+            nodes: members.fold(0u32, |sum, member| sum.saturating_add(member.nodes)),
+            seats_free: ledger.seats_free(),
+            admissions_free: ledger.admissions_free(at, at.minute()),
+            longest_known: ledger.longest_seat,
+        }
     }
+}
+
+/// What a data center tells its nodes while the world is known: what that said, and what is at hand
+/// here on top.
+fn below(here: &Here, upstream: &Upstream, now: Millis) -> Outlook {
+    let world = &upstream.outlook;
     // Whether the world is dry is worth a refusal only while a busy data center would have asked.
     let is_news = now.since(upstream.outlook_at) < UPSTREAM_PERIOD.times(2);
-    let is_same_minute = world.as_of.minute() == own.as_of.minute();
+    let is_same_minute = world.as_of.minute() == here.as_of.minute();
     let seats_above = world.seats_free.max(u32::from(!is_news));
     let at_least = u32::from(!(is_news && is_same_minute));
     let admissions_above = world.admissions_free.max(at_least);
     Outlook {
-        as_of: own.as_of,
-        seats_free: own.seats_free.saturating_add(seats_above),
-        admissions_free: own.admissions_free.saturating_add(admissions_above),
-        closed_through: own.closed_through,
-        nodes_here: own.nodes_here,
-        longest_known: own.longest_known,
-        closing_lag: own.closing_lag,
+        as_of: here.as_of,
+        seats_free: here.seats_free.saturating_add(seats_above),
+        admissions_free: here.admissions_free.saturating_add(admissions_above),
+        closed_through: here.closed_through,
+        nodes_here: here.nodes,
+        longest_known: here.longest_known,
+        closing_lag: here.closing_lag,
         ..world.clone()
     }
 }

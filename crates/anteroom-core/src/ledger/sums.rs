@@ -29,12 +29,38 @@ pub struct Sums {
     /// Children that hold less than they would like to, and what they lack.
     unmet: Unmet,
     pub(super) nodes: u32,
-    /// Children by data center.
-    members: BTreeMap<DataCenterId, Vec<NodeId>>,
+    /// Data centers that have children.
+    groups: BTreeMap<DataCenterId, Members>,
     /// No lease ends before this.
     pub(super) next_end: Millis,
     /// Whether a child came, went or changed its terms since they were agreed on.
     pub(super) are_terms_old: bool,
+}
+
+/// The children in a data center.
+#[derive(Clone, Debug, Default)]
+struct Members {
+    list: Vec<Member>,
+    /// No interval in a row of this data center ends before this.
+    next_end: Millis,
+}
+
+/// What is asked of all children of a data center with every answer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Member {
+    pub(super) node: NodeId,
+    pub(super) closed_through: Millis,
+    pub(super) nodes: u32,
+}
+
+impl Member {
+    fn of(node: NodeId, child: &Child) -> Self {
+        Self {
+            node,
+            closed_through: child.closed_through,
+            nodes: child.nodes,
+        }
+    }
 }
 
 /// What children would like to hold and do not.
@@ -84,30 +110,63 @@ impl Eq for Sums {}
 
 impl Sums {
     /// The children in a data center.
-    pub(super) fn members(&self, data_center: DataCenterId) -> &[NodeId] {
-        self.members.get(&data_center).map_or(&[], Vec::as_slice)
+    pub(super) fn members(&self, data_center: DataCenterId) -> &[Member] {
+        let group = self.groups.get(&data_center);
+        group.map_or(&[], |group| group.list.as_slice())
     }
 
     /// Whether there are children in this data center.
     pub(super) fn has_members(&self, data_center: DataCenterId) -> bool {
-        self.members.contains_key(&data_center)
+        self.groups.contains_key(&data_center)
     }
 
     /// Data centers with children.
     pub(super) fn data_centers(&self) -> usize {
-        self.members.len()
+        self.groups.len()
     }
 
-    fn join(&mut self, node: NodeId, data_center: DataCenterId) {
-        self.members.entry(data_center).or_default().push(node);
+    /// Whether an interval in a row of this data center may end by then.
+    pub(super) fn may_end_by(&self, data_center: DataCenterId, closed: Millis) -> bool {
+        let group = self.groups.get(&data_center);
+        group.is_none_or(|group| group.next_end <= closed)
+    }
+
+    /// The rows of this data center have been looked through: no interval ends before `next`.
+    pub(super) fn note_next_end(&mut self, data_center: DataCenterId, next: Millis) {
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            group.next_end = next;
+        }
+    }
+
+    /// A row of this data center has a new interval.
+    fn note_end(&mut self, data_center: DataCenterId, end: Millis) {
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            group.next_end = group.next_end.min(end);
+        }
+    }
+
+    fn join(&mut self, node: NodeId, child: &Child) {
+        // What rows there are of those who were here before is not known.
+        let group = self.groups.entry(child.data_center).or_default();
+        group.list.push(Member::of(node, child));
         self.are_terms_old = true;
     }
 
+    fn note_report(&mut self, node: NodeId, child: &Child) {
+        let Some(group) = self.groups.get_mut(&child.data_center) else {
+            return;
+        };
+        group.next_end = group.next_end.min(child.row.first_end());
+        if let Some(member) = group.list.iter_mut().find(|member| member.node == node) {
+            *member = Member::of(node, child);
+        }
+    }
+
     fn part(&mut self, node: NodeId, data_center: DataCenterId) {
-        if let Some(members) = self.members.get_mut(&data_center) {
-            members.retain(|member| *member != node);
-            if members.is_empty() {
-                self.members.remove(&data_center);
+        if let Some(group) = self.groups.get_mut(&data_center) {
+            group.list.retain(|member| member.node != node);
+            if group.list.is_empty() {
+                self.groups.remove(&data_center);
             }
         }
         self.are_terms_old = true;
@@ -242,7 +301,7 @@ impl Ledger {
         }
         sums.are_terms_old = true;
         for (&node, child) in &self.children {
-            sums.join(node, child.data_center);
+            sums.join(node, child);
         }
         self.sums = sums;
     }
@@ -251,12 +310,17 @@ impl Ledger {
     pub(super) fn insert_child(&mut self, node: NodeId, child: Child) {
         match self.children.get_mut(&node) {
             Some(known) => {
+                if known.data_center != child.data_center {
+                    self.sums.part(node, known.data_center);
+                    self.sums.join(node, &child);
+                }
                 self.sums.replace_child(known, &child);
+                self.sums.note_report(node, &child);
                 *known = child;
             }
             None => {
                 self.sums.add_child(&child);
-                self.sums.join(node, child.data_center);
+                self.sums.join(node, &child);
                 self.children.insert(node, child);
             }
         }
@@ -312,6 +376,7 @@ impl Ledger {
         if end > group.closed_through {
             group.settled.remove(end);
             self.sums.row.remove(end);
+            self.sums.note_end(data_center, end);
         }
     }
 

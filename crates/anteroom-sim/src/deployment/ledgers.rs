@@ -193,17 +193,16 @@ impl Store {
     }
 
     /// Answers a child. `None`: the store is down.
-    pub(crate) fn sync(&mut self, request: &SyncRequest, now: Millis) -> Option<Reply> {
+    pub(crate) fn sync(&mut self, request: SyncRequest, now: Millis) -> Option<Reply> {
         let at = self.load(now)?;
         let lending = match self.role {
             Role::Root(lending) => lending,
             Role::Below(_) => LendingTerms::default(),
         };
-        let ledger = std::mem::take(&mut self.ledger);
-        let (ledger, reply) = ledger.sync(request, lending, at);
-        self.ledger = ledger;
+        let sent_at = request.sent_at;
+        let reply = self.ledger.handle_sync(request, lending, at);
         self.note_write(now);
-        if !self.is_free(request.sent_at) {
+        if !self.is_free(sent_at) {
             self.free_since = None;
         } else if self.free_since.is_none() {
             self.free_since = Some(now);

@@ -197,18 +197,18 @@ impl Simulation {
     }
 
     pub(super) fn handle_message_at_store(&mut self, key: Key) {
-        let Some(mut message) = self.messages.remove(key) else {
+        let Some(message) = self.messages.remove(key) else {
             return;
         };
-        let Body::Request(request) = &message.body else {
+        let Body::Request(request) = message.body else {
             return;
         };
         let data_center = self.deployment.nodes[message.node as usize].data_center;
         let stores = &mut self.deployment.stores;
         match stores.local(data_center).sync(request, self.now) {
             Some(reply) => {
-                message.body = Body::Reply(reply);
-                self.send(message);
+                let body = Body::Reply(reply);
+                self.send(Message { body, ..message });
             }
             None => {
                 let (node, round) = (message.node, message.round);

@@ -182,7 +182,7 @@ impl Simulation {
                 .map(Leg::ToWorld),
             Leg::ToWorld(request) => {
                 self.measure.world_calls += 1;
-                stores.world().sync(&request, now).map(Leg::BackToStore)
+                stores.world().sync(request, now).map(Leg::BackToStore)
             }
             Leg::BackToStore(reply) => {
                 self.measure.local_calls += 1;
