@@ -40,6 +40,8 @@ bugs! {
     GivesBackAndCountsAnew,
     /// What a child says that it gives back it goes on using.
     KeepsWhatItGivesBack,
+    /// A node keeps what it was lent, whether it has use for it or not.
+    HoardsSlots,
     /// A lease is used after its end.
     UsesLeaseAfterItsEnd,
     /// A data center lends beyond the end of its own lease.

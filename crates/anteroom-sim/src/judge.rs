@@ -4,6 +4,7 @@
 //! It knows the true time and the limits, and not how the machinery works. Only `no_waste` and
 //! `recovery` look at a ledger's public figures, because their promises speak of them.
 
+pub(crate) mod idle;
 pub(crate) mod inside;
 mod no_waste;
 mod order;

@@ -21,7 +21,7 @@ const SEEDS: u64 = 8_000;
 fn checkers_of(bug: Bug) -> &'static [Promise] {
     match bug {
         Bug::ForgetsNewestEnds => &[Promise::Recovery],
-        Bug::CountsBeforeReturn => &[Promise::NoWaste],
+        Bug::CountsBeforeReturn | Bug::HoardsSlots => &[Promise::NoWaste],
         Bug::AppliesStaleAnswers | Bug::NoReserveAfterLoss => &[Promise::Seats, Promise::Rate],
         Bug::LendsBeyondOwnLease => &[Promise::Seats, Promise::Recovery],
         Bug::ClosesByOwnClock => &[Promise::Seats, Promise::Inside],

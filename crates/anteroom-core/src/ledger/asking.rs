@@ -26,7 +26,7 @@ impl Ledger {
         let admitted = self.reported_admissions(minute);
         let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
         let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
-        let keep = self.wanted_in_hand(minute)?;
+        let keep = self.wanted_in_hand(minute, now)?;
         let group_of = self.upstream.as_ref()?.data_center;
         let group = self.groups.get(&group_of);
         let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
@@ -101,11 +101,10 @@ impl Ledger {
 
     /// What to have in hand until the next answer: what is missing, and what was handed on in a
     /// period like the last.
-    fn wanted_in_hand(&mut self, minute: Minute) -> Option<Held> {
+    fn wanted_in_hand(&mut self, minute: Minute, now: Millis) -> Option<Held> {
         let unmet = self.unmet();
         let inside = self.inside();
-        let at = self.heard_at;
-        let expected = self.upstream.as_deref_mut()?.demand.expected(at);
+        let expected = self.upstream.as_deref_mut()?.demand.expected(now);
         // Where somebody asks, others will before the answer is here: a few more than are missing.
         let missing = if unmet.slots > 0 {
             unmet.slots / 2 + 2

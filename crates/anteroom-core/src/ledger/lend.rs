@@ -52,7 +52,7 @@ impl Ledger {
         }
         self.sums.next_end = self.sums.next_end.min(now + lending.ttl);
         if let Some(upstream) = &mut self.upstream {
-            upstream.hand_on(granted, self.heard_at);
+            upstream.hand_on(granted, now);
         }
         let mut answer = self.answer(request, granted, ttl, now);
         answer.inherited = inherited;

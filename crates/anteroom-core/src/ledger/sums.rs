@@ -3,6 +3,7 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::mem::swap;
 
 use super::{Child, Departed, Ledger};
 use crate::id::{DataCenterId, NodeId};
@@ -188,26 +189,34 @@ impl Sums {
         self.nodes = self.nodes.saturating_sub(child.nodes);
     }
 
-    /// Takes a child's newest report for its last one. Much of it is the same most of the time.
-    fn replace_child(&mut self, old: &Child, new: &Child) {
+    /// Takes a child's newest report for its last one. Much of it is the same most of the time, and
+    /// stays where it is.
+    fn replace_child(&mut self, known: &mut Child, mut new: Child) {
         // First in, then out: what is in both never falls to zero in between.
-        if old.row != new.row {
+        if known.row == new.row {
+            swap(&mut known.row, &mut new.row);
+        } else {
             self.row.absorb(&new.row);
-            self.row.subtract(&old.row);
+            self.row.subtract(&known.row);
         }
-        if old.waiting != new.waiting {
+        if known.waiting == new.waiting {
+            swap(&mut known.waiting, &mut new.waiting);
+        } else {
             self.add_waiting(&new.waiting);
-            self.remove_waiting(&old.waiting);
+            self.remove_waiting(&known.waiting);
         }
-        self.are_terms_old |= old.terms != new.terms;
-        if old.admitted != new.admitted {
+        if known.admitted == new.admitted {
+            swap(&mut known.admitted, &mut new.admitted);
+        } else {
             self.add_admitted(&new.admitted);
-            self.remove_admitted(&old.admitted);
+            self.remove_admitted(&known.admitted);
         }
-        self.add_held(new.held, Unmet::of(new));
-        self.remove_held(old.held, Unmet::of(old));
+        self.are_terms_old |= known.terms != new.terms;
+        self.add_held(new.held, Unmet::of(&new));
+        self.remove_held(known.held, Unmet::of(known));
         self.nodes = self.nodes.saturating_add(new.nodes);
-        self.nodes = self.nodes.saturating_sub(old.nodes);
+        self.nodes = self.nodes.saturating_sub(known.nodes);
+        *known = new;
     }
 
     fn add_held(&mut self, held: Held, unmet: Unmet) {
@@ -314,9 +323,8 @@ impl Ledger {
                     self.sums.part(node, known.data_center);
                     self.sums.join(node, &child);
                 }
-                self.sums.replace_child(known, &child);
                 self.sums.note_report(node, &child);
-                *known = child;
+                self.sums.replace_child(known, child);
             }
             None => {
                 self.sums.add_child(&child);

@@ -19,7 +19,7 @@ use crate::sync::{Answer, Held, Outlook, Reply, Revocation, Used, Wants};
 use crate::time::{Millis, Span};
 
 /// Time between two requests to the world while something happens.
-pub(super) const UPSTREAM_PERIOD: Span = Span(1_000);
+pub const UPSTREAM_PERIOD: Span = Span(1_000);
 /// The same while nobody is inside, waits or wants anything.
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// What the world said is worth following so long; after that a data center looks at what it has.
@@ -66,12 +66,14 @@ pub struct UpstreamDemand {
 }
 
 impl UpstreamDemand {
-    fn advance(&mut self, at: Millis) {
-        let index = at.0 / UPSTREAM_PERIOD.0;
-        if index > self.index {
+    /// By the ledger's own clock: where nobody speaks, time passes all the same. A clock that is
+    /// stepped begins a new period.
+    fn advance(&mut self, now: Millis) {
+        let index = now.0 / UPSTREAM_PERIOD.0;
+        if index != self.index {
             let is_next = index == self.index + 1;
             let height = self.now.slots.saturating_mul(16).max(self.height);
-            let periods = u32::try_from(index - self.index)
+            let periods = u32::try_from(index.abs_diff(self.index))
                 .unwrap_or(u32::MAX)
                 .min(64);
             self.height = (0..periods).fold(height, |height, _| height - height.div_ceil(8));
@@ -81,8 +83,8 @@ impl UpstreamDemand {
         }
     }
 
-    pub(super) fn expected(&mut self, at: Millis) -> Wants {
-        self.advance(at);
+    pub(super) fn expected(&mut self, now: Millis) -> Wants {
+        self.advance(now);
         Wants {
             slots: self.now.slots.max(self.before.slots),
             credits: self.now.credits.max(self.before.credits),
@@ -115,9 +117,9 @@ impl Upstream {
         self.lease.ends_at().since(at + CLOCKS_APART)
     }
 
-    pub(super) fn hand_on(&mut self, granted: Held, at: Millis) {
+    pub(super) fn hand_on(&mut self, granted: Held, now: Millis) {
         self.lease.hand_on(granted);
-        self.demand.advance(at);
+        self.demand.advance(now);
         self.demand.now.slots += granted.seats;
         self.demand.now.credits += granted.credits;
     }

@@ -23,6 +23,8 @@ pub(super) struct Demand {
     admissions_untold: u32,
     admissions_in_flight: u32,
     has_changed: bool,
+    /// The parent still knows of a wish for slots.
+    has_wished: bool,
 }
 
 /// What somebody asked for and did not find here.
@@ -124,9 +126,10 @@ impl Demand {
         self.has_changed = true;
     }
 
-    /// Whether there is news for the parent.
+    /// Whether there is news for the parent, or will be: a wish is taken back as soon as it is over,
+    /// or slots would be kept for it.
     pub(super) fn has_news(&self) -> bool {
-        self.has_changed || self.slots.untold > 0 || self.credits.untold > 0
+        self.has_changed || self.has_wished || self.slots.untold > 0 || self.credits.untold > 0
     }
 
     /// Admissions that the outlook does not contain yet.
@@ -141,6 +144,7 @@ impl Demand {
         let credits = self.credits.begin_request(now);
         let credits = credits.saturating_add(self.renewals.expected(now));
         self.begin_goodbye();
+        self.has_wished = slots > 0;
         Wants {
             slots: slots.min(SLOTS_MAX),
             credits: credits.max(CREDITS_MIN.min(inside)),
@@ -152,6 +156,7 @@ impl Demand {
         self.admissions_in_flight += self.admissions_untold;
         self.admissions_untold = 0;
         self.has_changed = false;
+        self.has_wished = false;
     }
 
     /// The newest request was answered: what it reported is in the outlook now.

@@ -48,9 +48,14 @@ impl Room {
             Wants::default()
         };
         let held_before = self.lease.held();
+        let keep = if is_planted(Bug::HoardsSlots) {
+            u32::MAX
+        } else {
+            wants.slots
+        };
         self.lease.give_back(Held {
-            seats: wants.slots,
-            admissions: wants.slots,
+            seats: keep,
+            admissions: keep,
             credits: wants.credits,
             minute: now.minute(),
         });

@@ -15,14 +15,46 @@ const GRAIN: Span = Span(500);
 pub(super) struct Cohorts {
     counts: WaitingCounts,
     /// Members by end, rising. Mostly one for each grain, so that a place follows from the end.
-    ending: VecDeque<(Millis, WaitingCounts)>,
+    ending: VecDeque<Ending>,
+    /// The first end, or an earlier time: known here without a look at the list.
+    next_end: Millis,
     total: u32,
+}
+
+/// Members that end together.
+#[derive(Clone, Debug)]
+struct Ending {
+    end: Millis,
+    /// Those of one rank stand here, the rest in a list: in most rooms there is no rest.
+    rank: Millis,
+    count: u32,
+    others: WaitingCounts,
+}
+
+impl Ending {
+    fn add(&mut self, rank: Millis) {
+        if self.count == 0 || self.rank == rank {
+            self.rank = rank;
+            self.count += 1;
+        } else {
+            self.others.add(rank, 1);
+        }
+    }
+
+    /// Takes one member out. Returns whether it was there.
+    fn take(&mut self, rank: Millis) -> bool {
+        if self.rank == rank && self.count > 0 {
+            self.count -= 1;
+            return true;
+        }
+        self.others.take(rank, 1) > 0
+    }
 }
 
 impl Cohorts {
     /// Adds one member of `rank` that counts until `until`.
     pub(super) fn add(&mut self, rank: Millis, until: Millis) {
-        self.ending_at(until.ceil_to(GRAIN)).add(rank, 1);
+        self.ending_at(until.ceil_to(GRAIN)).add(rank);
         self.counts.add(rank, 1);
         self.total += 1;
     }
@@ -43,7 +75,7 @@ impl Cohorts {
             return;
         }
         if self.take_ending(rank, until, now) {
-            self.ending_at(to).add(rank, 1);
+            self.ending_at(to).add(rank);
         } else {
             self.add(rank, to);
         }
@@ -51,15 +83,15 @@ impl Cohorts {
 
     /// Drops the members whose time has run out.
     pub(super) fn expire(&mut self, now: Millis) {
-        while let Some((end, _)) = self.ending.front() {
-            if *end > now {
-                break;
-            }
-            if let Some((_, members)) = self.ending.pop_front() {
-                self.counts.subtract(&members);
-                self.total -= members.total();
-            }
+        if now < self.next_end {
+            return;
         }
+        while let Some(over) = self.ending.pop_front_if(|ending| ending.end <= now) {
+            self.counts.take(over.rank, over.count);
+            self.counts.subtract(&over.others);
+            self.total -= over.count + over.others.total();
+        }
+        self.next_end = self.ending.front().map_or(Millis::NEVER, |next| next.end);
     }
 
     /// Members by rank.
@@ -78,29 +110,36 @@ impl Cohorts {
             return false;
         }
         match self.position(end) {
-            Ok(at) => self.ending[at].1.take(rank, 1) > 0,
+            Ok(at) => self.ending[at].take(rank),
             Err(_) => false,
         }
     }
 
     /// Those who end together, on an edge of the grid.
-    fn ending_at(&mut self, end: Millis) -> &mut WaitingCounts {
+    fn ending_at(&mut self, end: Millis) -> &mut Ending {
         let at = match self.position(end) {
             Ok(at) => at,
             Err(at) => {
-                self.ending.insert(at, (end, WaitingCounts::new()));
+                let ending = Ending {
+                    end,
+                    rank: Millis::ZERO,
+                    count: 0,
+                    others: WaitingCounts::new(),
+                };
+                self.ending.insert(at, ending);
+                self.next_end = self.next_end.min(end);
                 at
             }
         };
-        &mut self.ending[at].1
+        &mut self.ending[at]
     }
 
     fn position(&self, end: Millis) -> Result<usize, usize> {
-        let first = self.ending.front().map_or(end, |(first, _)| *first);
-        let guess = usize::try_from(end.since(first).0 / GRAIN.0).unwrap_or(usize::MAX);
+        let after_first = end.since(self.next_end).0 / GRAIN.0;
+        let guess = usize::try_from(after_first).unwrap_or(usize::MAX);
         match self.ending.get(guess) {
-            Some((there, _)) if *there == end => Ok(guess),
-            _ => self.ending.binary_search_by_key(&end, |(there, _)| *there),
+            Some(there) if there.end == end => Ok(guess),
+            _ => self.ending.binary_search_by_key(&end, |there| there.end),
         }
     }
 }

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 
 use anteroom_core::allocation::CounterKey;
 use anteroom_core::id::{DataCenterId, Life};
-use anteroom_core::ledger::{LEASE_TTL, Ledger, LendingTerms};
+use anteroom_core::ledger::{LEASE_TTL, Ledger, LendingTerms, UPSTREAM_PERIOD};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::time::{Millis, Span};
 
 use super::node::Talk;
 use crate::dice::{Draw, Lot};
+use crate::judge::idle::Uses;
 use crate::scenario::model::{Scenario, StorePlace};
 use history::History;
 
@@ -47,6 +48,8 @@ pub(crate) struct Store {
     /// Since when, by true time, it has had a free seat and a free admission after every answer.
     free_since: Option<Millis>,
     history: Option<History>,
+    /// For the judge: what it has handed on, and what it was asked for in vain.
+    uses: Uses,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -174,6 +177,7 @@ impl Store {
             damage: Damage::None,
             free_since: None,
             history,
+            uses: Uses::new(UPSTREAM_PERIOD),
         };
         store.ledger = match role {
             // A first start, of which everybody knows that it is the first.
@@ -199,8 +203,15 @@ impl Store {
             Role::Root(lending) => lending,
             Role::Below(_) => LendingTerms::default(),
         };
-        let sent_at = request.sent_at;
+        let (sent_at, wanted) = (request.sent_at, request.wants.slots);
+        let held = request.held.seats;
         let reply = self.ledger.handle_sync(request, lending, at);
+        if let Reply::Lent(answer) = &reply {
+            let asked = wanted.saturating_sub(held);
+            // Where somebody asks, it may fetch half as many more, and two.
+            let ahead = asked / 2 + 2 * u32::from(asked > 0);
+            self.uses.note(answer.granted.seats.max(asked) + ahead, now);
+        }
         self.note_write(now);
         if !self.is_free(sent_at) {
             self.free_since = None;
@@ -216,6 +227,15 @@ impl Store {
         let request = self.ledger.poll_upstream(at);
         self.note_write(now);
         request
+    }
+
+    /// What it keeps in hand although slots are scarce, and how much of that was in use lately.
+    pub(crate) fn kept(&mut self, now: Millis) -> Option<(u32, u32)> {
+        let upstream = self.ledger.upstream.as_deref()?;
+        let world = &upstream.outlook;
+        let is_scarce = world.waiting > 0 || world.seats_free.min(world.admissions_free) == 0;
+        let kept = upstream.lease.held().seats;
+        is_scarce.then(|| (kept, self.uses.lately(now)))
     }
 
     /// Applies a reply of the world. `false`: the store is down.

@@ -7,12 +7,14 @@ use anteroom_core::allocation::CounterKey;
 use anteroom_core::decision::Place;
 use anteroom_core::id::VisitorId;
 use anteroom_core::room::check_in::Return;
+use anteroom_core::room::syncing::SYNC_PERIOD;
 use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::rules::Rules;
 use anteroom_core::sync::SyncRequest;
 use anteroom_core::ticket::{Standing, Ticket};
 use anteroom_core::time::{Millis, Span};
 
+use crate::judge::idle::Uses;
 use crate::run::slab::Key;
 
 /// A process that meets visitors.
@@ -34,6 +36,8 @@ pub(crate) struct Node {
     pub(crate) cut_until: Millis,
     pub(crate) clock: Clock,
     pub(crate) talk: Talk,
+    /// For the judge.
+    pub(crate) uses: Uses,
 }
 
 /// A clock that may be wrong, and never goes back.
@@ -149,6 +153,7 @@ impl Node {
             cut_until: Millis::ZERO,
             clock: Clock::default(),
             talk: Talk::default(),
+            uses: Uses::new(SYNC_PERIOD),
         }
     }
 

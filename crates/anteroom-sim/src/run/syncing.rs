@@ -111,6 +111,8 @@ impl Simulation {
                 node.last_told = Some(Box::new(request.clone()));
             }
         }
+        let used = node.uses.lately(now);
+        self.judge.check_kept(request.held.seats, used, now);
         self.note(|deployment| {
             let name = deployment.name_of(index);
             let (held, wants) = (request.held, request.wants);

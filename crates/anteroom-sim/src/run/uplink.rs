@@ -176,10 +176,14 @@ impl Simulation {
         let leg = std::mem::replace(&mut errand.leg, Leg::BackToNode);
         let next = match leg {
             _ if !is_carried => None,
-            Leg::ToStore => stores
-                .local(errand.data_center)
-                .poll_upstream(now)
-                .map(Leg::ToWorld),
+            Leg::ToStore => {
+                let store = stores.local(errand.data_center);
+                let request = store.poll_upstream(now);
+                if let Some((kept, used)) = request.as_ref().and_then(|_| store.kept(now)) {
+                    self.judge.check_kept(kept, used, now);
+                }
+                request.map(Leg::ToWorld)
+            }
             Leg::ToWorld(request) => {
                 self.measure.world_calls += 1;
                 stores.world().sync(request, now).map(Leg::BackToStore)

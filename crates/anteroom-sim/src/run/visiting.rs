@@ -1,5 +1,6 @@
 //! Visitors send requests: when, to which node, and with what.
 
+use anteroom_core::decision::QueueReason;
 use anteroom_core::time::{Millis, Span};
 
 use super::Simulation;
@@ -185,6 +186,9 @@ impl Simulation {
         let node = &mut self.deployment.nodes[request.node as usize];
         let now = node.clock.read(self.now);
         let (said, met_as) = node.ask(&request, now);
+        if is_use(&request, &said) {
+            node.uses.note(1, self.now);
+        }
         match said {
             Said::AskParent => self.park(request),
             Said::TakeNumber(key) => self.take_number(request, key),
@@ -289,6 +293,19 @@ impl Simulation {
             let name = deployment.name_of(node);
             format!("{name} ends a session (news: {is_new})")
         });
+    }
+}
+
+/// Whether a slot was taken, or asked for in vain.
+fn is_use(request: &Request, said: &Said) -> bool {
+    match said {
+        Said::Admit(_) | Said::AskParent => true,
+        // It may have come from elsewhere and got its first seat here.
+        Said::Renewed(renewed) => request
+            .ticket
+            .is_none_or(|ticket| ticket.seats.iter().count() < renewed.seats.iter().count()),
+        Said::Queue(_, place) => place.reason == QueueReason::Full,
+        Said::Pass | Said::TakeNumber(_) => false,
     }
 }
 

@@ -1,0 +1,82 @@
+//! Promise 5, its other half: a slot that nobody uses where it lies is back at the parent within two
+//! of its periods.
+//!
+//! What was in use is what was taken or asked for lately, counted from outside; a child that speaks
+//! to its parent may keep that much.
+
+use anteroom_core::time::{Millis, Span};
+
+use super::Judge;
+use crate::outcome::Promise;
+
+/// Stretches that are looked back at. A child counts by two periods of its own clock; those overlap
+/// three of anybody else's.
+const LOOKED_AT: usize = 3;
+
+/// What a child took, handed on or was asked for, by stretches of one period.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Uses {
+    period: Span,
+    newest: u64,
+    /// The newest stretch first.
+    counts: [u32; LOOKED_AT],
+}
+
+impl Uses {
+    pub(crate) fn new(period: Span) -> Self {
+        Self {
+            period,
+            newest: 0,
+            counts: [0; LOOKED_AT],
+        }
+    }
+
+    pub(crate) fn note(&mut self, count: u32, now: Millis) {
+        self.advance(now);
+        self.counts[0] = self.counts[0].saturating_add(count);
+    }
+
+    /// How many within the last two periods, or a little longer.
+    pub(crate) fn lately(&mut self, now: Millis) -> u32 {
+        self.advance(now);
+        let counts = self.counts.iter();
+        counts.fold(0u32, |sum, count| sum.saturating_add(*count))
+    }
+
+    fn advance(&mut self, now: Millis) {
+        let index = now.0 / self.period.0;
+        let steps = usize::try_from(index.saturating_sub(self.newest)).unwrap_or(usize::MAX);
+        let steps = steps.min(LOOKED_AT);
+        self.counts.rotate_right(steps);
+        self.counts[..steps].fill(0);
+        self.newest = self.newest.max(index);
+    }
+}
+
+impl Judge {
+    /// A child has told its parent what it keeps, and had use for no more than `used` of it.
+    pub(crate) fn check_kept(&mut self, kept: u32, used: u32, now: Millis) {
+        if kept > used && self.has_promised_limits && self.is_calm(now) {
+            self.report(Promise::NoWaste, now, || {
+                format!("{kept} slots are kept where {used} were in use for two periods")
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_in_use_counts_for_two_periods_and_is_forgotten_after_a_third() {
+        let mut uses = Uses::new(Span(250));
+        uses.note(3, Millis(1_000));
+        uses.note(1, Millis(1_249));
+        assert_eq!(uses.lately(Millis(1_250)), 4);
+        assert_eq!(uses.lately(Millis(1_749)), 4);
+        assert_eq!(uses.lately(Millis(1_750)), 0);
+        uses.note(1, Millis(9_000));
+        assert_eq!(uses.lately(Millis(9_000)), 1);
+    }
+}
