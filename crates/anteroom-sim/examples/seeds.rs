@@ -40,6 +40,7 @@ struct Sum {
     done: u64,
     steps: u64,
     admitted: u64,
+    recovered: u64,
     digest: u64,
     broken: BTreeMap<u64, SeedRun>,
 }
@@ -53,8 +54,8 @@ fn main() -> ExitCode {
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let sum = run(&options, options.threads.unwrap_or(cores));
     println!(
-        "{} seeds, {} steps, {} visitors let in, fingerprint {:016x}",
-        options.seeds, sum.steps, sum.admitted, sum.digest
+        "{} seeds, {} steps, {} visitors let in, {} seeds seen to recover, fingerprint {:016x}",
+        options.seeds, sum.steps, sum.admitted, sum.recovered, sum.digest
     );
     let mut by_promise: BTreeMap<Promise, u64> = BTreeMap::new();
     for run in sum.broken.values() {
@@ -105,6 +106,7 @@ fn run(options: &Options, threads: usize) -> Sum {
                     let mut sum = sum.lock().expect("no thread panics with it");
                     sum.steps += run.steps;
                     sum.admitted += run.admitted;
+                    sum.recovered += u64::from(run.has_recovered);
                     // Whatever the order in which seeds end.
                     sum.digest = sum.digest.wrapping_add(run.digest);
                     if run.violation.is_some() {

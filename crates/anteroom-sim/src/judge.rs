@@ -175,7 +175,7 @@ impl Judge {
         }
         watched.accepted_at = accepted_at;
         watched.accepted_by = node;
-        self.recovery.handle_admission();
+        self.recovery.handle_admission(now);
         self.handle_ticket(watched, ticket, now);
         if is_uncounted {
             return;

@@ -159,6 +159,16 @@ impl Simulation {
         self.events
     }
 
+    /// Whether somebody was let in after the end of the last fault. What it leaves behind may go
+    /// on for longer.
+    #[must_use]
+    pub fn has_recovered(&self) -> bool {
+        let faults = self.scenario.faults.iter();
+        let last = faults.map(|fault| fault.at + fault.kind.lasts()).max();
+        let last = self.scenario.starts_at + last.unwrap_or(Span::ZERO);
+        self.judge.newest_admission() > Some(last)
+    }
+
     /// Virtual time since the start.
     #[must_use]
     pub fn elapsed(&self) -> Span {

@@ -15,8 +15,10 @@ use crate::scenario::model::Scenario;
 pub use generate::scenario;
 pub use shorten::explain;
 
-/// Events after which a seed has shown what it can.
-const STEPS_MAX: u64 = 4_000;
+/// Events after which a seed has shown what it can, if somebody was let in after the last fault.
+const STEPS: u64 = 4_000;
+/// Events after which that is waited for no longer.
+const STEPS_MAX: u64 = 12_000;
 
 /// What became of a seed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -29,6 +31,8 @@ pub struct SeedRun {
     pub digest: u64,
     /// Visitors who were let in: a world in which nobody is proves nothing.
     pub admitted: u64,
+    /// Whether somebody was let in after the end of the last fault.
+    pub has_recovered: bool,
     /// The first broken promise.
     pub violation: Option<Violation>,
 }
@@ -42,11 +46,14 @@ pub fn run(seed: u64) -> SeedRun {
 /// Runs a small world until a promise is broken, or long enough.
 fn run_scenario(scenario: &Scenario) -> SeedRun {
     let mut simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
-    while simulation.events() < STEPS_MAX && simulation.judge().violation_count() == 0 {
-        if !simulation.step() {
+    while simulation.judge().violation_count() == 0 {
+        let steps = simulation.events();
+        let is_over = steps >= STEPS && (steps >= STEPS_MAX || simulation.has_recovered());
+        if is_over || !simulation.step() {
             break;
         }
     }
+    let has_recovered = simulation.has_recovered();
     let digest = simulation.digest();
     let steps = simulation.events();
     let outcome = simulation.finish();
@@ -55,6 +62,7 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
         steps,
         digest,
         admitted: outcome.figures.admitted,
+        has_recovered,
         violation: outcome.violations.into_iter().next(),
     }
 }

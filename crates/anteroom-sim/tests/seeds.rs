@@ -169,28 +169,11 @@ fn end_of(scenario: &Scenario, run: &SeedRun) -> Span {
     simulation.elapsed()
 }
 
-/// Visitors let in until the last of the faults that happened begins; `None` if none happened.
-fn admitted_before_the_last_fault(scenario: &Scenario, run: &SeedRun) -> Option<u64> {
-    let end = end_of(scenario, run);
-    let times = scenario.faults.iter().map(|fault| fault.at);
-    let last = times.filter(|at| *at < end).max()?;
-    let mut simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
-    while simulation.events() < run.steps && simulation.elapsed() <= last && simulation.step() {}
-    Some(simulation.finish().figures.admitted)
-}
-
 #[test]
-fn in_many_seeds_somebody_goes_in_after_the_last_fault() {
+fn in_most_seeds_somebody_goes_in_after_the_end_of_the_last_fault() {
     let runs = run_all(SOME);
-    let (mut with_faults, mut go_on) = (0, 0);
-    for (seed, run) in &runs {
-        let scenario = seeds::scenario(*seed);
-        if let Some(before) = admitted_before_the_last_fault(&scenario, run) {
-            with_faults += 1;
-            go_on += u32::from(run.admitted > before);
-        }
-    }
-    assert!(with_faults >= 200, "{with_faults} have faults");
-    // In most of the others the run is over before a seat is free again.
-    assert!(go_on * 5 >= with_faults * 2, "{go_on} of {with_faults}");
+    let stuck = runs.values().filter(|run| !run.has_recovered);
+    let stuck: Vec<u64> = stuck.map(|run| run.seed).collect();
+    // The rest ends before a seat is free again.
+    assert!(stuck.len() * 10 <= runs.len() * 3, "{stuck:?} of {}", runs.len());
 }

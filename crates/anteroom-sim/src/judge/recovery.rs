@@ -38,16 +38,23 @@ pub(super) struct Recovery {
     /// Since when more slots have been free than there are people who ask.
     spare_since: Option<Millis>,
     has_complained: bool,
+    admitted_at: Option<Millis>,
 }
 
 impl Recovery {
-    pub(super) fn handle_admission(&mut self) {
+    pub(super) fn handle_admission(&mut self, now: Millis) {
+        self.admitted_at = Some(now);
         self.idle_since = None;
         self.has_complained = false;
     }
 }
 
 impl Judge {
+    /// When somebody was let in last.
+    pub(crate) fn newest_admission(&self) -> Option<Millis> {
+        self.recovery.admitted_at
+    }
+
     /// Looks whether admissions go on, once a second.
     pub(crate) fn check_progress(&mut self, glance: Glance<'_>, now: Millis) {
         self.check_drift(glance, now);

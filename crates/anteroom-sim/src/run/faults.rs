@@ -69,25 +69,16 @@ impl Simulation {
     /// Until when a fault may have effects: its end, then the leases, then the longest seat.
     fn note_trouble(&mut self, kind: FaultKind) {
         let lasts = match kind {
-            FaultKind::Crash { after, .. } | FaultKind::Restart { after, .. } => after,
-            FaultKind::Pause { lasts, .. }
-            | FaultKind::Cut { lasts, .. }
-            | FaultKind::BadNetwork { lasts, .. }
-            | FaultKind::StoreDown { lasts, .. } => lasts,
-            FaultKind::Limits { within, .. } | FaultKind::SessionDuration { within, .. } => within,
             // The reserve lasts to the end of a minute at least, by a clock that may be wrong.
             FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. } => {
                 Span::from_secs(90)
             }
-            // Nobody's word about the time agrees with it any more.
-            FaultKind::StoreClockSteps { .. } => {
+            // Nobody's word about the time agrees with another's any more.
+            FaultKind::StoreClockSteps { .. } | FaultKind::NodeClockIsOff { .. } => {
                 self.judge.handle_trouble(Millis::NEVER);
                 return;
             }
-            FaultKind::NodeClockIsOff { .. } => {
-                self.judge.handle_trouble(Millis::NEVER);
-                return;
-            }
+            _ => kind.lasts(),
         };
         let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
         let effects = leases + self.longest_seat() + MARGIN;

@@ -241,3 +241,22 @@ pub enum FaultKind {
         within: Span,
     },
 }
+
+impl FaultKind {
+    /// How long it goes on, its effects not counted. What changes once and stays lasts no time.
+    #[must_use]
+    pub fn lasts(&self) -> Span {
+        match self {
+            Self::Crash { after, .. } | Self::Restart { after, .. } => *after,
+            Self::Pause { lasts, .. }
+            | Self::Cut { lasts, .. }
+            | Self::BadNetwork { lasts, .. }
+            | Self::StoreDown { lasts, .. } => *lasts,
+            Self::Limits { within, .. } | Self::SessionDuration { within, .. } => *within,
+            Self::StoreWiped { .. }
+            | Self::StoreLosesWrites { .. }
+            | Self::StoreClockSteps { .. }
+            | Self::NodeClockIsOff { .. } => Span::ZERO,
+        }
+    }
+}
