@@ -210,7 +210,7 @@ impl Store {
             let asked = wanted.saturating_sub(held);
             // Where somebody asks, it may fetch half as many more, and two.
             let ahead = asked / 2 + 2 * u32::from(asked > 0);
-            self.uses.note(answer.granted.seats.max(asked) + ahead, now);
+            self.uses.note(answer.granted.seats.max(asked) + ahead);
         }
         self.note_write(now);
         if !self.is_free(sent_at) {
@@ -234,8 +234,8 @@ impl Store {
         let upstream = self.ledger.upstream.as_deref()?;
         let world = &upstream.outlook;
         let is_scarce = world.waiting > 0 || world.seats_free.min(world.admissions_free) == 0;
-        let kept = upstream.lease.held().seats;
-        is_scarce.then(|| (kept, self.uses.lately(now)))
+        let used = self.uses.tell(now);
+        is_scarce.then(|| (upstream.lease.held().seats, used))
     }
 
     /// Applies a reply of the world. `false`: the store is down.

@@ -17,8 +17,10 @@ const LOOKED_AT: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uses {
     period: Span,
+    /// Since it spoke last. It asks for what these lacked when it speaks.
+    untold: u32,
     newest: u64,
-    /// The newest stretch first.
+    /// By when it spoke, the newest stretch first.
     counts: [u32; LOOKED_AT],
 }
 
@@ -26,19 +28,21 @@ impl Uses {
     pub(crate) fn new(period: Span) -> Self {
         Self {
             period,
+            untold: 0,
             newest: 0,
             counts: [0; LOOKED_AT],
         }
     }
 
-    pub(crate) fn note(&mut self, count: u32, now: Millis) {
-        self.advance(now);
-        self.counts[0] = self.counts[0].saturating_add(count);
+    pub(crate) fn note(&mut self, count: u32) {
+        self.untold = self.untold.saturating_add(count);
     }
 
-    /// How many within the last two periods, or a little longer.
-    pub(crate) fn lately(&mut self, now: Millis) -> u32 {
+    /// It speaks: how many there were lately, as far as two periods go back, or a little further.
+    pub(crate) fn tell(&mut self, now: Millis) -> u32 {
         self.advance(now);
+        let untold = std::mem::take(&mut self.untold);
+        self.counts[0] = self.counts[0].saturating_add(untold);
         let counts = self.counts.iter();
         counts.fold(0u32, |sum, count| sum.saturating_add(*count))
     }
@@ -71,12 +75,13 @@ mod tests {
     #[test]
     fn what_was_in_use_counts_for_two_periods_and_is_forgotten_after_a_third() {
         let mut uses = Uses::new(Span(250));
-        uses.note(3, Millis(1_000));
-        uses.note(1, Millis(1_249));
-        assert_eq!(uses.lately(Millis(1_250)), 4);
-        assert_eq!(uses.lately(Millis(1_749)), 4);
-        assert_eq!(uses.lately(Millis(1_750)), 0);
-        uses.note(1, Millis(9_000));
-        assert_eq!(uses.lately(Millis(9_000)), 1);
+        uses.note(3);
+        assert_eq!(uses.tell(Millis(1_000)), 3);
+        uses.note(1);
+        assert_eq!(uses.tell(Millis(1_249)), 4);
+        assert_eq!(uses.tell(Millis(1_749)), 4);
+        assert_eq!(uses.tell(Millis(1_750)), 0);
+        uses.note(1);
+        assert_eq!(uses.tell(Millis(9_000)), 1);
     }
 }

@@ -111,7 +111,7 @@ impl Simulation {
                 node.last_told = Some(Box::new(request.clone()));
             }
         }
-        let used = node.uses.lately(now);
+        let used = node.uses.tell(now);
         self.judge.check_kept(request.held.seats, used, now);
         self.note(|deployment| {
             let name = deployment.name_of(index);

@@ -187,7 +187,7 @@ impl Simulation {
         let now = node.clock.read(self.now);
         let (said, met_as) = node.ask(&request, now);
         if is_use(&request, &said) {
-            node.uses.note(1, self.now);
+            node.uses.note(1);
         }
         match said {
             Said::AskParent => self.park(request),
