@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::time::Minute;
 
-use crate::store::{CounterName, RecordKey, RecordVersion, Store, StoreError, Swap};
+use crate::store::{
+    CounterName, Expected, Identity, RecordKey, RecordVersion, Store, StoreError, Swap,
+};
 
 /// Runs the whole list against an empty store.
 ///
@@ -20,6 +22,9 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     a_record_is_absent_until_it_is_written(store).await?;
     a_write_against_an_old_version_changes_nothing(store).await?;
     records_do_not_touch_each_other(store).await?;
+    a_write_that_was_meant_for_another_store_changes_nothing(store).await?;
+    values_come_back_byte_for_byte(store).await?;
+    of_many_writers_at_once_exactly_one_wins(store).await?;
     the_clock_does_not_run_backwards_and_the_identity_stays(store).await?;
     no_number_is_handed_out_twice(store).await
 }
@@ -28,10 +33,22 @@ fn key(name: &str) -> RecordKey {
     RecordKey(name.to_owned())
 }
 
+/// Writes against what a reader finds now.
+async fn write(store: &dyn Store, key: &RecordKey, value: &[u8]) -> Result<Swap, StoreError> {
+    let expected = store.load(key).await?.expected();
+    store.compare_and_swap(key, expected, value.to_vec()).await
+}
+
+async fn read(store: &dyn Store, key: &RecordKey) -> Result<Vec<u8>, StoreError> {
+    let record = store.load(key).await?.record;
+    Ok(record.expect("it was written").value)
+}
+
 async fn a_record_is_absent_until_it_is_written(store: &dyn Store) -> Result<(), StoreError> {
     let key = key("absent");
-    assert_eq!(store.load(&key).await?.record, None);
-    let swap = store.compare_and_swap(&key, RecordVersion(0), b"one".to_vec());
+    let loaded = store.load(&key).await?;
+    assert_eq!(loaded.record, None);
+    let swap = store.compare_and_swap(&key, loaded.expected(), b"one".to_vec());
     assert_eq!(swap.await?, Swap::Swapped);
     let record = store.load(&key).await?.record.expect("it was written");
     assert_eq!(record.value, b"one");
@@ -43,30 +60,73 @@ async fn a_write_against_an_old_version_changes_nothing(
     store: &dyn Store,
 ) -> Result<(), StoreError> {
     let key = key("contended");
-    let first = store.compare_and_swap(&key, RecordVersion(0), b"one".to_vec());
+    let absent = store.load(&key).await?.expected();
+    let first = store.compare_and_swap(&key, absent, b"one".to_vec());
     assert_eq!(first.await?, Swap::Swapped);
-    let version = store.load(&key).await?.record.expect("written").version;
-    for stale in [RecordVersion(0), RecordVersion(version.0 + 7)] {
+    let present = store.load(&key).await?.expected();
+    let unheard_of = Expected {
+        version: RecordVersion(present.version.0 + 7),
+        ..present
+    };
+    for stale in [absent, unheard_of] {
         let swap = store.compare_and_swap(&key, stale, b"two".to_vec()).await?;
         assert_eq!(swap, Swap::Conflict);
     }
-    let swap = store.compare_and_swap(&key, version, b"three".to_vec());
+    let swap = store.compare_and_swap(&key, present, b"three".to_vec());
     assert_eq!(swap.await?, Swap::Swapped);
-    let swap = store.compare_and_swap(&key, version, b"four".to_vec());
+    let swap = store.compare_and_swap(&key, present, b"four".to_vec());
     assert_eq!(swap.await?, Swap::Conflict);
-    let record = store.load(&key).await?.record.expect("written");
-    assert_eq!(record.value, b"three");
+    assert_eq!(read(store, &key).await?, b"three");
     Ok(())
 }
 
 async fn records_do_not_touch_each_other(store: &dyn Store) -> Result<(), StoreError> {
     for name in ["a", "b"] {
-        let (key, value) = (key(name), name.as_bytes().to_vec());
-        let swap = store.compare_and_swap(&key, RecordVersion(0), value);
-        assert_eq!(swap.await?, Swap::Swapped);
+        let swap = write(store, &key(name), name.as_bytes()).await?;
+        assert_eq!(swap, Swap::Swapped);
     }
-    let record = store.load(&key("a")).await?.record.expect("written");
-    assert_eq!(record.value, b"a");
+    assert_eq!(read(store, &key("a")).await?, b"a");
+    Ok(())
+}
+
+async fn a_write_that_was_meant_for_another_store_changes_nothing(
+    store: &dyn Store,
+) -> Result<(), StoreError> {
+    let key = key("strange");
+    let here = store.load(&key).await?.expected();
+    let elsewhere = Expected {
+        identity: Identity(here.identity.0 ^ 1),
+        ..here
+    };
+    let swap = store.compare_and_swap(&key, elsewhere, b"one".to_vec());
+    assert_eq!(swap.await?, Swap::Conflict);
+    assert_eq!(store.load(&key).await?.record, None);
+    Ok(())
+}
+
+async fn values_come_back_byte_for_byte(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("bytes");
+    let all: Vec<u8> = (0..=255).collect();
+    // As long as the record of a large room.
+    let long = all.repeat(400);
+    for value in [&all[..], &[], &long, b"\r\n$-1\r\n"] {
+        assert_eq!(write(store, &key, value).await?, Swap::Swapped);
+        assert_eq!(read(store, &key).await?, value);
+    }
+    Ok(())
+}
+
+async fn of_many_writers_at_once_exactly_one_wins(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("race");
+    for _ in 0..20 {
+        let expected = store.load(&key).await?.expected();
+        let value = |writer: u8| store.compare_and_swap(&key, expected, vec![writer]);
+        let (a, b, c, d) = tokio::join!(value(0), value(1), value(2), value(3));
+        let won = [a?, b?, c?, d?].map(|swap| swap == Swap::Swapped);
+        assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
+        let winner = won.iter().position(|won| *won);
+        assert_eq!(read(store, &key).await?, [winner.map_or(9, |w| w as u8)]);
+    }
     Ok(())
 }
 

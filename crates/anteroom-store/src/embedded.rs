@@ -19,10 +19,10 @@ use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};
 use crate::store::{
-    BoxFuture, Clock, CounterName, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
+    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
     StoreError, Swap,
 };
-use journal::{Journal, Opener};
+use journal::{Journal, Opener, place_of};
 
 /// Numbers of a counter are reserved in the journal in blocks of this size: one write for so many
 /// numbers, and at most so many skipped after a crash.
@@ -190,7 +190,7 @@ impl Inner {
         }
         let unavailable = |source| StoreError::Unavailable {
             doing: "lock",
-            path: self.dir.journal().display().to_string(),
+            place: place_of(&self.dir.journal()),
             source: Box::new(source),
         };
         self.dir.restore().map_err(unavailable)?;
@@ -265,7 +265,7 @@ impl Inner {
         &self,
         state: &mut State,
         key: &RecordKey,
-        expected: RecordVersion,
+        expected: Expected,
         value: Vec<u8>,
     ) -> Result<Swap, StoreError> {
         self.open(state)?;
@@ -273,11 +273,11 @@ impl Inner {
             .records
             .get(key)
             .map_or(RecordVersion(0), |r| r.version);
-        if present != expected {
+        if present != expected.version || self.identity != expected.identity {
             return Ok(Swap::Conflict);
         }
         let record = Record {
-            version: RecordVersion(expected.0 + 1),
+            version: RecordVersion(expected.version.0 + 1),
             value,
         };
         let journal = self.open(state)?;
@@ -333,7 +333,7 @@ impl Store for Embedded {
     fn compare_and_swap<'a>(
         &'a self,
         key: &'a RecordKey,
-        expected: RecordVersion,
+        expected: Expected,
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         let key = key.clone();

@@ -13,7 +13,7 @@ mod syncing;
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
 pub use embedded::{Embedded, faults};
 pub use store::{
-    BoxFuture, Clock, CounterName, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
+    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
     StoreError, Swap,
 };
 pub use syncing::{SyncError, sync};

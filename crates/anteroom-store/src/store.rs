@@ -15,12 +15,12 @@ pub trait Store: Send + Sync + 'static {
     /// Loads a record, together with the store's clock and identity.
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
-    /// Writes a record if its version is still `expected`. Only a write that will survive a crash
-    /// of this process may report [`Swap::Swapped`].
+    /// Writes a record if nobody has written it since, and the store is still the one that it was.
+    /// Only a write that will survive a crash of this process may report [`Swap::Swapped`].
     fn compare_and_swap<'a>(
         &'a self,
         key: &'a RecordKey,
-        expected: RecordVersion,
+        expected: Expected,
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>>;
 
@@ -73,6 +73,28 @@ pub struct Loaded {
     pub identity: Identity,
 }
 
+impl Loaded {
+    /// What a write that follows from this must find.
+    #[must_use]
+    pub fn expected(&self) -> Expected {
+        let record = self.record.as_ref();
+        Expected {
+            version: record.map_or(RecordVersion(0), |record| record.version),
+            identity: self.identity,
+        }
+    }
+}
+
+/// What a write must find, or else nothing is written.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Expected {
+    /// The record's version; 0 = there is none yet.
+    pub version: RecordVersion,
+    /// The store's identity. Another one may have lost what was read, and what others did since:
+    /// two children would be lent the same.
+    pub identity: Identity,
+}
+
 /// A record and its version.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Record {
@@ -87,7 +109,7 @@ pub struct Record {
 pub enum Swap {
     /// Written.
     Swapped,
-    /// Somebody else wrote first; load again.
+    /// Somebody else wrote first, or the store is another one; load again.
     Conflict,
 }
 
@@ -102,16 +124,28 @@ pub enum StoreError {
         path: String,
     },
     /// It does not work at present: disk full, read-only, gone.
-    #[error("cannot {doing} the journal {path}")]
+    #[error("cannot {doing} {place}")]
     Unavailable {
-        /// What was tried: open, read, write.
+        /// What was tried: open, read, write, reach.
         doing: &'static str,
-        /// The journal.
-        path: String,
+        /// Which store: a journal, an address without its password.
+        place: String,
         /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// It answers, and will not do what is asked before somebody has changed something.
+    #[error("{place} {refusal}; {remedy}")]
+    Refused {
+        /// Which store.
+        place: String,
+        /// What it said, in our words.
+        refusal: &'static str,
+        /// What to do.
+        remedy: &'static str,
+        /// What it said, in its words.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// It was closed on purpose.
-    #[error("the journal is closed")]
+    #[error("the store is closed")]
     Closed,
 }

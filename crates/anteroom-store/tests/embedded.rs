@@ -13,8 +13,8 @@ use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_core::time::{Millis, Minute, Span};
 use anteroom_store::{
-    Clock, CounterName, DataDir, Embedded, Identity, RecordKey, RecordVersion, Store, StoreError,
-    conformance, faults::Faults, sync,
+    Clock, CounterName, DataDir, Embedded, Identity, RecordKey, Store, StoreError, conformance,
+    faults::Faults, sync,
 };
 
 struct HandClock(AtomicU64);
@@ -276,8 +276,9 @@ async fn counters_of_old_minutes_are_forgotten() {
 async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
     let bench = Bench::new();
     let store = bench.store();
+    let expected = store.load(&shop()).await.unwrap().expected();
     store
-        .compare_and_swap(&shop(), RecordVersion(0), vec![1, 2, 3])
+        .compare_and_swap(&shop(), expected, vec![1, 2, 3])
         .await
         .unwrap();
     let request = request(1, 1, 0, bench.clock.now());

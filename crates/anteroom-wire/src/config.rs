@@ -24,6 +24,7 @@ mod reader;
 pub mod reading;
 mod room;
 mod server;
+mod shared_store;
 mod source;
 
 pub use flags::Flags;
@@ -34,6 +35,10 @@ pub use model::{
 };
 pub use notes::{CheckBypass, KnownKey};
 pub use problem::{Finding, Problem, Problems};
+
+pub use shared_store::{
+    HostPort, StoreConfig, Topology, ValkeyAddress, ValkeyConfig, ValkeyTls,
+};
 
 use notes::Notes;
 use reader::Table;

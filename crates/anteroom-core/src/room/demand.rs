@@ -34,8 +34,8 @@ pub(super) struct Demand {
 #[derive(Clone, Copy, Debug, Default)]
 struct Missing {
     untold: u32,
-    promised: u32,
-    promised_at: Millis,
+    /// Told, and not taken yet.
+    told: Stretch,
 }
 
 impl Missing {
@@ -44,20 +44,14 @@ impl Missing {
     }
 
     fn note_taken(&mut self) {
-        self.promised = self.promised.saturating_sub(1);
+        self.told.take_one();
     }
 
-    /// What is missing now or was a moment ago.
+    /// What is missing now or was a moment ago. Who was told to wait and did not come back within
+    /// two periods is not waited for: on a busy evening those would be all slots that there are.
     fn begin_request(&mut self, now: Millis) -> u32 {
-        if now.since(self.promised_at) >= SYNC_PERIOD {
-            self.promised = 0;
-        }
-        if self.untold > 0 {
-            self.promised = self.promised.saturating_add(self.untold);
-            self.promised_at = now;
-            self.untold = 0;
-        }
-        self.promised
+        self.told.note_many(core::mem::take(&mut self.untold), now);
+        self.told.count.saturating_add(self.told.before)
     }
 }
 
@@ -70,9 +64,19 @@ struct Stretch {
 }
 
 impl Stretch {
-    fn note(&mut self, now: Millis) {
+    fn note_many(&mut self, count: u32, now: Millis) {
         self.advance(now);
-        self.count = self.count.saturating_add(1);
+        self.count = self.count.saturating_add(count);
+    }
+
+    /// One of them, an early one, counts no more.
+    fn take_one(&mut self) {
+        let oldest = if self.before > 0 {
+            &mut self.before
+        } else {
+            &mut self.count
+        };
+        *oldest = oldest.saturating_sub(1);
     }
 
     /// Events to be expected within a sync period.
@@ -108,7 +112,7 @@ impl Demand {
 
     /// Somebody went in.
     pub(super) fn note_admission(&mut self, now: Millis) {
-        self.admissions.note(now);
+        self.admissions.note_many(1, now);
         self.slots.note_taken();
         self.admissions_untold = self.admissions_untold.saturating_add(1);
         self.has_changed = true;
@@ -116,7 +120,7 @@ impl Demand {
 
     /// A seat was prolonged.
     pub(super) fn note_renewal(&mut self, now: Millis) {
-        self.renewals.note(now);
+        self.renewals.note_many(1, now);
         self.credits.note_taken();
         self.has_changed = true;
     }
@@ -187,7 +191,20 @@ mod tests {
         demand.note_missing_slot();
         assert_eq!(demand.begin_request(0, Millis(1_000)).slots, 1);
         assert_eq!(demand.begin_request(0, Millis(1_001)).slots, 1);
-        assert_eq!(demand.begin_request(0, Millis(1_250)).slots, 0);
+        assert_eq!(demand.begin_request(0, Millis(1_499)).slots, 1);
+        assert_eq!(demand.begin_request(0, Millis(1_500)).slots, 0);
+    }
+
+    #[test]
+    fn a_crowd_that_is_refused_for_long_is_wished_for_only_as_large_as_it_was_lately() {
+        let mut demand = Demand::default();
+        for second in 0..60 {
+            for _ in 0..10 {
+                demand.note_missing_slot();
+            }
+            let wants = demand.begin_request(0, Millis(1_000 + 250 * second));
+            assert!(wants.slots <= 20, "{wants:?}");
+        }
     }
 
     #[test]

@@ -76,7 +76,7 @@ impl RoomHandle {
                 room: self.key.0.clone(),
                 source: StoreError::Unavailable {
                     doing: "reach within two seconds",
-                    path: self.key.0.clone(),
+                    place: format!("the ledger of room {}", self.key.0),
                     source: Box::new(elapsed),
                 },
             }),

@@ -38,21 +38,22 @@ pub(super) fn open_file(path: &Path) -> Result<Database, DatabaseError> {
 /// An open journal.
 pub(super) struct Journal {
     database: Database,
-    path: String,
+    place: String,
 }
 
 impl Journal {
     pub(super) fn open(opener: &Opener, path: &Path) -> Result<Self, StoreError> {
-        let shown = path.display().to_string();
         match opener(path) {
             Ok(database) => Ok(Self {
                 database,
-                path: shown,
+                place: place_of(path),
             }),
-            Err(DatabaseError::DatabaseAlreadyOpen) => Err(StoreError::Held { path: shown }),
+            Err(DatabaseError::DatabaseAlreadyOpen) => Err(StoreError::Held {
+                path: path.display().to_string(),
+            }),
             Err(source) => Err(StoreError::Unavailable {
                 doing: "open",
-                path: shown,
+                place: place_of(path),
                 source: Box::new(source),
             }),
         }
@@ -167,10 +168,15 @@ impl Journal {
     ) -> Result<T, StoreError> {
         work().map_err(|source| StoreError::Unavailable {
             doing,
-            path: self.path.clone(),
+            place: self.place.clone(),
             source,
         })
     }
+}
+
+/// How a journal is called in errors.
+pub(super) fn place_of(journal: &Path) -> String {
+    format!("the journal {}", journal.display())
 }
 
 fn counter_key(name: &CounterName) -> (u64, u8, u32, &str) {
