@@ -80,6 +80,8 @@ mod tests {
             strange_tickets_total: 0,
             syncs_total,
             failed_syncs_total: 0,
+            world_syncs_total: 0,
+            failed_world_syncs_total: 0,
             people_waiting: 0,
             has_live_lease,
             lease_left: Span::ZERO,

@@ -169,6 +169,12 @@ impl Lease {
         self.generation != 0 && is_before_end
     }
 
+    /// Whether the answer to the newest request still counts, and is not here yet.
+    #[must_use]
+    pub fn is_waiting_for_answer(&self) -> bool {
+        self.pending.is_some()
+    }
+
     /// When it ends; [`Millis::ZERO`] if there never was one.
     #[must_use]
     pub fn ends_at(&self) -> Millis {

@@ -9,8 +9,10 @@ mod node;
 mod outcome;
 mod random;
 mod room;
+mod stores;
 
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, Outcome, Pass};
 pub use room::{RoomFigures, RoomHandle};
+pub use stores::Stores;

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, DataCenterId, NodeId};
 use anteroom_core::room::RoomIdentity;
-use anteroom_store::Store;
 use anteroom_ticket::KeyRing;
 use anteroom_wire::config::{RoomConfig, RoomName};
 use arc_swap::ArcSwap;
@@ -20,6 +19,7 @@ use tokio::time::timeout;
 use crate::clock::{NodeClock, SLEW_PERIOD};
 use crate::random::{self, Random};
 use crate::room::{RoomHandle, Shared};
+use crate::stores::Stores;
 
 /// How long a store may take to close: a last write.
 const CLOSE_TIME_OUT: Duration = Duration::from_secs(2);
@@ -79,12 +79,12 @@ impl Node {
     /// [`StartError`] if the system has no random bytes.
     pub fn start(
         settings: NodeSettings,
-        store: Arc<dyn Store>,
+        stores: Stores,
         clock: Arc<dyn NodeClock>,
     ) -> Result<Arc<Self>, StartError> {
         let shared = Arc::new(Shared {
             clock: Arc::clone(&clock),
-            store,
+            stores,
             ring: ArcSwap::from_pointee(KeyRing::new(&settings.ticket_keys)),
             birth: settings.birth,
             random: Random::new()?,
@@ -182,7 +182,7 @@ impl Node {
             let _ = done.await;
         }
         // A disk that hangs must not keep the process from draining.
-        if timeout(CLOSE_TIME_OUT, self.shared.store.close())
+        if timeout(CLOSE_TIME_OUT, self.shared.stores.close())
             .await
             .is_err()
         {

@@ -6,6 +6,7 @@
 
 mod asking;
 mod figures;
+mod pace;
 mod syncing;
 mod view;
 mod wall_time;
@@ -19,7 +20,7 @@ use anteroom_core::room::check_in::Return;
 use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::ticket::{Standing, Ticket};
 use anteroom_core::time::Millis;
-use anteroom_store::{CounterName, RecordKey, Store};
+use anteroom_store::CounterName;
 use anteroom_ticket::{Binding, KeyRing};
 use anteroom_wire::config::RoomConfig;
 use arc_swap::ArcSwap;
@@ -28,6 +29,7 @@ use parking_lot::Mutex;
 use crate::clock::NodeClock;
 use crate::outcome::{Arrival, Outcome, Pass};
 use crate::random::Random;
+use crate::stores::{Ledgers, Stores};
 use asking::Rounds;
 pub use figures::RoomFigures;
 use view::View;
@@ -36,7 +38,7 @@ use wall_time::{in_room_time, in_wall_time};
 /// What all rooms of a node share.
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn NodeClock>,
-    pub(crate) store: Arc<dyn Store>,
+    pub(crate) stores: Stores,
     pub(crate) ring: ArcSwap<KeyRing>,
     pub(crate) birth: BirthId,
     pub(crate) random: Random,
@@ -46,7 +48,8 @@ pub(crate) struct Shared {
 /// One room of a running node.
 pub struct RoomHandle {
     shared: Arc<Shared>,
-    key: RecordKey,
+    name: String,
+    ledgers: Ledgers,
     settings: ArcSwap<Settings>,
     room: Mutex<Room>,
     view: ArcSwap<View>,
@@ -69,17 +72,21 @@ struct Counts {
     strange_tickets: AtomicU64,
     syncs: AtomicU64,
     failed_syncs: AtomicU64,
+    world_syncs: AtomicU64,
+    failed_world_syncs: AtomicU64,
 }
 
 impl std::fmt::Debug for RoomHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RoomHandle({})", self.key.0)
+        write!(f, "RoomHandle({})", self.name)
     }
 }
 
 impl RoomHandle {
     pub(crate) fn new(shared: Arc<Shared>, identity: RoomIdentity, config: RoomConfig) -> Self {
-        let key = RecordKey(config.name.to_string());
+        let name = config.name.to_string();
+        let here = identity.data_center;
+        let ledgers = shared.stores.ledgers(&name, shared.birth, here);
         let rules = in_room_time(config.rules, &*shared.clock);
         let room = Room::new(identity, rules, Capacity::default());
         Self {
@@ -91,7 +98,8 @@ impl RoomHandle {
             good_answers: AtomicU32::new(0),
             is_origin_suspect: AtomicBool::new(false),
             shared,
-            key,
+            name,
+            ledgers,
         }
     }
 
@@ -113,8 +121,7 @@ impl RoomHandle {
         self.shared.clock.wall()
     }
 
-    /// Decides about one request. Waits for at most one round trip to the store, and no longer than
-    /// 250 ms.
+    /// Decides about one request. Waits for the store, if at all, no longer than 250 ms.
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
         let ticket = self.open(arrival.tickets);
@@ -161,7 +168,7 @@ impl RoomHandle {
             is_new
         };
         if is_new {
-            self.ask_parent().await;
+            self.ask_parent(&mut self.patience()).await;
         }
         is_new
     }
@@ -246,10 +253,10 @@ impl RoomHandle {
             is_navigation,
             may_ask_parent: true,
         };
+        let mut patience = self.patience();
         let mut done = self.locked(|room, now| room.handle_check_in(visit, now));
-        if done == CheckIn::AskParent {
-            self.ask_parent().await;
-            visit.may_ask_parent = false;
+        while done == CheckIn::AskParent {
+            visit.may_ask_parent = self.ask_parent(&mut patience).await;
             done = self.locked(|room, now| room.handle_check_in(visit, now));
         }
         let (ticket, new_ticket) = match done {
@@ -286,6 +293,7 @@ impl RoomHandle {
         } else {
             self.locked(|room, now| room.handle_visit(visit, now))
         };
+        let mut patience = self.patience();
         loop {
             match verdict {
                 Verdict::Admit(ticket) => return self.admitted(ticket),
@@ -295,8 +303,7 @@ impl RoomHandle {
                     return Outcome::Queue { ticket, place };
                 }
                 Verdict::AskParent => {
-                    self.ask_parent().await;
-                    visit.may_ask_parent = false;
+                    visit.may_ask_parent = self.ask_parent(&mut patience).await;
                     verdict = self.locked(|room, now| room.handle_visit(visit, now));
                 }
                 Verdict::TakeNumber(key) => {
@@ -321,15 +328,16 @@ impl RoomHandle {
 
     async fn take_number(&self, key: anteroom_core::allocation::CounterKey) -> Option<u64> {
         let name = CounterName {
-            room: self.key.0.clone(),
+            room: self.name.clone(),
             key,
         };
-        let number = self.shared.store.take_number(&name);
+        let store = self.shared.stores.counters(key.scope);
+        let number = store.take_number(&name);
         match tokio::time::timeout(asking::PATIENCE, number).await {
             Ok(Ok(number)) => Some(number),
             Ok(Err(error)) => {
                 // The room's loop says so once; here it would be said for every visitor.
-                tracing::debug!(room = %self.key.0, %error, "no number from the counter");
+                tracing::debug!(room = %self.name, %error, "no number from the counter");
                 None
             }
             Err(_) => None,

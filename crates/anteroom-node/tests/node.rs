@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anteroom_core::decision::QueueReason;
 use anteroom_core::origin::OriginOutcome;
 use anteroom_core::time::{Millis, Span};
-use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle};
+use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
 use anteroom_store::faults::Faults;
 use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
 use anteroom_wire::config::{Config, RoomConfig};
@@ -44,7 +44,7 @@ impl Bench {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let store = Embedded::with_faults(self.dir.clone(), Identity(1), clock, &self.faults);
         let store: Arc<dyn Store> = Arc::new(store);
-        Node::start(settings, store, Arc::clone(&self.clock) as Arc<_>).unwrap()
+        Node::start(settings, Stores::Alone(store), Arc::clone(&self.clock) as Arc<_>).unwrap()
     }
 }
 

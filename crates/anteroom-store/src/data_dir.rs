@@ -13,7 +13,10 @@ use std::sync::Arc;
 
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
+use anteroom_wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
+
+use crate::deployment::Membership;
 
 /// A node's folder. Clones know what one of them has read.
 #[derive(Clone)]
@@ -142,10 +145,59 @@ impl DataDir {
                 source,
             })?;
         }
+        self.read_deployment()
+    }
+
+    /// What this node has in common with others, as far as it knows: drawn if there is nothing, and
+    /// then the second part is `true`. A node that shares a store has no journal.
+    ///
+    /// # Errors
+    ///
+    /// As [`DataDir::deployment`].
+    pub fn membership(&self) -> Result<(Membership, bool), DataDirError> {
+        let is_new = !self.path.join("deployment").exists();
+        let membership = Membership {
+            deployment: self.read_deployment()?,
+            ticket_keys: self.ticket_keys()?,
+        };
+        Ok((membership, is_new))
+    }
+
+    /// Keeps what others have in common, in place of what was drawn here, so that this node can
+    /// put it back into a store that has lost it.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if it cannot be written.
+    pub fn adopt(&self, membership: &Membership) -> Result<(), DataDirError> {
+        let keys = membership.ticket_keys.iter();
+        let keys: String = keys.map(|key| format!("{}\n", hex(key))).collect();
+        self.replace("deployment", deployment_text(membership.deployment))?;
+        self.replace("ticket-keys", keys)
+    }
+
+    fn replace(&self, name: &'static str, text: String) -> Result<(), DataDirError> {
+        let path = self.path.join(name);
+        if fs::read_to_string(&path).is_ok_and(|found| found == text) {
+            return Ok(());
+        }
+        let draft = self.path.join(format!("{name}.{}", hex(&random::<8>()?)));
+        let written = write_private(&draft, &text).and_then(|()| fs::rename(&draft, &path));
+        written.map_err(|source| DataDirError::Io {
+            doing: "write",
+            path: path.display().to_string(),
+            source,
+        })?;
+        self.known.lock().insert(name, text);
+        Ok(())
+    }
+
+    fn read_deployment(&self) -> Result<Deployment, DataDirError> {
         let text = self.read_or_make("deployment", || {
-            let birth = hex(&random::<8>()?);
-            let lottery_key = hex(&random::<16>()?);
-            Ok(format!("{birth} {lottery_key}\n"))
+            Ok(deployment_text(Deployment {
+                birth: BirthId(u64::from_be_bytes(random()?)),
+                lottery_key: LotteryKey(random()?),
+            }))
         })?;
         let parsed = text.trim_end().split_once(' ').and_then(|(birth, key)| {
             Some(Deployment {
@@ -265,6 +317,11 @@ impl DataDirLock {
     }
 }
 
+fn deployment_text(deployment: Deployment) -> String {
+    let birth = hex(&deployment.birth.0.to_be_bytes());
+    format!("{birth} {}\n", hex(&deployment.lottery_key.0))
+}
+
 /// Makes a folder that only its owner may read, unless there is one.
 fn make_folder(path: &Path) -> Result<(), DataDirError> {
     use std::os::unix::fs::DirBuilderExt as _;
@@ -293,21 +350,6 @@ fn random<const N: usize>() -> Result<[u8; N], DataDirError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|source| DataDirError::Random { source })?;
     Ok(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
-    let mut bytes = [0; N];
-    if text.len() != N * 2 || !text.is_ascii() {
-        return None;
-    }
-    for (at, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[at * 2..at * 2 + 2], 16).ok()?;
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -1,19 +1,21 @@
 //! Where ledgers and counts live.
 //!
 //! A store offers four things: load, compare-and-swap, its clock, its identity; counters besides.
-//! It decides nothing: the ledger is a pure function in the core, and [`sync`] runs it on
+//! It decides nothing: the ledger is a pure function in the core, and [`LedgerPlace`] runs it on
 //! whatever store there is. [`Embedded`] needs no other process: memory, and a journal on disk.
 
 pub mod conformance;
 mod data_dir;
+mod deployment;
 mod embedded;
 mod store;
 mod syncing;
 
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
+pub use deployment::{JoinError, Membership, join, restore};
 pub use embedded::{Embedded, faults};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
     StoreError, Swap,
 };
-pub use syncing::{SyncError, sync};
+pub use syncing::{Exchange, LedgerPlace, LedgerRole, SyncError};

@@ -7,14 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::id::{DataCenterId, NodeId};
-use anteroom_core::ledger::LendingTerms;
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_core::time::{Millis, Minute, Span};
 use anteroom_store::{
-    Clock, CounterName, DataDir, Embedded, Identity, RecordKey, Store, StoreError, conformance,
-    faults::Faults, sync,
+    Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, RecordKey, Store, StoreError, SyncError, conformance,
+    faults::Faults,
 };
 
 struct HandClock(AtomicU64);
@@ -47,10 +46,17 @@ impl Bench {
         }
     }
 
-    fn store(&self) -> Embedded {
+    fn store(&self) -> Arc<Embedded> {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
-        Embedded::with_faults(self.dir.clone(), Identity(1), clock, &self.faults)
+        let dir = self.dir.clone();
+        Arc::new(Embedded::with_faults(dir, Identity(1), clock, &self.faults))
     }
+}
+
+async fn sync(store: &Arc<Embedded>, request: &SyncRequest) -> Result<Reply, SyncError> {
+    let store = Arc::clone(store) as Arc<dyn Store>;
+    let place = LedgerPlace::new(store, shop(), "shop", LedgerRole::Alone);
+    place.sync(request).await
 }
 
 fn shop() -> RecordKey {
@@ -96,8 +102,8 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
     }
 }
 
-async fn lent(store: &Embedded, request: &SyncRequest) -> Answer {
-    match sync(store, &shop(), request, LendingTerms::default()).await {
+async fn lent(store: &Arc<Embedded>, request: &SyncRequest) -> Answer {
+    match sync(store, request).await {
         Ok(Reply::Lent(answer)) => answer,
         other => panic!("expected a lease, got {other:?}"),
     }
@@ -106,7 +112,7 @@ async fn lent(store: &Embedded, request: &SyncRequest) -> Answer {
 #[tokio::test]
 async fn the_embedded_store_conforms() {
     let bench = Bench::new();
-    conformance::check(&bench.store()).await.unwrap();
+    conformance::check(&*bench.store()).await.unwrap();
     let real = DataDir::open(&bench.dir.path().join("real")).unwrap();
     let store = Embedded::new(
         real,
@@ -168,7 +174,7 @@ async fn a_full_disk_fails_writes_and_lends_nothing_until_it_works_again() {
     bench.faults.set_full(true);
     for number in 2..4 {
         let request = request(1, number, 1, bench.clock.now());
-        let failed = sync(&store, &shop(), &request, LendingTerms::default()).await;
+        let failed = sync(&store, &request).await;
         assert!(failed.is_err());
     }
     bench.faults.set_full(false);
@@ -282,7 +288,7 @@ async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
         .await
         .unwrap();
     let request = request(1, 1, 0, bench.clock.now());
-    let failed = sync(&store, &shop(), &request, LendingTerms::default()).await;
+    let failed = sync(&store, &request).await;
     assert!(
         failed
             .unwrap_err()

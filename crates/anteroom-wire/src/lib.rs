@@ -4,6 +4,7 @@
 //! and converts.
 
 pub mod config;
+pub mod deployment;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod ledger;

@@ -11,7 +11,7 @@ use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_gateway::proxy::ReverseProxy;
 use anteroom_gateway::serve::{ConnectionCap, DrainTrigger, Server, drain, listen};
-use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, Stores};
 use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
 use anteroom_wire::config::{Config, Flags, ServerConfig};
 use anyhow::Context as _;
@@ -101,8 +101,8 @@ impl Gateway {
             data_center: server.data_center.clone(),
             rooms: config.rooms.clone(),
         };
-        let node_store = Arc::clone(&store) as Arc<dyn Store>;
-        let node = Node::start(settings, node_store, clock as Arc<dyn NodeClock>)?;
+        let stores = Stores::Alone(Arc::clone(&store) as Arc<dyn Store>);
+        let node = Node::start(settings, stores, clock as Arc<dyn NodeClock>)?;
         let layer = WaitingRoomLayer::new(Arc::clone(&node), config)?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(layer.clone(), Arc::clone(&connections), store);

@@ -221,6 +221,16 @@ static METRICS: &[RoomMetric] = &[
         read: Read::Total(|room| room.figures.failed_syncs_total),
     },
     RoomMetric {
+        name: "world_syncs",
+        help: "Errands of this node to the world's ledger that brought an answer.",
+        read: Read::Total(|room| room.figures.world_syncs_total),
+    },
+    RoomMetric {
+        name: "failed_world_syncs",
+        help: "Errands of this node to the world's ledger that failed.",
+        read: Read::Total(|room| room.figures.failed_world_syncs_total),
+    },
+    RoomMetric {
         name: "lease_live",
         help: "1 while this node may admit and prolong on the word of the ledger.",
         read: Read::Count(|room| room.figures.has_live_lease.into()),

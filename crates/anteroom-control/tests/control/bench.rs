@@ -8,7 +8,7 @@ use anteroom_control::{Control, ExtraFigures, Extras, serve};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
 use anteroom_core::time::{Millis, Span};
-use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, RoomHandle};
+use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_store::{Clock, DataDir, Embedded, Identity, faults::Faults};
 use anteroom_wire::config::{Config, RoomName};
 use tokio::net::TcpListener;
@@ -89,7 +89,7 @@ impl Bench {
             data_center: "San Jose".to_owned(),
             rooms: Config::parse("test.toml", CONFIG).unwrap().config.rooms,
         };
-        let node = Node::start(settings, Arc::new(store), Arc::clone(&clock) as _).unwrap();
+        let node = Node::start(settings, Stores::Alone(Arc::new(store)), Arc::clone(&clock) as _).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

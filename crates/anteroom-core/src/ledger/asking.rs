@@ -33,6 +33,7 @@ impl Ledger {
         let (life, at) = (self.life, self.heard_at);
         let upstream = self.upstream.as_deref_mut()?;
         upstream.lease.give_back(keep);
+        upstream.asked_at = now;
         let number = upstream.lease.begin_request(at);
         let pool = upstream.lease.held();
         let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
@@ -111,6 +112,12 @@ impl Ledger {
         } else {
             0
         };
+        if self.children.is_empty() {
+            return Some(Held {
+                minute,
+                ..Held::default()
+            });
+        }
         let ahead = missing.max(self.spare_part());
         let slots = expected.slots.saturating_add(unmet.slots);
         let slots = slots.saturating_add(ahead);

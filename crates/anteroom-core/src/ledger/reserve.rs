@@ -63,8 +63,9 @@ impl Ledger {
             as_of: self.as_of.max(now),
             ..Self::new()
         };
-        anew.revoked =
-            RevokedList::from_parts(self.revoked.version() + (1 << 32), self.revoked.to_vec());
+        let version = self.revoked.version() + (1 << 32);
+        let kept = self.revoked.iter().map(|(entry, _)| (entry, version));
+        anew.revoked = RevokedList::from_parts(version, kept);
         for (&data_center, group) in &self.groups {
             let kept = anew.groups.entry(data_center).or_default();
             kept.closed_through = group.closed_through;

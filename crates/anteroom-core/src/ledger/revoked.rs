@@ -23,17 +23,21 @@ pub struct RevokedList {
 }
 
 impl RevokedList {
-    /// A list as it was written down.
+    /// A list as it was written down: entries with the versions at which they came.
     #[must_use]
-    pub fn from_parts(version: u64, entries: impl IntoIterator<Item = Revocation>) -> Self {
+    pub fn from_parts(version: u64, entries: impl IntoIterator<Item = (Revocation, u64)>) -> Self {
         let entries = entries.into_iter();
         Self {
-            // When each came is not written down: whoever lacks one is told all.
             entries: entries
-                .map(|entry| (entry.visitor, (entry, version)))
+                .map(|(entry, came_at)| (entry.visitor, (entry, came_at)))
                 .collect(),
             version,
         }
+    }
+
+    /// All entries, with the versions at which they came.
+    pub fn iter(&self) -> impl Iterator<Item = (Revocation, u64)> + '_ {
+        self.entries.values().copied()
     }
 
     /// How many are on it.

@@ -22,6 +22,11 @@ use crate::time::{Millis, Span};
 pub const UPSTREAM_PERIOD: Span = Span(1_000);
 /// The same while nobody is inside, waits or wants anything.
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
+/// A request to the world that is not answered by then is lost, or whoever carried it is dead.
+/// Longer than a round takes on any link: a newer request voids the answer to an older one.
+pub const UPSTREAM_TIME_OUT: Span = Span(2_000);
+/// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
+const UPSTREAM_HURRY: Span = Span(100);
 /// What the world said is worth following so long; after that a data center looks at what it has.
 const OUTLOOK_FRESH: Span = Span(5_000);
 
@@ -42,6 +47,8 @@ pub struct Upstream {
     pub outlook: Outlook,
     /// When that was heard, by the ledger's own clock.
     pub outlook_at: Millis,
+    /// When the world was asked last, by the same clock.
+    pub asked_at: Millis,
     /// An epoch that somebody here has seen and the world may not know of.
     pub witnessed: Option<Epoch>,
     /// Logouts that the world has not confirmed.
@@ -102,6 +109,7 @@ impl Upstream {
             used: Used::default(),
             outlook: Outlook::default(),
             outlook_at: Millis::ZERO,
+            asked_at: Millis::ZERO,
             witnessed: None,
             unconfirmed: Vec::new(),
             revoked_version: 0,
@@ -193,6 +201,26 @@ impl Ledger {
             upstream: Some(Box::new(Upstream::new(data_center))),
             ..Self::new()
         }
+    }
+
+    /// Whether the world should be asked by whoever has this record in hand; `is_wanted`: somebody
+    /// waits for what a child lacks. When the last child has left, all goes back at once. Never while another request is on its way: drawing one is what a lock
+    /// with expiry would be, and whoever draws it carries it.
+    #[must_use]
+    pub fn is_upstream_due(&self, is_wanted: bool, now: Millis) -> bool {
+        let Some(upstream) = self.upstream.as_deref() else {
+            return false;
+        };
+        // A clock that was stepped back says nothing about when that was.
+        let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
+        let pause = if upstream.lease.is_waiting_for_answer() {
+            UPSTREAM_TIME_OUT
+        } else if self.children.is_empty() || (is_wanted && self.unmet() != Wants::default()) {
+            UPSTREAM_HURRY
+        } else {
+            self.upstream_period()
+        };
+        self.terms.is_some() && since.is_none_or(|since| since >= pause)
     }
 
     /// How long after the last request to the world the next one is due.

@@ -1,9 +1,10 @@
-//! Waiting for one round trip to the parent, together with everybody else who does.
+//! Waiting for a round trip to the parent, together with everybody else who does.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
 
 use super::RoomHandle;
 
@@ -11,12 +12,19 @@ use super::RoomHandle;
 /// notices; after it the visitor is queued.
 pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
+/// How often somebody asks upwards before it is told what there is: what one answer brings, others
+/// may take, and what is not in this data center comes with the next one.
+const TRIES: u32 = 4;
+
 /// The rounds of a room's conversation with its parent, by number.
 pub(super) struct Rounds {
     wake: Notify,
     begun: watch::Sender<u64>,
     ended: watch::Sender<u64>,
+    /// Visitors who wait for one.
+    waiting: AtomicU32,
     is_failing: AtomicBool,
+    is_world_failing: AtomicBool,
 }
 
 impl Default for Rounds {
@@ -25,8 +33,26 @@ impl Default for Rounds {
             wake: Notify::new(),
             begun: watch::Sender::new(0),
             ended: watch::Sender::new(0),
+            waiting: AtomicU32::new(0),
             is_failing: AtomicBool::new(false),
+            is_world_failing: AtomicBool::new(false),
         }
+    }
+}
+
+/// One visitor who waits, counted as long as it does: it may go away at any time.
+struct Waiting<'a>(&'a AtomicU32);
+
+impl<'a> Waiting<'a> {
+    fn new(count: &'a AtomicU32) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -36,10 +62,14 @@ impl Rounds {
         self.wake.notify_one();
     }
 
-    /// Sleeps until a round is due or somebody is in a hurry.
-    pub(super) async fn until_due(&self, period: Duration) {
-        // Running out of time is the normal case.
-        let _ = tokio::time::timeout(period, self.wake.notified()).await;
+    /// Returns when somebody is in a hurry.
+    pub(super) async fn hurried(&self) {
+        self.wake.notified().await;
+    }
+
+    /// Whether a visitor waits for a round.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
     }
 
     pub(super) fn begin(&self) {
@@ -52,9 +82,14 @@ impl Rounds {
         self.ended.send_replace(begun);
     }
 
+    pub(super) fn note_world(&self, is_failing: bool) {
+        self.is_world_failing.store(is_failing, Ordering::Relaxed);
+    }
+
     /// Waits for the end of a round that begins after this call: one that is under way does not
     /// know yet what is wanted.
     async fn next(&self) {
+        let _waiting = Waiting::new(&self.waiting);
         let wanted = *self.begun.borrow() + 1;
         self.hurry();
         let mut ended = self.ended.subscribe();
@@ -63,14 +98,35 @@ impl Rounds {
     }
 }
 
+/// How long somebody is still willing to wait for the parent.
+pub(super) struct Patience {
+    ends_at: Instant,
+    tries: u32,
+}
+
 impl RoomHandle {
-    /// Lets the parent know now, and waits for its answer, at most [`PATIENCE`]. While the store
-    /// fails nobody waits for it.
-    pub(super) async fn ask_parent(&self) {
-        if self.rounds.is_failing.load(Ordering::Relaxed) {
-            return;
+    /// The patience of somebody who comes now.
+    pub(super) fn patience(&self) -> Patience {
+        Patience {
+            ends_at: Instant::now() + PATIENCE,
+            tries: if self.shared.stores.are_shared() {
+                TRIES
+            } else {
+                1
+            },
         }
+    }
+
+    /// Lets the parent know now, and waits for its answer, as long as patience lasts. Returns whether
+    /// it is worth asking once more. While the store fails nobody waits for it.
+    pub(super) async fn ask_parent(&self, patience: &mut Patience) -> bool {
+        if patience.tries == 0 || self.rounds.is_failing.load(Ordering::Relaxed) {
+            return false;
+        }
+        patience.tries -= 1;
+        let answered = tokio::time::timeout_at(patience.ends_at, self.rounds.next()).await;
         // Out of patience: the caller decides with what is known.
-        let _ = tokio::time::timeout(PATIENCE, self.rounds.next()).await;
+        let is_world_away = self.rounds.is_world_failing.load(Ordering::Relaxed);
+        answered.is_ok() && patience.tries > 0 && !is_world_away
     }
 }

@@ -29,6 +29,10 @@ pub struct RoomFigures {
     pub syncs_total: u64,
     /// Those that were not.
     pub failed_syncs_total: u64,
+    /// Errands of this node to the world's ledger that were answered, since the start.
+    pub world_syncs_total: u64,
+    /// Those that were not.
+    pub failed_world_syncs_total: u64,
     /// How many wait here.
     pub people_waiting: u32,
     /// Whether this node may admit and prolong.
@@ -51,6 +55,8 @@ impl RoomHandle {
             strange_tickets_total: self.counts.strange_tickets.load(Ordering::Relaxed),
             syncs_total: self.counts.syncs.load(Ordering::Relaxed),
             failed_syncs_total: self.counts.failed_syncs.load(Ordering::Relaxed),
+            world_syncs_total: self.counts.world_syncs.load(Ordering::Relaxed),
+            failed_world_syncs_total: self.counts.failed_world_syncs.load(Ordering::Relaxed),
             people_waiting: room.people_waiting(now),
             has_live_lease: room.has_live_lease(now),
             lease_left: room.lease_ends_at().since(now),
@@ -72,7 +78,7 @@ impl RoomHandle {
             queued_users: figures.people_waiting,
             admissions_this_minute: outlook.admitted_in(figures.now.minute()),
             global_nodes: outlook.nodes,
-            data_center_nodes: outlook.nodes,
+            data_center_nodes: outlook.nodes_here,
             history: self.history(outlook),
             watermark: match outlook.watermark {
                 Watermark::Nobody => state::Watermark::Closed,

@@ -1,15 +1,18 @@
-//! A room's loop: one conversation with its parent at a time.
+//! A room's loop: one conversation with its parent at a time, and one errand to the world's ledger
+//! when it is this node's turn.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anteroom_core::ledger::LendingTerms;
 use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_store::{StoreError, SyncError, sync};
+use anteroom_store::{Exchange, LedgerPlace, StoreError, SyncError};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
 
 use super::RoomHandle;
+use super::pace::Pace;
 use super::view::View;
 use super::wall_time::{self, in_room_time};
 
@@ -17,78 +20,172 @@ use super::wall_time::{self, in_room_time};
 const ROUND_TIME_OUT: Duration = Duration::from_secs(2);
 /// Pause after a failed round; a store that is away is asked this often.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
+/// When somebody else is on an errand to the world, what it brings is looked for again after this.
+const AFTER_OTHERS: Duration = Duration::from_millis(40);
+
+/// How the conversation stands.
+struct Talk {
+    pace: Pace,
+    was_failing: bool,
+    was_world_failing: bool,
+    /// This node's errand to the world.
+    errand: Option<JoinHandle<Result<Reply, SyncError>>>,
+    /// What it brought, for the parent.
+    news: Option<Reply>,
+    is_errand_elsewhere: bool,
+}
+
+impl Talk {
+    fn new(is_paced: bool) -> Self {
+        Self {
+            pace: Pace::new(is_paced, Instant::now()),
+            was_failing: false,
+            was_world_failing: false,
+            errand: None,
+            news: None,
+            is_errand_elsewhere: false,
+        }
+    }
+
+    /// Waits for the end of the errand; for ever if there is none.
+    async fn errand_ends(&mut self) -> Result<Reply, SyncError> {
+        match &mut self.errand {
+            Some(errand) => {
+                let ended = errand.await;
+                self.errand = None;
+                // An errand neither panics nor is it aborted while it is waited for.
+                match ended {
+                    Ok(result) => result,
+                    Err(_) => std::future::pending().await,
+                }
+            }
+            None => std::future::pending().await,
+        }
+    }
+}
 
 impl RoomHandle {
     /// Talks to the parent until `stop`, then says goodbye.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut was_failing = false;
+        let mut talk = Talk::new(self.shared.stores.are_shared());
         while !*stop.borrow() {
-            let is_success = self.round(&mut was_failing).await;
-            let pause = if is_success {
-                Duration::from_millis(self.room.lock().sync_period().0)
-            } else {
-                PAUSE_AFTER_FAILURE
-            };
+            let is_success = self.round(&mut talk).await;
             tokio::select! {
                 _ = stop.changed() => break,
-                () = self.pause(pause, is_success) => {}
+                () = self.pause(&mut talk, is_success) => {}
             }
         }
-        self.say_goodbye().await;
+        self.say_goodbye(&mut talk).await;
     }
 
-    async fn pause(&self, pause: Duration, is_success: bool) {
-        if is_success {
-            self.rounds.until_due(pause).await;
-        } else {
+    /// Until the next round is due, somebody is in a hurry, or there is news from the world.
+    async fn pause(&self, talk: &mut Talk, is_success: bool) {
+        if !is_success {
             // Whoever is in a hurry does not make a broken store whole.
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
+            return;
+        }
+        let now = Instant::now();
+        let due_at = now + Duration::from_millis(self.room.lock().sync_period().0);
+        let mut hurry_at = talk.pace.next_at(now);
+        if talk.is_errand_elsewhere {
+            hurry_at = hurry_at.max(now + AFTER_OTHERS);
+        }
+        let is_on_errand = talk.errand.is_some();
+        let in_a_hurry = async {
+            self.rounds.hurried().await;
+            tokio::time::sleep_until(hurry_at).await;
+        };
+        tokio::select! {
+            () = tokio::time::sleep_until(due_at) => {}
+            // Whoever waits while the errand is out waits for what it brings.
+            () = in_a_hurry, if !is_on_errand => {}
+            brought = talk.errand_ends() => self.take_news(talk, brought),
         }
     }
 
-    async fn round(&self, was_failing: &mut bool) -> bool {
+    async fn round(&self, talk: &mut Talk) -> bool {
         self.follow_wall_clock();
         self.report_good_answers();
+        let is_wanted = self.rounds.is_awaited();
         self.rounds.begin();
+        talk.pace.note_round(Instant::now());
         let request = self.locked(|room, now| room.poll_sync(now));
-        let result = self.send(&request).await;
+        let parent = &self.ledgers.parent;
+        let visit = parent.visit(&request, talk.news.as_ref(), is_wanted);
+        let result = self.in_time(visit).await;
         let is_success = result.is_ok();
         match result {
-            Ok(reply) => {
-                if *was_failing {
-                    tracing::info!(room = %self.key.0, "the store is back");
+            Ok(exchange) => {
+                if talk.was_failing {
+                    tracing::info!(room = %self.name, "the store is back");
                 }
-                self.apply(reply);
+                talk.news = None;
+                self.apply(talk, exchange);
             }
-            Err(error) => self.note_failure(&error, *was_failing),
+            Err(error) => self.note_failure(&error, talk.was_failing),
         }
-        *was_failing = !is_success;
+        talk.was_failing = !is_success;
         self.rounds.end(is_success);
         is_success
     }
 
-    async fn send(&self, request: &SyncRequest) -> Result<Reply, SyncError> {
-        let store = &*self.shared.store;
-        let sending = sync(store, &self.key, request, LendingTerms::default());
-        match tokio::time::timeout(ROUND_TIME_OUT, sending).await {
+    async fn in_time<T>(
+        &self,
+        work: impl Future<Output = Result<T, SyncError>>,
+    ) -> Result<T, SyncError> {
+        match tokio::time::timeout(ROUND_TIME_OUT, work).await {
             Ok(result) => result,
-            Err(elapsed) => Err(SyncError::Store {
-                room: self.key.0.clone(),
-                source: StoreError::Unavailable {
-                    doing: "reach within two seconds",
-                    place: format!("the ledger of room {}", self.key.0),
-                    source: Box::new(elapsed),
-                },
-            }),
+            Err(elapsed) => Err(late(&self.name, elapsed)),
         }
     }
 
-    fn apply(&self, reply: Reply) {
+    /// Takes a request to the world, while this room goes on.
+    fn run_errand(&self, talk: &mut Talk, request: SyncRequest) {
+        let Some(world) = self.ledgers.world.clone() else {
+            return;
+        };
+        talk.errand = Some(tokio::spawn(carry(world, request, self.name.clone())));
+    }
+
+    fn take_news(&self, talk: &mut Talk, brought: Result<Reply, SyncError>) {
+        let is_failing = brought.is_err();
+        match brought {
+            Ok(reply) => {
+                self.counts.world_syncs.fetch_add(1, Ordering::Relaxed);
+                if talk.was_world_failing {
+                    tracing::info!(room = %self.name, "the world's store is back");
+                }
+                talk.news = Some(reply);
+            }
+            Err(error) => {
+                self.counts
+                    .failed_world_syncs
+                    .fetch_add(1, Ordering::Relaxed);
+                if !talk.was_world_failing {
+                    tracing::error!(
+                        room = %self.name,
+                        cause = chain(&error),
+                        "the world's store is away: what this data center was lent is used up, then \
+                         nobody is admitted here; check [store] world"
+                    );
+                }
+            }
+        }
+        talk.was_world_failing = is_failing;
+        self.rounds.note_world(is_failing);
+    }
+
+    fn apply(&self, talk: &mut Talk, exchange: Exchange) {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
+        talk.is_errand_elsewhere = exchange.is_errand_under_way && talk.errand.is_none();
         self.locked(|room, now| {
-            room.handle_reply(reply, now);
+            room.handle_reply(exchange.reply, now);
             self.view.store(Arc::new(View::of(room)));
         });
+        if let Some(request) = exchange.errand {
+            self.run_errand(talk, request);
+        }
     }
 
     fn note_failure(&self, error: &SyncError, was_failing: bool) {
@@ -106,32 +203,48 @@ impl RoomHandle {
         );
         if is_held {
             tracing::warn!(
-                room = %self.key.0,
+                room = %self.name,
                 cause,
                 "waiting for the other process to let go; visitors inside pass, nobody new is admitted"
             );
         } else {
             tracing::error!(
-                room = %self.key.0,
+                room = %self.name,
                 cause,
                 "the store is away: what is lent is used up, then nobody is admitted; check disk and data_dir"
             );
         }
     }
 
-    /// Gives everything back, so that nothing is counted as possibly used.
-    async fn say_goodbye(&self) {
+    /// Gives everything back, so that nothing is counted as possibly used. The last node of a data
+    /// center gives back for that as well.
+    async fn say_goodbye(&self, talk: &mut Talk) {
+        if talk.errand.is_some() {
+            let brought = talk.errand_ends().await;
+            self.take_news(talk, brought);
+        }
         self.rounds.begin();
         let request = self.locked(|room, now| room.poll_goodbye(now));
-        let result = self.send(&request).await;
-        match result {
-            Ok(reply) => self.apply(reply),
+        let visit = self
+            .ledgers
+            .parent
+            .visit(&request, talk.news.as_ref(), false);
+        match self.in_time(visit).await {
+            Ok(exchange) => self.apply(talk, exchange),
             Err(error) => {
-                tracing::warn!(room = %self.key.0, cause = chain(&error), "left without a goodbye");
+                tracing::warn!(room = %self.name, cause = chain(&error), "left without a goodbye");
             }
         }
         // Nobody asks the parent any more.
         self.rounds.end(false);
+        if talk.errand.is_some() {
+            let brought = talk.errand_ends().await;
+            self.take_news(talk, brought);
+            if let Some(news) = &talk.news {
+                // Only to let a successor know; it would find out by itself.
+                let _ = self.in_time(self.ledgers.parent.deliver(news)).await;
+            }
+        }
     }
 
     /// Times of opening stay where the operator meant them when the wall clock is set.
@@ -150,6 +263,28 @@ impl RoomHandle {
                 room.handle_rules(rules);
             }
         });
+    }
+}
+
+async fn carry(
+    world: LedgerPlace,
+    request: SyncRequest,
+    room: String,
+) -> Result<Reply, SyncError> {
+    match tokio::time::timeout(ROUND_TIME_OUT, world.sync(&request)).await {
+        Ok(result) => result,
+        Err(elapsed) => Err(late(&room, elapsed)),
+    }
+}
+
+fn late(room: &str, elapsed: tokio::time::error::Elapsed) -> SyncError {
+    SyncError::Store {
+        room: room.to_owned(),
+        source: StoreError::Unavailable {
+            doing: "reach within two seconds",
+            place: format!("the ledger of room {room}"),
+            source: Box::new(elapsed),
+        },
     }
 }
 

@@ -96,3 +96,23 @@ fn only_one_holds_the_lock_and_it_notices_that_the_folder_was_deleted() {
     assert!(!lock.is_in_place());
     assert!(other.is_in_place());
 }
+
+#[test]
+fn what_others_have_in_common_is_kept_in_place_of_what_was_drawn() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(&temp.path().join("data")).unwrap();
+    let (drawn, is_new) = dir.membership().unwrap();
+    assert!(is_new);
+    assert_eq!(dir.membership().unwrap(), (drawn.clone(), false));
+    let common = Membership {
+        deployment: Deployment {
+            birth: BirthId(7),
+            lottery_key: LotteryKey([9; 16]),
+        },
+        ticket_keys: vec![[1; 32], [2; 32]],
+    };
+    assert_ne!(drawn, common);
+    dir.adopt(&common).unwrap();
+    let again = DataDir::open(dir.path()).unwrap();
+    assert_eq!(again.membership().unwrap(), (common, false));
+}

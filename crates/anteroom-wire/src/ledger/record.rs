@@ -30,7 +30,7 @@ pub(super) struct LedgerRecord {
     groups: Vec<GroupRecord>,
     settled_minutes: Vec<(u64, u32)>,
     revoked_version: u64,
-    revoked: Vec<RevocationRecord>,
+    revoked: Vec<(RevocationRecord, u64)>,
     left_waiting: Vec<(u64, u32)>,
     left_waiting_until: u64,
     heard_at: u64,
@@ -128,9 +128,8 @@ impl From<&Ledger> for LedgerRecord {
             revoked_version: ledger.revoked.version(),
             revoked: ledger
                 .revoked
-                .to_vec()
-                .into_iter()
-                .map(RevocationRecord::from)
+                .iter()
+                .map(|(entry, came_at)| (RevocationRecord::from(entry), came_at))
                 .collect(),
             left_waiting: waiting_out(&ledger.left_waiting.counts),
             left_waiting_until: ledger.left_waiting.until.0,
@@ -161,7 +160,8 @@ impl From<LedgerRecord> for Ledger {
             .map(|group| (DataCenterId(group.data_center), Group::from(group)))
             .collect();
         ledger.settled_minutes = minutes_in(record.settled_minutes).into_iter().collect();
-        let revoked = record.revoked.into_iter().map(Revocation::from);
+        let revoked = record.revoked.into_iter();
+        let revoked = revoked.map(|(entry, came_at)| (Revocation::from(entry), came_at));
         ledger.revoked = RevokedList::from_parts(record.revoked_version, revoked);
         ledger.left_waiting = LeftWaiting {
             counts: waiting_in(record.left_waiting),

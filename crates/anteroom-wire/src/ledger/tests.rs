@@ -108,7 +108,7 @@ fn full() -> Ledger {
         seat_ends_at: Millis(70_000),
         until: Millis(90_000),
     };
-    ledger.revoked = RevokedList::from_parts(8, [entry]);
+    ledger.revoked = RevokedList::from_parts(8, [(entry, 7)]);
     ledger.left_waiting.counts.add(Millis(2_000), 5);
     ledger.left_waiting.until = Millis(120_000);
     ledger.as_of = Millis(65_000);

@@ -11,6 +11,7 @@ use anteroom_core::rules::{Limits, Rules};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::ticket::Ticket;
 use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_wire::ledger as record;
 
 pub(crate) const DATA_CENTERS: usize = 2;
 /// In all; node n is in data center n / 2.
@@ -329,9 +330,9 @@ impl World {
     fn tell(&mut self, request: &SyncRequest) -> Reply {
         let dc = usize::try_from(request.data_center.0 - 1).expect("it is small");
         let now = self.local_now(dc);
-        let ledger = std::mem::take(&mut self.local[dc]);
-        let (ledger, reply) = ledger.sync(request, LendingTerms::default(), now);
-        self.local[dc] = ledger;
+        let mut ledger = read(&self.local[dc]);
+        let reply = ledger.handle_sync(request.clone(), LendingTerms::default(), now);
+        self.local[dc] = read(&ledger);
         reply
     }
 
@@ -346,14 +347,16 @@ impl World {
     /// Nothing before any node has spoken.
     fn poll_up(&mut self, dc: usize) -> Option<SyncRequest> {
         let now = self.local_now(dc);
-        self.local[dc].poll_upstream(now)
+        let request = self.local[dc].poll_upstream(now);
+        self.local[dc] = read(&self.local[dc]);
+        request
     }
 
     fn tell_world(&mut self, request: &SyncRequest) -> Reply {
         let now = self.world_now();
-        let ledger = std::mem::take(&mut self.world);
-        let (ledger, reply) = ledger.sync(request, LendingTerms::WORLD, now);
-        self.world = ledger;
+        let mut ledger = read(&self.world);
+        let reply = ledger.handle_sync(request.clone(), LendingTerms::WORLD, now);
+        self.world = read(&ledger);
         reply
     }
 
@@ -362,6 +365,7 @@ impl World {
         if self.local[dc].life == life {
             let now = self.local_now(dc);
             self.local[dc].handle_upstream(reply, now);
+            self.local[dc] = read(&self.local[dc]);
         }
     }
 
@@ -391,4 +395,11 @@ fn take<T: Clone>(all: &mut Vec<T>, at: usize, stays: bool) -> Option<T> {
     } else {
         Some(all.remove(at))
     }
+}
+
+/// A ledger as a store gives it back.
+fn read(ledger: &Ledger) -> Ledger {
+    let found = record::decode(&record::encode(ledger)).expect("what was written is read");
+    assert_eq!(found, *ledger, "a record says all that a ledger says");
+    found
 }

@@ -1,0 +1,88 @@
+//! Which ledgers does a node talk to, and where are they?
+
+use std::sync::Arc;
+
+use anteroom_core::allocation::CounterScope;
+use anteroom_core::id::{BirthId, DataCenterId};
+use anteroom_core::ledger::LendingTerms;
+use anteroom_store::{LedgerPlace, LedgerRole, RecordKey, Store};
+
+/// The stores of a node.
+#[derive(Clone)]
+pub enum Stores {
+    /// In this process: one node.
+    Alone(Arc<dyn Store>),
+    /// One store for all nodes.
+    Shared(Arc<dyn Store>),
+    /// One in each data center, and one behind them all.
+    TwoLevels {
+        /// This data center's.
+        local: Arc<dyn Store>,
+        /// The one behind all data centers; the same server may be both.
+        world: Arc<dyn Store>,
+    },
+}
+
+/// The ledgers of one room, as one node sees them.
+pub(crate) struct Ledgers {
+    /// The one it talks to.
+    pub(crate) parent: LedgerPlace,
+    /// The one behind that.
+    pub(crate) world: Option<LedgerPlace>,
+}
+
+impl Stores {
+    pub(crate) fn ledgers(&self, room: &str, birth: BirthId, here: DataCenterId) -> Ledgers {
+        let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", birth.0));
+        let place = |store: &Arc<dyn Store>, key, role| {
+            LedgerPlace::new(Arc::clone(store), key, room, role)
+        };
+        match self {
+            Self::Alone(store) => Ledgers {
+                parent: place(store, RecordKey(room.to_owned()), LedgerRole::Alone),
+                world: None,
+            },
+            Self::Shared(store) => {
+                let role = LedgerRole::Root(LendingTerms::default());
+                Ledgers {
+                    parent: place(store, key("all"), role),
+                    world: None,
+                }
+            }
+            Self::TwoLevels { local, world } => {
+                let below = LedgerRole::Below(here);
+                let root = LedgerRole::Root(LendingTerms::WORLD);
+                Ledgers {
+                    parent: place(local, key(&format!("{:08x}", here.0)), below),
+                    world: Some(place(world, key("world"), root)),
+                }
+            }
+        }
+    }
+
+    /// Where counters of this scope are kept.
+    pub(crate) fn counters(&self, scope: CounterScope) -> &Arc<dyn Store> {
+        match (self, scope) {
+            (Self::Alone(store) | Self::Shared(store), _) => store,
+            (Self::TwoLevels { local, .. }, CounterScope::DataCenter(_)) => local,
+            (Self::TwoLevels { world, .. }, CounterScope::Anywhere) => world,
+        }
+    }
+
+    /// Whether other processes write the same records. Then each call is a message to a server that
+    /// others need as well, and rounds are paced.
+    pub(crate) fn are_shared(&self) -> bool {
+        !matches!(self, Self::Alone(_))
+    }
+
+    /// Lets go of everything.
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Alone(store) | Self::Shared(store) => store.close().await,
+            Self::TwoLevels { local, world } => {
+                local.close().await;
+                world.close().await;
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What do the nodes that share a store have in common, and is anything older than the store?
+//!
+//! The first node of a deployment draws its birth and secrets and leaves them in the store; the
+//! others find them there. Who has them on its own disk puts them back into a store that has lost
+//! them. That a deployment was born on the very server that keeps it is the one proof that a
+//! ledger that is not there never was.
+
+use anteroom_core::id::BirthId;
+use anteroom_core::time::Span;
+use anteroom_wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
+
+use crate::data_dir::{Deployment, TicketKeys};
+use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
+
+/// A race here is lost once for each node that starts at the same time.
+const TRIES: u32 = 32;
+
+/// What nodes have in common.
+#[derive(Clone, Eq, PartialEq)]
+pub struct Membership {
+    /// Birth and lottery key.
+    pub deployment: Deployment,
+    /// Keys of tickets, newest first; at least one.
+    pub ticket_keys: TicketKeys,
+}
+
+impl std::fmt::Debug for Membership {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Keys have no place in logs.
+        write!(f, "Membership({:016x})", self.deployment.birth.0)
+    }
+}
+
+/// Why a node could not join a deployment.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The store failed.
+    #[error("cannot learn from the store which deployment this is")]
+    Store(#[from] StoreError),
+    /// What the store says is not readable.
+    #[error(
+        "the store's record of the deployment is damaged; delete it to begin anew (everybody inside and waiting becomes a new visitor)"
+    )]
+    Damaged(#[from] DamagedDeployment),
+    /// Others wrote first every time.
+    #[error("too many nodes start at the same time; start this one again")]
+    Contention,
+}
+
+/// Joins the deployment that the store knows. If it knows none it is told `own`, of which `is_new`
+/// says that it was drawn just now.
+///
+/// # Errors
+///
+/// [`JoinError`] if the store cannot be used or its record cannot be read.
+pub async fn join(store: &dyn Store, own: &Membership, is_new: bool) -> Result<Membership, JoinError> {
+    let key = key();
+    for _ in 0..TRIES {
+        let loaded = store.load(&key).await?;
+        if let Some(found) = facts(&loaded)? {
+            return Ok(Membership {
+                deployment: Deployment {
+                    birth: found.birth,
+                    lottery_key: found.lottery_key,
+                },
+                ticket_keys: found.ticket_keys,
+            });
+        }
+        let facts = DeploymentFacts {
+            birth: own.deployment.birth,
+            lottery_key: own.deployment.lottery_key,
+            ticket_keys: own.ticket_keys.clone(),
+            keeper: loaded.identity.0,
+            kept_since: loaded.now,
+            is_first: is_new,
+        };
+        if write(store, &loaded, &facts).await? {
+            return Ok(own.clone());
+        }
+    }
+    Err(JoinError::Contention)
+}
+
+/// Puts the deployment back into a store that has lost it. Nothing happens if it knows one.
+///
+/// # Errors
+///
+/// As [`join`].
+pub async fn restore(store: &dyn Store, own: &Membership) -> Result<BirthId, JoinError> {
+    let found = join(store, own, false).await?;
+    Ok(found.deployment.birth)
+}
+
+/// Whether a ledger that is not in this store was never in it, or nothing that it had lent can run
+/// any more: after a loss, whoever was lent something has `ttl` to say so.
+pub(crate) async fn is_first_start(store: &dyn Store, ttl: Span) -> Result<bool, StoreError> {
+    let key = key();
+    for _ in 0..TRIES {
+        let loaded = store.load(&key).await?;
+        let Ok(Some(found)) = facts(&loaded) else {
+            return Ok(false);
+        };
+        if Identity(found.keeper) == loaded.identity {
+            return Ok(found.is_first || loaded.now >= found.kept_since + ttl);
+        }
+        let facts = DeploymentFacts {
+            keeper: loaded.identity.0,
+            kept_since: loaded.now,
+            is_first: false,
+            ..found
+        };
+        if write(store, &loaded, &facts).await? {
+            return Ok(false);
+        }
+    }
+    Ok(false)
+}
+
+fn key() -> RecordKey {
+    RecordKey("deployment".to_owned())
+}
+
+fn facts(loaded: &Loaded) -> Result<Option<DeploymentFacts>, DamagedDeployment> {
+    let record = loaded.record.as_ref();
+    record.map(|found| record::decode(&found.value)).transpose()
+}
+
+async fn write(
+    store: &dyn Store,
+    loaded: &Loaded,
+    facts: &DeploymentFacts,
+) -> Result<bool, StoreError> {
+    let value = record::encode(facts);
+    let key = key();
+    let swap = store.compare_and_swap(&key, loaded.expected(), value);
+    Ok(swap.await? == Swap::Swapped)
+}
