@@ -26,6 +26,8 @@ mod room;
 mod server;
 mod shared_store;
 mod source;
+mod store;
+mod store_address;
 
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
@@ -35,10 +37,11 @@ pub use model::{
 };
 pub use notes::{CheckBypass, KnownKey};
 pub use problem::{Finding, Problem, Problems};
-
 pub use shared_store::{
-    HostPort, StoreConfig, Topology, ValkeyAddress, ValkeyConfig, ValkeyTls,
+    HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
+    ValkeyConfig, ValkeyTls,
 };
+pub use store_address::AddressError;
 
 use notes::Notes;
 use reader::Table;
@@ -117,30 +120,56 @@ impl Config {
         let document = DeTable::parse("room = [{ additional_routes = [{}] }]")
             .expect("the constant is legal TOML");
         let mut notes = Notes::new(None, |_| Vec::new());
-        read_rooms(&mut notes, document.get_ref());
+        read_document(&mut notes, document.get_ref());
         notes.known
     }
 }
 
 fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Problems> {
-    let (server, rooms) = read_rooms(&mut notes, document);
+    let FileRead {
+        server,
+        store,
+        rooms,
+    } = read_document(&mut notes, document);
     clashes::check(&mut notes, &rooms);
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
     notes.warnings.sort_by_key(by_line);
     let rooms: Option<Vec<RoomConfig>> = rooms.into_iter().map(|room| room.config).collect();
-    match rooms {
-        Some(rooms) if notes.problems.is_empty() => Ok(Parsed {
-            config: Config { server, rooms },
+    match (store, rooms) {
+        (Some(store), Some(rooms)) if notes.problems.is_empty() => Ok(Parsed {
+            config: Config {
+                server,
+                store,
+                rooms,
+            },
             warnings: notes.warnings,
         }),
         _ => Err(Problems(notes.problems)),
     }
 }
 
-fn read_rooms(notes: &mut Notes, document: &DeTable<'_>) -> (ServerConfig, Vec<RoomRead>) {
+/// The tables of a file, as far as they could be read.
+struct FileRead {
+    server: ServerConfig,
+    store: Option<StoreConfig>,
+    rooms: Vec<RoomRead>,
+}
+
+fn read_document(notes: &mut Notes, document: &DeTable<'_>) -> FileRead {
     let mut root = Table::root(notes, document);
     let server = server::read(root.table("server"));
+    let store = store::read(root.table("store"), server.unnamed.as_ref());
+    let rooms = read_rooms(&mut root);
+    root.finish();
+    FileRead {
+        server: server.config,
+        store,
+        rooms,
+    }
+}
+
+fn read_rooms(root: &mut Table<'_>) -> Vec<RoomRead> {
     let allowed = "at least one [[room]]";
     let mistakes = root.notes.problems.len();
     let elements = root.elements("room", allowed);
@@ -154,11 +183,9 @@ fn read_rooms(notes: &mut Notes, document: &DeTable<'_>) -> (ServerConfig, Vec<R
         let allowed = format!("at most {ROOMS_MAX}");
         root.notes.refuse(&spot, found, allowed, None);
     }
-    let rooms = elements
+    elements
         .iter()
         .take(ROOMS_MAX)
         .map(|element| room::read(root.enter(element)))
-        .collect();
-    root.finish();
-    (server, rooms)
+        .collect()
 }

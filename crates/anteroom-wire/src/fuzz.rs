@@ -2,13 +2,13 @@
 
 use toml::de::{DeTable, DeValue};
 
-use crate::config::Config;
+use crate::config::{Config, ValkeyAddress};
 
 /// Reads `data` as a config file.
 ///
 /// # Panics
 ///
-/// If a problem or a warning takes more than one line or shows a ticket key, or if a file is
+/// If a problem or a warning takes more than one line or shows a secret, or if a file is
 /// refused without a problem. Any other panic is a mistake too.
 pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
@@ -25,34 +25,80 @@ pub fn config(data: &[u8]) {
             problems.0.iter().map(ToString::to_string).collect()
         }
     };
-    let keys = ticket_keys(&text);
+    let secrets = secrets(&text);
     for line in &told {
         assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
-        for key in &keys {
-            assert!(!line.contains(key.as_str()), "shows a key: {line:?}");
+        for secret in &secrets {
+            assert!(!line.contains(secret.as_str()), "shows a secret: {line:?}");
         }
     }
 }
 
-/// Every text under `server.ticket_keys` that could not stand in a message by chance.
-fn ticket_keys(text: &str) -> Vec<String> {
+/// Every ticket key and every password of a store that could not stand in a message by chance.
+fn secrets(text: &str) -> Vec<String> {
     let Ok(document) = DeTable::parse(text) else {
         return Vec::new();
     };
-    let listed = document
-        .get_ref()
-        .get("server")
-        .and_then(|server| server.get_ref().get("ticket_keys"))
-        .map(|keys| match keys.get_ref() {
-            DeValue::Array(list) => list.iter().map(toml::Spanned::get_ref).collect(),
-            other => vec![other],
-        });
-    listed
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(DeValue::as_str)
+    let value = |table: &str, key: &str| {
+        let table = document.get_ref().get(table)?;
+        Some(table.get_ref().get(key)?.get_ref())
+    };
+    let keys = match value("server", "ticket_keys") {
+        Some(DeValue::Array(list)) => list.iter().map(toml::Spanned::get_ref).collect(),
+        other => Vec::from_iter(other),
+    };
+    let keys = keys.into_iter().filter_map(DeValue::as_str);
+    let password = value("store", "password").and_then(DeValue::as_str);
+    let addresses = ["local", "world"].into_iter();
+    let addresses = addresses.filter_map(|key| value("store", key).and_then(DeValue::as_str));
+    keys.chain(password)
+        .chain(addresses.filter_map(password_of))
         // Shorter ones occur in our own words.
-        .filter(|key| key.len() >= 16 && text.matches(*key).count() == 1)
+        .filter(|secret| secret.len() >= 16 && text.matches(*secret).count() == 1)
         .map(str::to_owned)
         .collect()
+}
+
+/// Where a password stands in an address, whatever else is wrong with it.
+fn password_of(address: &str) -> Option<&str> {
+    let (_, rest) = address.split_once("://")?;
+    let (credentials, _) = rest.rsplit_once('@')?;
+    let (_, password) = credentials.split_once(':')?;
+    Some(password)
+}
+
+/// Reads `data` as the address of a store.
+///
+/// # Panics
+///
+/// If an address shows its credentials, or is another one when what it shows is read again, with its
+/// credentials put back. Any other panic is a mistake too.
+pub fn store_address(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let Ok(address) = ValkeyAddress::parse(&text) else {
+        return;
+    };
+    let mut bare = address.clone();
+    bare.username = None;
+    bare.password = None;
+    let shown = address.to_string();
+    assert_eq!(shown, bare.to_string(), "shows credentials");
+    assert_eq!(
+        format!("{address:?}"),
+        format!("{bare:?}"),
+        "shows credentials"
+    );
+    assert_eq!(ValkeyAddress::parse(&shown), Ok(bare), "{shown} is another");
+
+    let (scheme, rest) = shown.split_once("://").expect("an address has a scheme");
+    let username = escape(address.username.as_deref().unwrap_or_default());
+    let password = address.password.as_deref().map(escape);
+    let password = password.map_or_else(String::new, |password| format!(":{password}"));
+    let again = ValkeyAddress::parse(&format!("{scheme}://{username}{password}@{rest}"));
+    assert!(again == Ok(address), "{shown} has other credentials");
+}
+
+/// Every byte as a percent escape.
+fn escape(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }

@@ -4,7 +4,9 @@ use anteroom_core::rules::{
     AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
 };
 use anteroom_core::time::{Millis, Span};
-use anteroom_wire::config::{Config, Flags, Host, Parsed, RoomConfig, Route, SameSite, Secure};
+use anteroom_wire::config::{
+    Config, Flags, Host, Parsed, RoomConfig, Route, SameSite, Secure, StoreConfig,
+};
 
 const SMALLEST: &str = r#"
 [[room]]
@@ -40,6 +42,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(server.data_center, "local");
     assert_eq!(server.time_outs.drain, Span::from_secs(30));
     assert_eq!(server.size_limits.connections, 10_000);
+    assert_eq!(config.store, StoreConfig::Embedded);
     let room = &config.rooms[0];
     assert_eq!(room.rules, Rules::default());
     assert_eq!(

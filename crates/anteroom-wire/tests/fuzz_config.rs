@@ -55,6 +55,12 @@ const LANGUAGE: Language<'_> = Language {
         b"ticket_keys",
         b"room",
         b"additional_routes",
+        b"[store]\n",
+        b"kind = \"valkey\"\n",
+        b"local",
+        b"password",
+        b"\"redis://me:Lh5uJc1eAo9sGd3f@10.0.0.5\"",
+        b"\"rediss+sentinel://a,b/shop/1\"",
         b"q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE=",
     ],
     field: Some(Field {

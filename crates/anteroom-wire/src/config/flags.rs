@@ -21,6 +21,10 @@ pub struct Flags {
     pub data_dir: Option<String>,
     /// `server.data_center`.
     pub data_center: Option<String>,
+    /// `store.local`, and with it `store.kind = "valkey"`: `--store`.
+    pub store: Option<String>,
+    /// `store.world`.
+    pub world: Option<String>,
     /// `server.trusted_proxies`.
     pub trusted_proxies: Vec<String>,
     /// `room.name`; `main` if left out.
@@ -65,13 +69,33 @@ const NOWHERE: Range<usize> = 0..0;
 impl Flags {
     /// The table of the file that would say the same.
     pub(super) fn table(&self) -> DeTable<'_> {
+        let mut root = DeTable::new();
+        put(&mut root, "server", DeValue::Table(self.server()));
+        put(&mut root, "store", DeValue::Table(self.store()));
+        let rooms = DeArray::from_iter([Spanned::new(NOWHERE, DeValue::Table(self.room()))]);
+        put(&mut root, "room", DeValue::Array(rooms));
+        root
+    }
+
+    fn server(&self) -> DeTable<'_> {
         let mut server = DeTable::new();
         put_text(&mut server, "listen", self.listen.as_deref());
         put_text(&mut server, "admin", self.admin.as_deref());
         put_text(&mut server, "data_dir", self.data_dir.as_deref());
         put_text(&mut server, "data_center", self.data_center.as_deref());
         put_list(&mut server, "trusted_proxies", &self.trusted_proxies);
+        server
+    }
 
+    fn store(&self) -> DeTable<'_> {
+        let mut store = DeTable::new();
+        put_text(&mut store, "kind", self.store.as_ref().map(|_| "valkey"));
+        put_text(&mut store, "local", self.store.as_deref());
+        put_text(&mut store, "world", self.world.as_deref());
+        store
+    }
+
+    fn room(&self) -> DeTable<'_> {
         let mut room = DeTable::new();
         let name = self.name.as_deref().unwrap_or("main");
         put_text(&mut room, "name", Some(name));
@@ -107,12 +131,7 @@ impl Flags {
         put_number(&mut room, "queueing_status_code", status);
         put_text(&mut room, "cookie_suffix", self.cookie_suffix.as_deref());
         put_list(&mut room, "bypass", &self.bypass);
-
-        let mut root = DeTable::new();
-        put(&mut root, "server", DeValue::Table(server));
-        let rooms = DeArray::from_iter([Spanned::new(NOWHERE, DeValue::Table(room))]);
-        put(&mut root, "room", DeValue::Array(rooms));
-        root
+        room
     }
 }
 

@@ -103,7 +103,7 @@ impl Origin {
 }
 
 /// Splits `host[:port]` and normalises the host.
-fn split_port(text: &str) -> Result<(String, Option<u16>), HostError> {
+pub(super) fn split_port(text: &str) -> Result<(String, Option<u16>), HostError> {
     if text.contains("://") {
         return Err(HostError::Scheme);
     }

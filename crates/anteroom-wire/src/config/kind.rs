@@ -9,10 +9,12 @@ use super::duration;
 
 mod address;
 mod number;
+mod store;
 mod ticket_key;
 
 pub(super) use address::{Address, Network};
 pub use number::Number;
+pub(super) use store::{Password, StoreAddress};
 pub(super) use ticket_key::TicketKey;
 
 /// What may stand behind a key.

@@ -8,11 +8,15 @@ use anteroom_core::rules::Rules;
 use anteroom_core::time::Span;
 use ipnet::IpNet;
 
+use super::shared_store::StoreConfig;
+
 /// A whole configuration, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The process.
     pub server: ServerConfig,
+    /// Where what nodes share is kept.
+    pub store: StoreConfig,
     /// The rooms, in the order of the file.
     pub rooms: Vec<RoomConfig>,
 }

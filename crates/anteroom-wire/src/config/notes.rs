@@ -135,7 +135,10 @@ impl Notes {
     pub(super) fn spot(&self, offset: usize, room: Option<&String>, key: String) -> Spot {
         let Some(source) = &self.source else {
             // `room[1].session_duration` was typed as `--session-duration`.
-            let name = key.rsplit('.').next().unwrap_or_default().replace('_', "-");
+            let name = match key.as_str() {
+                "store.local" => "store".to_owned(),
+                key => key.rsplit('.').next().unwrap_or_default().replace('_', "-"),
+            };
             return Spot {
                 key: format!("--{name}"),
                 ..Spot::default()

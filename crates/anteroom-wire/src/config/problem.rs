@@ -107,7 +107,7 @@ const KEY_CHARS_MIN: usize = 32;
 /// Quotes outside text for a message: one line, bounded, and no key in it.
 #[must_use]
 pub fn quoted(text: &str) -> String {
-    if may_hold_key(text) {
+    if may_hold_key(text) || may_hold_password(text) {
         return hidden(text);
     }
     let mut short: String = text.chars().take(SHOWN_CHARS_MAX).collect();
@@ -132,7 +132,7 @@ pub(super) fn key_name(name: &str) -> String {
 /// Stands for text that must not be shown.
 pub(super) fn hidden(text: &str) -> String {
     format!(
-        "a text of {} characters (not shown, it may be a key)",
+        "a text of {} characters (not shown, it may be secret)",
         text.chars().count()
     )
 }
@@ -167,6 +167,12 @@ pub(crate) fn may_hold_key(text: &str) -> bool {
         })
 }
 
+/// Whether the text looks like a URL with credentials, under whatever key it was typed.
+fn may_hold_password(text: &str) -> bool {
+    text.split_once("://")
+        .is_some_and(|(_, rest)| rest.contains('@'))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,6 +185,9 @@ mod tests {
         assert_eq!(quoted(&"x".repeat(200)).chars().count(), 80 + 1 + 2);
         assert!(!quoted(&format!("Bearer {KEY}")).contains("q7Tz"));
         assert!(!key_name(KEY.trim_end_matches('=')).contains("q7Tz"));
+        assert!(!quoted("redis://me:s3cret@a").contains("s3cret"));
+        assert!(!key_name("redis://me:s3cret@a").contains("s3cret"));
+        assert_eq!(quoted("me@a"), "\"me@a\"");
         assert_eq!(key_name("sesion_duration"), "sesion_duration");
         assert_eq!(key_name("a b"), "\"a b\"");
         let path = "/black-friday/electronics/phones-and-tablets/page";

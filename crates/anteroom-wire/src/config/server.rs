@@ -8,7 +8,7 @@ use ipnet::IpNet;
 
 use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
 use super::model::{ServerConfig, SizeLimits, TimeOuts};
-use super::notes::Placed;
+use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
 
@@ -48,6 +48,8 @@ const DATA_CENTER: Key<Text<String>> = Key {
     },
     default: Some("\"local\""),
 };
+/// What every data center is called without a name of its own: the default.
+const UNNAMED: &str = "local";
 const TRUSTED_PROXIES: Key<Network> = Key {
     name: "trusted_proxies",
     kind: Network,
@@ -122,23 +124,35 @@ const CONNECTIONS: Key<Whole<usize>> = Key {
     default: Some("10000"),
 };
 
+/// `[server]`, and what the meaning of other tables depends on.
+pub(super) struct ServerRead {
+    pub(super) config: ServerConfig,
+    /// Where the name of the data center would stand, if it has none of its own.
+    pub(super) unnamed: Option<Spot>,
+}
+
 /// Reads `[server]`, which may be left out.
-pub(super) fn read(mut table: Table<'_>) -> ServerConfig {
+pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let listen = table.defaulted(&LISTEN);
     let admin = table.defaulted(&ADMIN);
     check_addresses(&mut table, listen, admin);
+    let mistakes = table.notes.count();
+    let data_center = table.defaulted(&DATA_CENTER);
+    // A name that could not be read was told, and is not taken for none.
+    let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
     let config = ServerConfig {
         listen,
         admin,
         data_dir: table.defaulted(&DATA_DIR),
         ticket_keys: read_ticket_keys(&mut table),
-        data_center: table.defaulted(&DATA_CENTER),
+        data_center,
         trusted_proxies: read_trusted_proxies(&mut table),
         time_outs: read_time_outs(table.table("time_outs")),
         size_limits: read_size_limits(table.table("size_limits")),
     };
+    let unnamed = is_unnamed.then(|| table.spot(DATA_CENTER.name));
     table.finish();
-    config
+    ServerRead { config, unnamed }
 }
 
 fn read_time_outs(mut table: Table<'_>) -> TimeOuts {

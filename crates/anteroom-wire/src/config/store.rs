@@ -1,0 +1,271 @@
+//! `[store]`: where what nodes share is kept. Reads the keys, and judges what they mean together.
+//!
+//! Nothing is opened or connected to: files are paths, servers are names.
+
+use std::path::PathBuf;
+
+use super::kind::{Choice, Password, Refusal, StoreAddress, Text};
+use super::notes::Spot;
+use super::problem::Finding;
+use super::reader::{Key, Table};
+use super::shared_store::{StoreConfig, ValkeyAddress, ValkeyConfig};
+use super::store_address::is_username;
+
+/// Which engine.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Engine {
+    Embedded,
+    Valkey,
+}
+
+const KIND: Key<Choice<Engine>> = Key {
+    name: "kind",
+    kind: Choice(&[
+        ("embedded", Engine::Embedded),
+        ("valkey", Engine::Valkey),
+        ("redis", Engine::Valkey),
+    ]),
+    default: Some("\"embedded\""),
+};
+const LOCAL: Key<StoreAddress> = Key {
+    name: "local",
+    kind: StoreAddress,
+    default: None,
+};
+const WORLD: Key<StoreAddress> = Key {
+    name: "world",
+    kind: StoreAddress,
+    default: None,
+};
+const USERNAME: Key<Text<String>> = Key {
+    name: "username",
+    kind: Text {
+        allowed: "a name of 1 to 256 bytes without spaces",
+        read: |text| {
+            let name = Some(text).filter(|text| is_username(text));
+            name.map(str::to_owned).ok_or(Refusal::PLAIN)
+        },
+    },
+    default: None,
+};
+const PASSWORD: Key<Password> = Key {
+    name: "password",
+    kind: Password,
+    default: None,
+};
+
+const fn path_of_file(name: &'static str) -> Key<Text<PathBuf>> {
+    Key {
+        name,
+        kind: Text {
+            allowed: "the path of a file",
+            read: |text| {
+                if text.is_empty() || text.contains('\0') {
+                    return Err(Refusal::PLAIN);
+                }
+                Ok(PathBuf::from(text))
+            },
+        },
+        default: None,
+    }
+}
+
+const PASSWORD_FILE: Key<Text<PathBuf>> = path_of_file("password_file");
+const CA_FILE: Key<Text<PathBuf>> = path_of_file("ca_file");
+const PREFIX: Key<Text<String>> = Key {
+    name: "prefix",
+    kind: Text {
+        allowed: "1 to 64 of A-Z a-z 0-9 - _ . :",
+        read: prefix,
+    },
+    default: Some("\"anteroom\""),
+};
+
+/// What means something only where there is a server.
+const OF_VALKEY: [&str; 7] = [
+    LOCAL.name,
+    WORLD.name,
+    USERNAME.name,
+    PASSWORD.name,
+    PASSWORD_FILE.name,
+    CA_FILE.name,
+    PREFIX.name,
+];
+
+/// Reads `[store]`, which may be left out; `None` after a mistake. `unnamed` is where the data
+/// center's name would stand if it has none of its own.
+pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<StoreConfig> {
+    let engine = table.optional(&KIND);
+    let is_left_out = !table.has(KIND.name);
+    let engine = engine.or_else(|| is_left_out.then_some(Engine::Embedded));
+    let local = if engine == Some(Engine::Valkey) {
+        table.required(&LOCAL)
+    } else {
+        table.optional(&LOCAL)
+    };
+    let world = read_world(&mut table, local.as_ref());
+    let login = Login::read(&mut table);
+    let ca_file = table.optional(&CA_FILE);
+    let prefix = table.defaulted(&PREFIX);
+    let config = match engine? {
+        Engine::Embedded => {
+            refuse_keys_of_valkey(&mut table);
+            Some(StoreConfig::Embedded)
+        }
+        Engine::Valkey => local.zip(world).map(|(local, world)| {
+            let mut config = ValkeyConfig {
+                local,
+                world,
+                prefix,
+                password_file: None,
+            };
+            check_names(&mut table, &config, unnamed);
+            warn_of_passwords_in_flags(&mut table, &config);
+            login.give_to(&mut table, &mut config);
+            give_ca_file(&mut table, &mut config, ca_file);
+            StoreConfig::Valkey(Box::new(config))
+        }),
+    };
+    table.finish();
+    config
+}
+
+/// Left out, it is the same as `local`; `None` after a mistake.
+fn read_world(table: &mut Table<'_>, local: Option<&ValkeyAddress>) -> Option<ValkeyAddress> {
+    let world = table.optional(&WORLD);
+    if table.has(WORLD.name) {
+        return world;
+    }
+    local.cloned()
+}
+
+fn refuse_keys_of_valkey(table: &mut Table<'_>) {
+    let is_flags = table.notes.is_flags();
+    let (without, with) = if is_flags {
+        ("without --store", "only together with --store")
+    } else {
+        ("with kind \"embedded\"", "only with kind \"valkey\"")
+    };
+    let is_forgotten = !is_flags && !table.has(KIND.name);
+    for name in OF_VALKEY {
+        if table.has(name) {
+            let spot = table.spot(name);
+            let finding = Finding::Remark(format!("has no effect {without}"));
+            let hint = is_forgotten.then(|| "add kind = \"valkey\"".to_owned());
+            table.notes.refuse(&spot, finding, with, hint);
+        }
+    }
+}
+
+/// A store behind another one knows data centers by their names.
+fn check_names(table: &mut Table<'_>, config: &ValkeyConfig, unnamed: Option<&Spot>) {
+    if is_same_store(&config.local, &config.world) {
+        return;
+    }
+    if let Some(spot) = unnamed {
+        let finding = Finding::Value("\"local\", the default".to_owned());
+        let allowed = "a name of its own for each data center, where world is not local";
+        let hint = "two data centers of one name would be taken for one".to_owned();
+        table.notes.refuse(spot, finding, allowed, Some(hint));
+    }
+}
+
+/// Whoever asks, and however.
+fn is_same_store(one: &ValkeyAddress, other: &ValkeyAddress) -> bool {
+    one.topology == other.topology && one.database == other.database
+}
+
+/// What is said once for both addresses.
+struct Login {
+    username: Option<String>,
+    password: Option<String>,
+    password_file: Option<PathBuf>,
+}
+
+impl Login {
+    fn read(table: &mut Table<'_>) -> Self {
+        let login = Self {
+            username: table.optional(&USERNAME),
+            password: table.optional(&PASSWORD),
+            password_file: table.optional(&PASSWORD_FILE),
+        };
+        if table.has(PASSWORD.name) && table.has(PASSWORD_FILE.name) {
+            let spot = table.spot(PASSWORD_FILE.name);
+            let finding = Finding::Remark("stands beside password".to_owned());
+            let allowed = "either password or password_file";
+            table.notes.refuse(&spot, finding, allowed, None);
+        }
+        login
+    }
+
+    /// Goes to each address that does not say it itself.
+    fn give_to(self, table: &mut Table<'_>, config: &mut ValkeyConfig) {
+        let addresses = [&config.local, &config.world];
+        let has_no_use = |has: fn(&ValkeyAddress) -> bool| addresses.into_iter().all(has);
+        let names = [
+            (
+                USERNAME.name,
+                has_no_use(|address| address.username.is_some()),
+            ),
+            (
+                PASSWORD.name,
+                has_no_use(|address| address.password.is_some()),
+            ),
+            (
+                PASSWORD_FILE.name,
+                has_no_use(|address| address.password.is_some()),
+            ),
+        ];
+        for (name, _) in names.iter().filter(|(_, has_no_use)| *has_no_use) {
+            if table.has(name) {
+                let spot = table.spot(name);
+                let remark = "has no effect: every address has one of its own";
+                table.notes.warn(&spot, remark);
+            }
+        }
+        for address in [&mut config.local, &mut config.world] {
+            address.username = address.username.take().or_else(|| self.username.clone());
+            address.password = address.password.take().or_else(|| self.password.clone());
+        }
+        config.password_file = self.password_file;
+    }
+}
+
+/// Arguments of a process can be read by everybody on its machine.
+fn warn_of_passwords_in_flags(table: &mut Table<'_>, config: &ValkeyConfig) {
+    if !table.notes.is_flags() {
+        return;
+    }
+    for (name, address) in [(LOCAL.name, &config.local), (WORLD.name, &config.world)] {
+        if table.has(name) && address.password.is_some() {
+            let spot = table.spot(name);
+            let remark = "every user of this machine sees a password in a flag; a config file with \
+                          password_file keeps it";
+            table.notes.warn(&spot, remark);
+        }
+    }
+}
+
+fn give_ca_file(table: &mut Table<'_>, config: &mut ValkeyConfig, ca_file: Option<PathBuf>) {
+    let Some(ca_file) = ca_file else { return };
+    let mut is_used = false;
+    for address in [&mut config.local, &mut config.world] {
+        if let Some(tls) = &mut address.tls {
+            tls.ca_file = Some(ca_file.clone());
+            is_used = true;
+        }
+    }
+    if !is_used {
+        let spot = table.spot(CA_FILE.name);
+        let remark = "has no effect: no address begins with rediss://";
+        table.notes.warn(&spot, remark);
+    }
+}
+
+fn prefix(text: &str) -> Result<String, Refusal> {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b':');
+    if !(1..=64).contains(&text.len()) || !text.bytes().all(is_plain) {
+        return Err(Refusal::PLAIN);
+    }
+    Ok(text.to_owned())
+}
