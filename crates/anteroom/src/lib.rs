@@ -9,5 +9,6 @@ pub mod logging;
 pub mod serve;
 pub mod simulate;
 pub mod status;
+pub mod store_password;
 
 pub use anteroom_demo as demo;
