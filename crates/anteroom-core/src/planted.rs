@@ -42,6 +42,8 @@ bugs! {
     KeepsWhatItGivesBack,
     /// A node keeps what it was lent, whether it has use for it or not.
     HoardsSlots,
+    /// A data center asks for no more renewal credits than it uses while the world is there.
+    FewCreditsFarAway,
     /// A lease is used after its end.
     UsesLeaseAfterItsEnd,
     /// A data center lends beyond the end of its own lease.

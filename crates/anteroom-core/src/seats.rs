@@ -47,6 +47,20 @@ impl SeatRow {
         self.change(to, 1);
     }
 
+    /// Moves the `count` seats that end first to `to`, as far as there are so many that end before.
+    pub fn prolong_first(&mut self, count: u32, to: Millis) {
+        let mut left = i64::from(count);
+        let mut moved = 0;
+        for (_, seats) in self.counts.iter_mut().take_while(|(end, _)| *end < to) {
+            let part = left.min((*seats).max(0));
+            *seats -= part;
+            left -= part;
+            moved += part;
+        }
+        self.counts.retain(|(_, seats)| *seats != 0);
+        self.change(to, moved);
+    }
+
     /// Adds all figures of another row to this one.
     pub fn absorb(&mut self, other: &Self) {
         self.merge(&other.counts, 1);
@@ -267,6 +281,20 @@ mod tests {
         assert_eq!(row.total_after(Millis(10)), 1);
         row.drop_through(Millis(10));
         assert_eq!(row.iter().collect::<Vec<_>>(), [(Millis(20), 1)]);
+    }
+
+    #[test]
+    fn seats_that_may_have_been_prolonged_are_counted_at_the_latest_end_and_once() {
+        let seats = || SeatRow::from_iter([(Millis(10), 2), (Millis(20), 3), (Millis(90), 1)]);
+        let check = |count, expected: &[(u64, i64)]| {
+            let mut row = seats();
+            row.prolong_first(count, Millis(50));
+            let found: Vec<_> = row.iter().map(|(end, seats)| (end.0, seats)).collect();
+            assert_eq!(found, expected, "{count}");
+        };
+        check(0, &[(10, 2), (20, 3), (90, 1)]);
+        check(3, &[(20, 2), (50, 3), (90, 1)]);
+        check(100, &[(50, 5), (90, 1)]);
     }
 
     #[test]

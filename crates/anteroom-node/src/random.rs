@@ -1,6 +1,7 @@
 //! Random bytes: ids of visitors, and nonces.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anteroom_core::id::{NodeId, VisitorId};
 use anteroom_ticket::NONCE_BYTES;
@@ -32,6 +33,15 @@ impl Random {
         nonce
     }
 
+    /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step, and
+    /// do not write the same record at the same moment for ever.
+    pub(crate) fn jittered(&self, period: Duration) -> Duration {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let drawn = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        let part = u32::try_from(drawn).unwrap_or(0);
+        period - period / 16 + period / 8 * part / 0x1_0000
+    }
+
     /// A new visitor.
     ///
     /// # Panics
@@ -59,5 +69,16 @@ mod tests {
         let random = Random::new().unwrap();
         assert_ne!(random.nonce(), random.nonce());
         assert_ne!(random.visitor(), random.visitor());
+    }
+
+    #[test]
+    fn a_jittered_period_is_a_little_shorter_or_longer_and_right_on_average() {
+        let random = Random::new().unwrap();
+        let period = Duration::from_millis(1_600);
+        let drawn: Vec<Duration> = (0..1_000).map(|_| random.jittered(period)).collect();
+        let range = Duration::from_millis(1_500)..=Duration::from_millis(1_700);
+        assert!(drawn.iter().all(|one| range.contains(one)));
+        let mean = drawn.iter().sum::<Duration>() / 1_000;
+        assert!(mean.abs_diff(period) < Duration::from_millis(20), "{mean:?}");
     }
 }

@@ -41,6 +41,9 @@ pub struct Judge {
     tolerance: Span,
     /// Until when the machinery may be in trouble, as far as faults have happened.
     trouble_until: Millis,
+    /// The same without troubles between data centers and the world: those inside feel nothing of
+    /// them as long as leases run.
+    upset_until: Millis,
     thrown_out: u64,
     violations: Vec<Violation>,
     violation_count: u64,
@@ -92,6 +95,7 @@ impl Judge {
             starts_at: scenario.starts_at,
             tolerance,
             trouble_until: Millis::ZERO,
+            upset_until: Millis::ZERO,
             thrown_out: 0,
             violations: Vec::new(),
             violation_count: 0,
@@ -124,8 +128,11 @@ impl Judge {
     }
 
     /// Something goes wrong, and may have effects until then.
-    pub(crate) fn handle_trouble(&mut self, until: Millis) {
+    pub(crate) fn handle_trouble(&mut self, until: Millis, is_far_away: bool) {
         self.trouble_until = self.trouble_until.max(until);
+        if !is_far_away {
+            self.upset_until = self.upset_until.max(until);
+        }
     }
 
     pub(crate) fn is_calm(&self, now: Millis) -> bool {

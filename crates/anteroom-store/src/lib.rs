@@ -8,6 +8,7 @@ pub mod conformance;
 mod data_dir;
 mod deployment;
 mod embedded;
+pub mod memory;
 mod store;
 mod syncing;
 

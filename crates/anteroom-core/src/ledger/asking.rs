@@ -2,16 +2,17 @@
 
 use alloc::vec::Vec;
 
-use super::Ledger;
+use super::{Ledger, LendingTerms};
 use super::children::add_admissions;
 use super::lend::saturating_u32;
 use crate::id::{Life, NodeId};
+use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
-use crate::time::{Millis, Minute};
+use crate::time::{Millis, Minute, Span};
 
-/// Fewest credits asked for while somebody is inside.
-const CREDITS_MIN: u32 = 8;
+/// The shortest interval in which seats end.
+const INTERVAL_MIN: Span = Span(1_000);
 
 impl Ledger {
     /// Makes the next request to the world; `None` at the root, and before any node has spoken: then
@@ -104,7 +105,8 @@ impl Ledger {
     /// period like the last.
     fn wanted_in_hand(&mut self, minute: Minute, now: Millis) -> Option<Held> {
         let unmet = self.unmet();
-        let inside = self.inside();
+        // Those who are let in before the next answer are inside as well.
+        let may_be_inside = self.inside().saturating_add(saturating_u32(self.seats_lent()));
         let expected = self.upstream.as_deref_mut()?.demand.expected(now);
         // Where somebody asks, others will before the answer is here: a few more than are missing.
         let missing = if unmet.slots > 0 {
@@ -126,8 +128,22 @@ impl Ledger {
             seats: slots,
             admissions: slots,
             minute,
-            credits: credits.max(CREDITS_MIN.min(inside)),
+            credits: credits.max(self.credits_for_a_lease(may_be_inside.saturating_add(slots))),
         })
+    }
+
+    /// As many credits as those inside need while the world is away, for as long as its lease runs:
+    /// nobody loses a seat because a cable is cut. If this data center is lost they count for no more
+    /// seats than it has.
+    fn credits_for_a_lease(&self, inside: u32) -> u32 {
+        if is_planted(Bug::FewCreditsFarAway) {
+            return inside.min(8);
+        }
+        let longest = self.terms.map_or(Span::ZERO, |terms| terms.longest_seat);
+        // A seat is the session and two intervals long, and a session is sixty of those.
+        let interval = (longest.0 / 62).max(INTERVAL_MIN.0);
+        let check_ins = LendingTerms::WORLD.ttl.0 / interval + 2;
+        saturating_u32(check_ins.saturating_mul(inside.into()))
     }
 
     /// All seats that may be taken here, phantoms included: what the world counts.

@@ -5,8 +5,9 @@ use core::mem::take;
 
 use super::{Child, Departed, Ledger};
 use crate::estimate::ASK_AFTER_LAST;
-use crate::id::NodeId;
+use crate::id::{DataCenterId, NodeId};
 use crate::planted::{Bug, is_planted};
+use crate::seats::SeatRow;
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest};
 use crate::time::{Millis, Minute, Span};
 use crate::waiting::OVERDUE;
@@ -122,15 +123,22 @@ impl Ledger {
             return;
         };
         self.leave_waiting(&child, now);
-        let seats = child.held.seats;
-        let credits = child.held.credits;
-        let phantoms = if is_planted(Bug::NoPhantoms) {
-            0
+        let ends_at = child.ends_there_at + child.longest_seat;
+        let mut phantoms = child.held.seats;
+        let mut row = child.row;
+        let mut credits = child.held.credits;
+        if is_planted(Bug::NoPhantoms) {
+            (phantoms, credits) = (0, 0);
         } else if is_planted(Bug::NoPhantomsOfCredits) {
-            seats
+            credits = 0;
+        }
+        if self.is_alone(child.data_center) {
+            row.prolong_first(credits, ends_at);
         } else {
-            seats.saturating_add(credits)
-        };
+            // Seats that it has prolonged without a word count twice: where they were, and here.
+            let most = self.seats_of(child.data_center, &row);
+            phantoms = phantoms.saturating_add(credits.min(most));
+        }
         let mut admitted = child.admitted;
         add_admissions(&mut admitted, child.held);
         self.push_departed(Departed {
@@ -138,11 +146,35 @@ impl Ledger {
             data_center: child.data_center,
             generation: child.generation,
             number: child.number,
-            row: child.row,
+            row,
             phantoms,
-            ends_at: child.ends_there_at + child.longest_seat,
+            ends_at,
             admitted,
         });
+    }
+
+    /// Whether the seats of a data center are those of one child alone, which has just been taken
+    /// out: then every seat that moved is in its row.
+    fn is_alone(&self, data_center: DataCenterId) -> bool {
+        let settled = self.groups.get(&data_center);
+        let mut departed = self.departed.iter();
+        !self.sums.has_members(data_center)
+            && settled.is_none_or(|group| group.settled.is_empty())
+            && !departed.any(|gone| gone.data_center == data_center)
+    }
+
+    /// How many seats a data center has, `row` included: no child can have prolonged more.
+    fn seats_of(&self, data_center: DataCenterId, row: &SeatRow) -> u32 {
+        let members = self.sums.members(data_center).iter();
+        let live = members.filter_map(|member| self.children.get(&member.node));
+        let here = |gone: &&Departed| gone.data_center == data_center;
+        let departed = self.departed.iter().filter(here);
+        let settled = self.groups.get(&data_center).map(|group| &group.settled);
+        let rows = live.map(|child| &child.row);
+        let rows = rows.chain(departed.map(|gone| &gone.row));
+        let rows = rows.chain(settled).chain([row]);
+        let sum: i64 = rows.map(|row| row.total_after(Millis::ZERO)).sum();
+        u32::try_from(sum.max(0)).unwrap_or(u32::MAX)
     }
 
     /// Forgets departed children of whom nothing counts any more: no phantom, no seat, no admission

@@ -14,9 +14,8 @@ use crate::time::{Millis, Minute, Span};
 /// visitor asks.
 const PACE_AHEAD: Span = Span(500);
 
-/// Most credits that are lent to one child at once. A crash turns the unused ones into phantom
-/// seats.
-const CREDITS_MAX: u32 = 100_000;
+/// Most credits that are lent to one child at once: far more than it can use.
+const CREDITS_MAX: u32 = 100_000_000;
 
 impl Ledger {
     /// Prolongs the child's lease and grants what can be granted.

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Rounds on average, of two calls each; one more in a second than the busiest period asks for, for
-/// those who wait.
-const INTERVAL: Duration = Duration::from_millis(200);
+/// Between two rounds on average, of two calls each; a little less than the busiest period.
+const INTERVAL: Duration = Duration::from_millis(225);
 /// Rounds at once, after a quiet time: as many as one visitor may wait for.
 const BURST: u32 = 4;
 
@@ -57,11 +56,11 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_gets_four_rounds_at_once_and_then_five_a_second() {
+    fn a_crowd_gets_four_rounds_at_once_and_then_four_and_a_half_a_second() {
         let start = Instant::now();
         let mut pace = Pace::new(true, start);
         assert_eq!(pace.next_at(start), start);
-        assert_eq!(rounds_within(&mut pace, start, Duration::from_secs(10)), 53);
+        assert_eq!(rounds_within(&mut pace, start, Duration::from_secs(9)), 43);
     }
 
     #[test]

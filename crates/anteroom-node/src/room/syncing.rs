@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anteroom_core::room::syncing::SYNC_PERIOD;
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_store::{Exchange, LedgerPlace, StoreError, SyncError};
 use tokio::sync::watch;
@@ -86,22 +87,33 @@ impl RoomHandle {
             return;
         }
         let now = Instant::now();
-        let due_at = now + Duration::from_millis(self.room.lock().sync_period().0);
+        let period = Duration::from_millis(self.room.lock().sync_period().0);
+        let due_at = now + self.shared.random.jittered(period);
         let mut hurry_at = talk.pace.next_at(now);
         if talk.is_errand_elsewhere {
             hurry_at = hurry_at.max(now + AFTER_OTHERS);
         }
         let is_on_errand = talk.errand.is_some();
-        let in_a_hurry = async {
-            self.rounds.hurried().await;
-            tokio::time::sleep_until(hurry_at).await;
-        };
         tokio::select! {
-            () = tokio::time::sleep_until(due_at) => {}
+            () = tokio::time::sleep_until(due_at) => return,
             // Whoever waits while the errand is out waits for what it brings.
-            () = in_a_hurry, if !is_on_errand => {}
+            () = self.hurried(hurry_at), if !is_on_errand => return,
             brought = talk.errand_ends() => self.take_news(talk, brought),
         }
+        if !self.rounds.is_awaited() {
+            // Nobody waits for it: it goes along with the next round, if that comes soon.
+            let soon = Instant::now() + Duration::from_millis(SYNC_PERIOD.0);
+            tokio::select! {
+                () = tokio::time::sleep_until(due_at.min(soon)) => {}
+                () = self.hurried(hurry_at) => {}
+            }
+        }
+    }
+
+    /// Returns when somebody is in a hurry, and it is time for another round.
+    async fn hurried(&self, not_before: Instant) {
+        self.rounds.hurried().await;
+        tokio::time::sleep_until(not_before).await;
     }
 
     async fn round(&self, talk: &mut Talk) -> bool {

@@ -41,7 +41,7 @@ impl Judge {
             && meeting.is_in_touch
             && meeting.is_at_home
             && meeting.is_renewed
-            && self.is_calm(now);
+            && now >= self.upset_until;
     }
 
     /// Somebody who came with an accepted ticket was treated as new, at `node_now` by the clock of
@@ -65,7 +65,7 @@ impl Judge {
                 let left = end.since(now);
                 format!("refused a visitor whose ticket had {left} left")
             });
-        } else if is_page && is_ours && watched.is_steady && self.is_calm(now) {
+        } else if is_page && is_ours && watched.is_steady && now >= self.upset_until {
             self.thrown_out += 1;
             self.report(Promise::Inside, now, || {
                 "a visitor who kept coming lost its ticket".to_owned()

@@ -7,7 +7,7 @@ use anteroom_core::time::{Millis, Span};
 use super::Simulation;
 use super::event::Event;
 use crate::deployment::network::Bad;
-use crate::scenario::model::{FaultKind, LinkPlace, NodePlace};
+use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
 
 /// How long a node goes on answering after its goodbye.
 const DRAIN_MAX: Span = Span::from_secs(2);
@@ -75,14 +75,25 @@ impl Simulation {
             }
             // Nobody's word about the time agrees with another's any more.
             FaultKind::StoreClockSteps { .. } | FaultKind::NodeClockIsOff { .. } => {
-                self.judge.handle_trouble(Millis::NEVER);
+                self.judge.handle_trouble(Millis::NEVER, false);
                 return;
             }
             _ => kind.lasts(),
         };
         let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
         let effects = leases + self.longest_seat() + MARGIN;
-        self.judge.handle_trouble(self.now + lasts + effects);
+        let is_far_away = matches!(
+            kind,
+            FaultKind::Cut {
+                link: LinkPlace::ToWorld(_),
+                ..
+            } | FaultKind::StoreDown {
+                store: StorePlace::World,
+                ..
+            }
+        ) && self.deployment.stores.has_two_levels();
+        self.judge
+            .handle_trouble(self.now + lasts + effects, is_far_away);
     }
 
     /// The longest seat that the rules of this scenario ask for at any time.
