@@ -17,6 +17,6 @@ pub use deployment::{JoinError, Membership, join, restore};
 pub use embedded::{Embedded, faults};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
-    StoreError, Swap,
+    StoreError, Swap, chain,
 };
 pub use syncing::{Exchange, LedgerPlace, LedgerRole, SyncError};

@@ -149,3 +149,16 @@ pub enum StoreError {
     #[error("the store is closed")]
     Closed,
 }
+
+/// An error with its causes, on one line.
+#[must_use]
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
+}

@@ -73,6 +73,7 @@ prefix = "shop:2030"
         }
     );
     assert_eq!(store.world.database, 2);
+    assert!(store.has_world);
     assert_eq!(store.world.username.as_deref(), Some("watch"));
     assert_eq!(store.world.password.as_deref(), Some("q7TzN0mK"));
     let ca_file = Some(PathBuf::from("/etc/anteroom/redis-ca.pem"));
@@ -87,6 +88,7 @@ fn what_is_left_out_has_the_documented_default() {
         let store = format!("kind = \"{kind}\"\nlocal = \"rediss://10.0.0.5\"");
         let store = valkey_of(parse(&store).config);
         assert_eq!(store.world, store.local);
+        assert!(!store.has_world);
         assert_eq!(store.prefix, "anteroom");
         assert_eq!(store.local.username, None);
         assert_eq!(store.local.password, None);

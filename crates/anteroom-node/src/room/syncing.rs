@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anteroom_core::room::syncing::SYNC_PERIOD;
 use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_store::{Exchange, LedgerPlace, StoreError, SyncError};
+use anteroom_store::{Exchange, LedgerPlace, StoreError, SyncError, chain};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -298,16 +298,4 @@ fn late(room: &str, elapsed: tokio::time::error::Elapsed) -> SyncError {
             source: Box::new(elapsed),
         },
     }
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
-        source = cause.source();
-    }
-    text
 }

@@ -21,6 +21,9 @@ pub struct ValkeyConfig {
     /// The store behind all data centers. The same as `local` where there is only one, and where it
     /// was left out.
     pub world: ValkeyAddress,
+    /// Whether `world` was written down. Then this data center has ledgers of its own behind which
+    /// stand the world's, be it on the same server; otherwise its nodes share one ledger for each room.
+    pub has_world: bool,
     /// First part of all keys, so that others may use the same server: 1 to 64 of
     /// `A-Z a-z 0-9 - _ . :`.
     pub prefix: String,
@@ -192,6 +195,7 @@ mod tests {
         ValkeyConfig {
             local: address("rediss://10.0.0.5"),
             world: address("redis://me:own%20one@10.9.0.5"),
+            has_world: true,
             prefix: "anteroom".to_owned(),
             password_file: Some(PathBuf::from("secrets/redis")),
         }

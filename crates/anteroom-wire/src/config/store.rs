@@ -103,6 +103,7 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<Store
     } else {
         table.optional(&LOCAL)
     };
+    let has_world = table.has(WORLD.name);
     let world = read_world(&mut table, local.as_ref());
     let login = Login::read(&mut table);
     let ca_file = table.optional(&CA_FILE);
@@ -116,6 +117,7 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Spot>) -> Option<Store
             let mut config = ValkeyConfig {
                 local,
                 world,
+                has_world,
                 prefix,
                 password_file: None,
             };
