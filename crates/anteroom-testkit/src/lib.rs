@@ -1,9 +1,11 @@
-//! What do the tests of several crates share? So far a fuzzer that needs no other compiler.
+//! What do the tests of several crates share? A fuzzer that needs no other compiler, and real
+//! redis-servers.
 //!
 //! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
 //! Deliberately absent: what must hold for which input; each crate says that itself.
 
 mod mutate;
+pub mod redis_server;
 pub mod seeds;
 
 use std::fmt;

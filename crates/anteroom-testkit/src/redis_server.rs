@@ -1,0 +1,340 @@
+//! Real redis-servers for tests: alone, with replicas and sentinels, as a cluster.
+//!
+//! Each has a folder of its own, a free port of this machine, and ends when it is dropped. Nothing
+//! waits for a fixed time: a server counts as started once it answers.
+
+mod cluster;
+mod impostor;
+mod resp;
+mod sentinel;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+use tokio::time::{Instant, interval};
+
+pub use self::cluster::RedisCluster;
+pub use self::impostor::{Impostor, Manner};
+pub use self::resp::{Reply, ask};
+pub use self::sentinel::RedisSentinel;
+
+/// How long to look for something before it counts as never coming. Generous: build servers are
+/// slow, and a test that fails for slowness teaches nothing.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a condition is looked at.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// How often another port is tried when somebody else was faster.
+const TRIES: u32 = 10;
+/// A server of a cluster listens at its port plus this as well.
+const CLUSTER_PORT_OFFSET: u16 = 10_000;
+
+/// Waits until `holds`, looking often.
+///
+/// # Panics
+///
+/// If it still does not hold after a minute.
+pub async fn eventually<F>(what: &str, mut holds: impl FnMut() -> F)
+where
+    F: Future<Output = bool>,
+{
+    let deadline = Instant::now() + PATIENCE;
+    let mut looks = interval(LOOK_EVERY);
+    loop {
+        looks.tick().await;
+        if holds().await {
+            return;
+        }
+        assert!(Instant::now() < deadline, "still not so: {what}");
+    }
+}
+
+/// A redis-server of this test.
+#[derive(Debug)]
+pub struct RedisServer {
+    folder: TempDir,
+    port: u16,
+    arguments: Vec<String>,
+    process: Option<Process>,
+}
+
+/// A process that ends with its owner.
+#[derive(Debug)]
+struct Process(Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended by itself. SIGKILL reaches one that is stopped, too.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl RedisServer {
+    /// Starts a server.
+    ///
+    /// # Panics
+    ///
+    /// If redis-server is not installed or does not start.
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts a server with further arguments, as `["--requirepass", "secret"]`. `{folder}` in one
+    /// of them becomes the folder of this server, `{second_port}` another free port.
+    ///
+    /// # Panics
+    ///
+    /// If redis-server is not installed or does not start.
+    pub async fn start_with(arguments: &[&str]) -> Self {
+        let mut last_log = String::new();
+        for _ in 0..TRIES {
+            let mut server = Self {
+                folder: tempfile::tempdir().expect("a folder for a redis-server"),
+                port: free_port(),
+                arguments: arguments.iter().map(|&text| text.to_owned()).collect(),
+                process: None,
+            };
+            if server.run().await {
+                return server;
+            }
+            last_log = server.log();
+        }
+        panic!("redis-server {arguments:?} does not start:\n{last_log}");
+    }
+
+    /// Starts a replica of another server, and waits until it has all that the other one has.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub async fn start_replica_of(master: &Self) -> Self {
+        let port = master.port.to_string();
+        let replica = Self::start_with(&["--replicaof", "127.0.0.1", &port]).await;
+        eventually("the replica is in step with its master", async || {
+            replica
+                .info("replication")
+                .await
+                .contains("master_link_status:up")
+        })
+        .await;
+        replica
+    }
+
+    /// Port of this server, at 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Another port that is free for this server, as for TLS.
+    #[must_use]
+    pub fn second_port(&self) -> u16 {
+        self.port.saturating_add(CLUSTER_PORT_OFFSET)
+    }
+
+    /// The folder of this server.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// What the server has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// Sends a command and returns the answer.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not answer.
+    pub async fn ask(&self, command: &[&str]) -> Reply {
+        let asked = ask(self.port, &[command]).await;
+        asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+
+    /// Sends a command that must not fail.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not answer, or with an error.
+    pub async fn tell(&self, command: &[&str]) -> Reply {
+        let reply = self.ask(command).await;
+        assert!(!matches!(reply, Reply::Error(_)), "{command:?}: {reply:?}");
+        reply
+    }
+
+    /// A section of what the server says of itself.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not answer.
+    pub async fn info(&self, section: &str) -> String {
+        self.tell(&["INFO", section]).await.text()
+    }
+
+    /// Ends the server as a crash does.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Ends the server as a crash does and starts it again, at the same port, with what it had
+    /// saved: nothing, unless it was told to save.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start again.
+    pub async fn restart(&mut self) {
+        self.kill();
+        let has_started = self.run().await;
+        assert!(
+            has_started,
+            "redis-server does not start again:\n{}",
+            self.log()
+        );
+    }
+
+    /// Stops the process where it is; it keeps its connections and says nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the server has ended.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a paused process go on.
+    ///
+    /// # Panics
+    ///
+    /// If the server has ended.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().expect("the server runs");
+        kill_process(Pid::from_child(&process.0), signal).expect("it is a child of this process");
+    }
+
+    /// Whether the server has started; it has not if its port was taken meanwhile.
+    async fn run(&mut self) -> bool {
+        let folder = self.folder.path().display().to_string();
+        let port = self.port.to_string();
+        let second_port = self.second_port().to_string();
+        let mut command = Command::new("redis-server");
+        command
+            .args(["--port", &port, "--bind", "127.0.0.1", "--dir", &folder])
+            .args(["--save", "", "--appendonly", "no", "--logfile", "log"]);
+        for argument in &self.arguments {
+            let argument = argument.replace("{folder}", &folder);
+            command.arg(argument.replace("{second_port}", &second_port));
+        }
+        let mut process = spawn(&mut command);
+        let has_started = answers(&mut process, self.port).await;
+        self.process = has_started.then_some(process);
+        has_started
+    }
+}
+
+/// Starts a redis-server.
+fn spawn(command: &mut Command) -> Process {
+    let spawned = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match spawned {
+        Ok(child) => Process(child),
+        Err(error) => panic!(
+            "this test needs redis-server on the path ({error}). `cargo xtask test` installs it. \
+             By hand: `apt-get install redis-server` in Debian and Ubuntu; a server that this \
+             starts as a service is not needed: `systemctl disable --now redis-server`"
+        ),
+    }
+}
+
+/// Whether a server answers at `port` before its process ends.
+async fn answers(process: &mut Process, port: u16) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    let mut looks = interval(LOOK_EVERY);
+    while Instant::now() < deadline {
+        looks.tick().await;
+        if !matches!(process.0.try_wait(), Ok(None)) {
+            return false;
+        }
+        // One that wants a password or loads its data answers too.
+        if ask(port, &[&["PING"]]).await.is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+/// A port that was free a moment ago, low enough for the second port of a cluster.
+fn free_port() -> u16 {
+    let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+    for _ in 0..10_000 {
+        let port = free(0)
+            .and_then(|listener| listener.local_addr())
+            .expect("this machine has a free port")
+            .port();
+        let second = port.checked_add(CLUSTER_PORT_OFFSET);
+        if second.is_some_and(|second| free(second).is_ok()) {
+            return port;
+        }
+    }
+    panic!("no two free ports, {CLUSTER_PORT_OFFSET} apart");
+}
+
+/// Arguments as a configuration file has them.
+fn as_config(lines: &[&str]) -> String {
+    lines.iter().fold(String::new(), |mut text, line| {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{line}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_keeps_what_it_is_told_until_it_crashes() {
+        let mut server = RedisServer::start().await;
+        server.tell(&["SET", "key", "value"]).await;
+        assert_eq!(server.ask(&["GET", "key"]).await.text(), "value");
+        server.restart().await;
+        assert_eq!(server.ask(&["GET", "key"]).await, Reply::Bulk(None));
+    }
+
+    #[tokio::test]
+    async fn a_replica_has_what_its_master_has() {
+        let master = RedisServer::start().await;
+        master.tell(&["SET", "key", "value"]).await;
+        let replica = RedisServer::start_replica_of(&master).await;
+        assert_eq!(replica.ask(&["GET", "key"]).await.text(), "value");
+    }
+
+    #[tokio::test]
+    async fn servers_of_a_cluster_know_each_other() {
+        let cluster = RedisCluster::start().await;
+        let info = cluster.servers()[2].tell(&["CLUSTER", "INFO"]).await.text();
+        assert!(info.contains("cluster_known_nodes:3"), "{info}");
+    }
+
+    #[tokio::test]
+    async fn a_sentinel_names_the_master() {
+        let master = RedisServer::start().await;
+        let sentinel = RedisSentinel::start("world", &master).await;
+        assert_eq!(sentinel.master().await, Some(master.port()));
+    }
+}

@@ -1,0 +1,92 @@
+//! A sentinel that watches one master.
+
+use std::fs;
+use std::process::Command;
+
+use tempfile::TempDir;
+
+use super::{Process, RedisServer, Reply, TRIES, answers, as_config, ask, free_port, spawn};
+
+/// A sentinel. It needs nobody's agreement to replace a master, and half a second to notice.
+#[derive(Debug)]
+pub struct RedisSentinel {
+    service: String,
+    port: u16,
+    _process: Process,
+    _folder: TempDir,
+}
+
+impl RedisSentinel {
+    /// Starts a sentinel that watches `master` as `service`.
+    ///
+    /// # Panics
+    ///
+    /// If redis-server is not installed or does not start.
+    pub async fn start(service: &str, master: &RedisServer) -> Self {
+        for _ in 0..TRIES {
+            let folder = tempfile::tempdir().expect("a folder for a sentinel");
+            let port = free_port();
+            let config = folder.path().join("sentinel.conf");
+            let text = as_config(&[
+                &format!("port {port}"),
+                "bind 127.0.0.1",
+                &format!("dir {}", folder.path().display()),
+                &format!("sentinel monitor {service} 127.0.0.1 {} 1", master.port()),
+                &format!("sentinel down-after-milliseconds {service} 500"),
+                &format!("sentinel failover-timeout {service} 5000"),
+            ]);
+            fs::write(&config, text).expect("the folder is ours");
+            let mut process = spawn(Command::new("redis-server").arg(&config).arg("--sentinel"));
+            if answers(&mut process, port).await {
+                return Self {
+                    service: service.to_owned(),
+                    port,
+                    _process: process,
+                    _folder: folder,
+                };
+            }
+        }
+        panic!("no sentinel starts");
+    }
+
+    /// Port of this sentinel, at 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Port of the master at present.
+    ///
+    /// # Panics
+    ///
+    /// If the sentinel does not answer.
+    pub async fn master(&self) -> Option<u16> {
+        let question = ["SENTINEL", "get-master-addr-by-name", &self.service];
+        match self.ask(&question).await {
+            Reply::Array(parts) => parts.get(1)?.text().parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// How many replicas are known that could take over.
+    ///
+    /// # Panics
+    ///
+    /// If the sentinel does not answer.
+    pub async fn replicas(&self) -> usize {
+        match self.ask(&["SENTINEL", "REPLICAS", &self.service]).await {
+            Reply::Array(replicas) => replicas.len(),
+            _ => 0,
+        }
+    }
+
+    /// Sends a command and returns the answer.
+    ///
+    /// # Panics
+    ///
+    /// If the sentinel does not answer.
+    pub async fn ask(&self, command: &[&str]) -> Reply {
+        let asked = ask(self.port, &[command]).await;
+        asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    }
+}
