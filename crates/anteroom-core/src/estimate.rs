@@ -46,11 +46,11 @@ impl Default for Throughput {
 }
 
 impl Throughput {
-    /// Somebody went in.
-    pub fn handle_admission(&mut self, now: Millis) {
+    /// So many more have gone in.
+    pub fn handle_admissions(&mut self, count: u32, now: Millis) {
         self.advance(now);
-        self.slots[index(self.newest)] += 1;
-        self.total += 1;
+        self.slots[index(self.newest)] += count;
+        self.total += u64::from(count);
     }
 
     /// The wait of somebody with `ahead` people before it.
@@ -156,8 +156,8 @@ mod tests {
     fn a_steady_rate_gives_a_range_around_the_truth() {
         let mut throughput = Throughput::default();
         for second in 0..120 {
-            throughput.handle_admission(Millis(second * 1_000));
-            throughput.handle_admission(Millis(second * 1_000 + 500));
+            throughput.handle_admissions(1, Millis(second * 1_000));
+            throughput.handle_admissions(1, Millis(second * 1_000 + 500));
         }
         let wait = throughput.wait(119, Millis(120_000)).unwrap();
         assert!(
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn old_admissions_are_forgotten() {
         let mut throughput = Throughput::default();
-        throughput.handle_admission(Millis(0));
+        throughput.handle_admissions(1, Millis(0));
         assert_eq!(throughput.wait(1, Millis(400_000)), None);
     }
 

@@ -33,6 +33,7 @@ use crate::sync::{Outlook, Used};
 use crate::ticket::Ticket;
 use crate::time::{Millis, Minute, Span};
 use crate::waiting::WaitingBook;
+use crate::watermark::WaitingCounts;
 use demand::Demand;
 use revoke::Revoked;
 
@@ -143,6 +144,10 @@ pub struct Room {
     waiting: WaitingBook,
     lottery: Lottery,
     throughput: crate::estimate::Throughput,
+    /// Who waits here, as the parent knows it that gave the outlook.
+    told_waiting: WaitingCounts,
+    /// The same of the newest request.
+    telling_waiting: WaitingCounts,
     origin: OriginHealth,
     outlook: Outlook,
     /// Newcomers who may still go in under this outlook, ahead of those who wait.
@@ -177,6 +182,8 @@ impl Room {
             waiting: WaitingBook::new(capacity.waiting),
             lottery: Lottery::default(),
             throughput: crate::estimate::Throughput::default(),
+            told_waiting: WaitingCounts::new(),
+            telling_waiting: WaitingCounts::new(),
             origin: OriginHealth::default(),
             outlook: Outlook::default(),
             newcomer_slots: 0,
@@ -240,9 +247,11 @@ impl Room {
         self.lease.ends_at()
     }
 
-    /// How many wait here, as far as it is known.
+    /// How many wait, as far as it is known: here, and at other nodes.
     pub fn people_waiting(&mut self, now: Millis) -> u32 {
-        self.waiting.people_waiting(now)
+        let told = self.told_waiting.total();
+        let elsewhere = self.outlook.waiting.saturating_sub(told);
+        self.waiting.people_waiting(now).saturating_add(elsewhere)
     }
 
     /// Why nobody new is let in at all, if that is so: what a status page shows.

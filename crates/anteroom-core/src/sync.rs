@@ -232,6 +232,8 @@ pub struct Outlook {
     pub admitted: Vec<(Minute, u32)>,
     /// Who waits, in all.
     pub waiting: u32,
+    /// Who waits, by rank, in few figures ([`crate::watermark::compact`]).
+    pub line: Arc<WaitingCounts>,
     /// Intervals up to here have given their seats back.
     pub closed_through: Millis,
     /// The epoch in which seats are counted.

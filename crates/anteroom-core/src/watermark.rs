@@ -50,6 +50,22 @@ pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
     front.chain(grouped).collect()
 }
 
+/// How many stand before `rank` in a line that was told in few figures: all in earlier buckets, and
+/// half of those in the same bucket or group.
+#[must_use]
+pub fn people_before(told: &WaitingCounts, rank: Millis) -> u32 {
+    let mut before = 0u32;
+    for (at, (bucket, count)) in told.iter().enumerate() {
+        if bucket < rank {
+            before = before.saturating_add(count);
+            continue;
+        }
+        let is_among_them = bucket == rank || at >= TOLD_EXACTLY;
+        return before.saturating_add(if is_among_them { count / 2 } else { 0 });
+    }
+    before
+}
+
 impl Watermark {
     /// The newest bucket such that everyone waiting at or before it fits into `slots`, but never
     /// older than the oldest bucket in which somebody waits: a crowd of one second that is larger
@@ -145,6 +161,21 @@ mod tests {
             );
         }
         assert_eq!(Watermark::of(&told, 141), Watermark::of(&waiting, 141));
+    }
+
+    #[test]
+    fn a_place_in_a_line_that_was_told_in_few_figures_is_off_by_half_a_group_at_most() {
+        let waiting: WaitingCounts = (0..5_000).map(|n| (Millis(n * 1_000), 2)).collect();
+        let told = compact(&waiting);
+        let group = 2 * (5_000 - 48) / 16 / 2 + 2;
+        for n in [0u32, 1, 47, 48, 100, 2_500, 4_999] {
+            let place = people_before(&told, Millis(u64::from(n) * 1_000));
+            let exact = 2 * n + 1;
+            let most = if n < 48 { 0 } else { group };
+            assert!(place.abs_diff(exact) <= most, "{n}: {place}, not {exact}");
+        }
+        assert_eq!(people_before(&told, Millis(9_000_000)), 10_000);
+        assert_eq!(people_before(&WaitingCounts::new(), Millis(1)), 0);
     }
 
     #[test]

@@ -53,6 +53,9 @@ impl Ledger {
         if let Some(upstream) = &mut self.upstream {
             upstream.hand_on(granted, now);
         }
+        if self.upstream.is_none() {
+            self.sums.refresh_line();
+        }
         let mut answer = self.answer(request, granted, ttl, now);
         answer.inherited = inherited;
         Reply::Lent(answer)

@@ -86,6 +86,7 @@ impl Ledger {
             admissions_free: here.admissions_free,
             admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
             waiting: self.waiting_total(),
+            line: self.sums.line(),
             closed_through: here.closed_through,
             epoch: self.epoch(),
             reopens_at: self.reserve.map(|reserve| reserve.ends_at),

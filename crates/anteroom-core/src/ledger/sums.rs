@@ -2,6 +2,7 @@
 //! over all children.
 
 use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::swap;
 
@@ -10,7 +11,7 @@ use crate::id::{DataCenterId, NodeId};
 use crate::seats::SeatRow;
 use crate::sync::Held;
 use crate::time::{Millis, Minute};
-use crate::watermark::WaitingCounts;
+use crate::watermark::{WaitingCounts, compact};
 
 /// Sums over children, departed children and what is settled.
 ///
@@ -21,6 +22,9 @@ pub struct Sums {
     pub(super) row: SeatRow,
     pub(super) waiting: WaitingCounts,
     pub(super) waiting_total: u32,
+    /// The same in few figures; made anew when somebody asks for it after a change.
+    line: Arc<WaitingCounts>,
+    is_line_old: bool,
     pub(super) admitted: BTreeMap<Minute, u32>,
     pub(super) seats_held: u64,
     pub(super) credits_held: u64,
@@ -262,12 +266,30 @@ impl Sums {
         self.unmet
     }
 
+    /// Makes the line anew if it has changed.
+    pub(super) fn refresh_line(&mut self) {
+        if core::mem::take(&mut self.is_line_old) {
+            self.line = Arc::new(compact(&self.waiting));
+        }
+    }
+
+    /// Who waits, in few figures.
+    pub(super) fn line(&self) -> Arc<WaitingCounts> {
+        if self.is_line_old {
+            Arc::new(compact(&self.waiting))
+        } else {
+            Arc::clone(&self.line)
+        }
+    }
+
     pub(super) fn add_waiting(&mut self, counts: &WaitingCounts) {
+        self.is_line_old |= !counts.is_empty();
         self.waiting.absorb(counts);
         self.waiting_total = self.waiting_total.saturating_add(counts.total());
     }
 
     pub(super) fn remove_waiting(&mut self, counts: &WaitingCounts) {
+        self.is_line_old |= !counts.is_empty();
         self.waiting.subtract(counts);
         self.waiting_total = self.waiting_total.saturating_sub(counts.total());
     }

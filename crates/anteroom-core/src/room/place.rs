@@ -9,6 +9,7 @@ use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
 use crate::waiting::Ask;
+use crate::watermark::people_before;
 
 /// When a room opens, those who wait ask spread over a second for every so many of them.
 const OPENING_ASKS_PER_SECOND: u64 = 5_000;
@@ -50,7 +51,8 @@ impl Room {
     ) -> Place {
         let rank = self.rank(visit, arrived_at);
         let ahead = self.waiting.people_ahead(rank, now);
-        let people_waiting = self.waiting.people_waiting(now);
+        let ahead = ahead.saturating_add(self.elsewhere_before(rank));
+        let people_waiting = self.people_waiting(now);
         let wait = self.wait(reason, ahead, people_waiting, now);
         let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
         let ask_after = self.ask_after(reason, ahead, people_waiting, wait, jitter, now);
@@ -77,6 +79,13 @@ impl Room {
             ask_after: Some(ask_after),
             arrived_at,
         }
+    }
+
+    /// How many stand before `rank` at other nodes: in the whole line, as it was told, less those of
+    /// this node in it.
+    fn elsewhere_before(&self, rank: Millis) -> u32 {
+        let all = people_before(&self.outlook.line, rank);
+        all.saturating_sub(people_before(&self.told_waiting, rank))
     }
 
     /// A lottery has no order, and a draw has none before it was held.

@@ -5,7 +5,7 @@ use crate::id::Epoch;
 use crate::ledger::LEASE_TTL;
 use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
-use crate::sync::{Held, Reply, SyncRequest, Terms, Used, Wants};
+use crate::sync::{Held, Outlook, Reply, SyncRequest, Terms, Used, Wants};
 use crate::time::{Millis, Span};
 use crate::watermark::compact;
 
@@ -88,6 +88,8 @@ impl Room {
         self.revoked.drop_through(now);
         self.row.drop_through(self.outlook.closed_through);
         self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
+        let waiting = compact(&self.waiting.counts(now));
+        self.telling_waiting.clone_from(&waiting);
         SyncRequest {
             child: self.identity.node,
             data_center: self.identity.data_center,
@@ -107,7 +109,7 @@ impl Room {
             longest_seat: self.seat_terms.longest_seat(),
             longest_known: self.longest_known,
             nodes: 1,
-            waiting: compact(&self.waiting.counts(now)),
+            waiting,
             revocations: self.revoked.unconfirmed().to_vec(),
             revoked_version: self.revoked.version(),
             terms: Terms {
@@ -148,6 +150,8 @@ impl Room {
                     self.waiting.inherit(answer.inherited, until);
                 }
                 let outlook = answer.outlook;
+                self.told_waiting.clone_from(&self.telling_waiting);
+                self.note_admissions(&outlook, now);
                 self.longest_known = self.longest_known.max(outlook.longest_known);
                 self.witnessed = Some(outlook.epoch).filter(|epoch| *epoch != Epoch(0));
                 self.lottery
@@ -162,6 +166,20 @@ impl Room {
 }
 
 impl Room {
+    /// Learns how fast the whole line moves, wherever people go in.
+    fn note_admissions(&mut self, next: &Outlook, now: Millis) {
+        if self.outlook.as_of == Millis::ZERO {
+            // Whatever was before the first word is no rate.
+            self.throughput.handle_admissions(0, now);
+            return;
+        }
+        let more = next.admitted.iter().map(|&(minute, count)| {
+            let known = self.outlook.admitted_in(minute);
+            count.saturating_sub(known)
+        });
+        self.throughput.handle_admissions(more.sum(), now);
+    }
+
     /// The ledger is another one than before: what was done under the old one is counted above it,
     /// or covered by its reserve. From here on everything is counted anew.
     fn begin_row(&mut self) {

