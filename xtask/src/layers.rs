@@ -16,7 +16,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-wire", &["anteroom-core"]),
     ("anteroom-store", &["anteroom-core", "anteroom-wire"]),
-    ("anteroom-valkey", &["anteroom-store", "anteroom-wire"]),
+    (
+        "anteroom-valkey",
+        &["anteroom-core", "anteroom-store", "anteroom-wire"],
+    ),
     (
         "anteroom-node",
         &[

@@ -1,0 +1,132 @@
+//! What does a server say of itself (`INFO`)?
+//!
+//! Reads the lines that are needed and skips the rest; never fails.
+
+/// Oldest version that is supported: older ones lack commands and rights that are needed.
+pub(crate) const OLDEST: Version = Version { major: 6, minor: 2 };
+
+/// What a server says of itself. Fields that it does not tell are `None`.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Info {
+    /// As it is written, with its make: `Redis 7.0.15`, `Valkey 8.1.0`.
+    pub(crate) make: Option<String>,
+    /// The version of Redis that it is, or is compatible with.
+    pub(crate) version: Option<Version>,
+    pub(crate) mode: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) eviction: Option<String>,
+    /// In bytes; 0 = no limit.
+    pub(crate) memory_max: Option<u64>,
+}
+
+/// A version, as far as it matters.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) struct Version {
+    major: u32,
+    minor: u32,
+}
+
+impl Info {
+    pub(crate) fn read(text: &str) -> Self {
+        let mut info = Self::default();
+        let mut is_valkey = false;
+        for line in text.lines() {
+            let Some((name, value)) = line.trim_end().split_once(':') else {
+                continue;
+            };
+            match name {
+                "redis_version" => {
+                    info.version = Version::read(value);
+                    if !is_valkey {
+                        info.make = Some(format!("Redis {value}"));
+                    }
+                }
+                "valkey_version" => {
+                    is_valkey = true;
+                    info.make = Some(format!("Valkey {value}"));
+                }
+                "redis_mode" | "server_mode" => info.mode = Some(value.to_owned()),
+                "role" => info.role = Some(value.to_owned()),
+                "maxmemory_policy" => info.eviction = Some(value.to_owned()),
+                "maxmemory" => info.memory_max = value.parse().ok(),
+                _ => {}
+            }
+        }
+        info
+    }
+
+    pub(crate) fn is_sentinel(&self) -> bool {
+        self.mode.as_deref() == Some("sentinel")
+    }
+
+    pub(crate) fn is_replica(&self) -> bool {
+        matches!(self.role.as_deref(), Some("slave" | "replica"))
+    }
+
+    /// A server that does not tell its version gets the benefit of the doubt: what it lacks will be
+    /// said when it is asked for it.
+    pub(crate) fn is_too_old(&self) -> bool {
+        self.version.is_some_and(|version| version < OLDEST)
+    }
+}
+
+impl Version {
+    fn read(text: &str) -> Option<Self> {
+        let mut numbers = text.split('.');
+        Some(Self {
+            major: numbers.next()?.parse().ok()?,
+            minor: numbers.next()?.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_what_a_redis_says() {
+        let info = Info::read(
+            "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\n\
+             maxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n",
+        );
+        assert_eq!(info.make.as_deref(), Some("Redis 7.0.15"));
+        assert_eq!(info.version, Some(Version { major: 7, minor: 0 }));
+        assert_eq!(info.eviction.as_deref(), Some("allkeys-lru"));
+        assert_eq!(info.memory_max, Some(1_048_576));
+        assert!(info.is_replica() && !info.is_sentinel() && !info.is_too_old());
+    }
+
+    #[test]
+    fn a_valkey_is_called_by_its_name_in_either_order() {
+        for text in [
+            "redis_version:7.2.4\nvalkey_version:8.1.0\n",
+            "valkey_version:8.1.0\nredis_version:7.2.4\n",
+        ] {
+            let info = Info::read(text);
+            assert_eq!(info.make.as_deref(), Some("Valkey 8.1.0"));
+            assert_eq!(info.version, Some(Version { major: 7, minor: 2 }));
+        }
+    }
+
+    #[test]
+    fn only_versions_before_6_2_are_too_old() {
+        let check = |version: &str, expected: bool| {
+            let info = Info::read(&format!("redis_version:{version}"));
+            assert_eq!(info.is_too_old(), expected, "{version}");
+        };
+        check("5.0.14", true);
+        check("6.0.16", true);
+        check("6.2.0", false);
+        check("10.0.0", false);
+        check("unstable", false);
+    }
+
+    #[test]
+    fn nonsense_says_nothing() {
+        assert_eq!(
+            Info::read("HTTP/1.1 400\r\n:\r\n::\r\nmaxmemory:-1"),
+            Info::default()
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! What are records and counters called at the server?
+//!
+//! `{prefix}:{<room>}:<rest>` for a record, `{prefix}:{<room>}#<scope>:<minute>` for a counter. In a
+//! cluster the part in braces alone chooses the server: all that belongs to a room lives at one.
+
+use anteroom_core::allocation::CounterScope;
+use anteroom_store::{CounterName, RecordKey};
+
+/// Makes names.
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    /// All names begin with `prefix`, so that others may use the same server.
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self {
+            prefix: without_braces(prefix),
+        }
+    }
+
+    pub(crate) fn record(&self, key: &RecordKey) -> String {
+        let Self { prefix } = self;
+        match key.0.split_once('/') {
+            None => format!("{prefix}:{{{}}}", without_braces(&key.0)),
+            Some((room, rest)) => format!("{prefix}:{{{}}}:{rest}", without_braces(room)),
+        }
+    }
+
+    pub(crate) fn counter(&self, name: &CounterName) -> String {
+        let Self { prefix } = self;
+        let room = without_braces(&name.room);
+        let minute = name.key.minute.0;
+        match name.key.scope {
+            CounterScope::Anywhere => format!("{prefix}:{{{room}}}#anywhere:{minute}"),
+            CounterScope::DataCenter(id) => format!("{prefix}:{{{room}}}#{:08x}:{minute}", id.0),
+        }
+    }
+}
+
+/// `text` without `{` and `}`, which would move the part that chooses the server; two different
+/// texts stay different.
+fn without_braces(text: &str) -> String {
+    let mut plain = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '%' => plain.push_str("%25"),
+            '{' => plain.push_str("%7B"),
+            '}' => plain.push_str("%7D"),
+            _ => plain.push(char),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_core::allocation::CounterKey;
+    use anteroom_core::id::DataCenterId;
+    use anteroom_core::time::Minute;
+
+    use super::*;
+
+    fn check_record(key: &str, expected: &str) {
+        let keys = Keys::new("anteroom");
+        assert_eq!(keys.record(&RecordKey(key.to_owned())), expected);
+    }
+
+    fn counter(scope: CounterScope) -> String {
+        Keys::new("anteroom").counter(&CounterName {
+            room: "shop".to_owned(),
+            key: CounterKey {
+                scope,
+                minute: Minute(29),
+            },
+        })
+    }
+
+    #[test]
+    fn what_belongs_to_a_room_has_the_room_in_braces() {
+        check_record("shop", "anteroom:{shop}");
+        check_record("shop/world", "anteroom:{shop}:world");
+        check_record("shop/rows/7", "anteroom:{shop}:rows/7");
+        assert_eq!(
+            counter(CounterScope::Anywhere),
+            "anteroom:{shop}#anywhere:29"
+        );
+        let here = CounterScope::DataCenter(DataCenterId(0xAB));
+        assert_eq!(counter(here), "anteroom:{shop}#000000ab:29");
+    }
+
+    #[test]
+    fn braces_in_a_name_do_not_move_the_tag() {
+        check_record("a}b/c", "anteroom:{a%7Db}:c");
+        check_record("a%7Db/c", "anteroom:{a%257Db}:c");
+        check_record("a/{b}", "anteroom:{a}:{b}");
+        assert_eq!(Keys::new("a{b}").prefix, "a%7Bb%7D");
+    }
+}

@@ -1,0 +1,132 @@
+//! A cluster whose slots move and whose servers die.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use anteroom_store::{RecordKey, Store, Swap};
+use anteroom_testkit::redis_server::{RedisCluster, eventually};
+use anteroom_valkey::Valkey;
+
+use crate::support::{check_unavailable, cluster, counter, key, store, swap, value};
+
+/// Adds one to a number in a record, until told to stop. Returns how often.
+async fn count_up(store: Arc<Valkey>, stop: Arc<AtomicBool>, rounds: Arc<AtomicU32>) -> u32 {
+    let mut counted = 0;
+    while !stop.load(Ordering::SeqCst) {
+        let loaded = store.load(&key()).await.unwrap();
+        let number = match &loaded.record {
+            None => 0,
+            Some(_) => std::str::from_utf8(value(&loaded))
+                .unwrap()
+                .parse()
+                .unwrap(),
+        };
+        let next: u32 = number + 1;
+        let swapped = swap(&store, loaded.expected(), next.to_string().as_bytes()).await;
+        counted += u32::from(swapped.unwrap() == Swap::Swapped);
+        rounds.fetch_add(1, Ordering::SeqCst);
+    }
+    counted
+}
+
+#[tokio::test]
+async fn calls_go_on_while_their_slot_moves() {
+    let servers = RedisCluster::start().await;
+    let shared = Arc::new(store(&cluster(servers.servers()[0].port())));
+    let (from, slot) = servers.owner_of("{shop}").await;
+    let to = (from + 1) % 3;
+    let stop = Arc::new(AtomicBool::new(false));
+    let rounds = Arc::new(AtomicU32::new(0));
+    let tasks: Vec<_> = (0..3)
+        .map(|_| {
+            let (stop, rounds) = (Arc::clone(&stop), Arc::clone(&rounds));
+            tokio::spawn(count_up(Arc::clone(&shared), stop, rounds))
+        })
+        .collect();
+    let calls_went_through = async || {
+        let before = rounds.load(Ordering::SeqCst);
+        eventually("calls go through", async || {
+            rounds.load(Ordering::SeqCst) > before + 20
+        })
+        .await;
+    };
+
+    calls_went_through().await;
+    servers.begin_to_move(slot, from, to).await;
+    calls_went_through().await;
+    servers.move_keys(slot, from, to).await;
+    // The old server has no key left and sends every call on.
+    calls_went_through().await;
+    // A key that nobody has yet belongs to the new server already.
+    assert_eq!(shared.take_number(&counter()).await.unwrap(), 0);
+    servers.end_move(slot, to).await;
+    calls_went_through().await;
+    assert_eq!(shared.take_number(&counter()).await.unwrap(), 1);
+
+    stop.store(true, Ordering::SeqCst);
+    let mut counted = 0;
+    for task in tasks {
+        counted += task.await.unwrap();
+    }
+    let loaded = shared.load(&key()).await.unwrap();
+    assert_eq!(value(&loaded), counted.to_string().as_bytes());
+    let has_it = servers.servers()[to]
+        .ask(&["EXISTS", "anteroom:{shop}:world"])
+        .await;
+    assert_eq!(has_it.text(), "1");
+}
+
+#[tokio::test]
+async fn a_dead_server_of_a_cluster_keeps_nobody_from_the_others() {
+    let mut servers = RedisCluster::start().await;
+    let (dead, _) = servers.owner_of("{shop}").await;
+    let alive = (dead + 1) % 3;
+    let store = store(&cluster(servers.servers()[alive].port()));
+    let mut other = None;
+    for room in 0..100 {
+        let (owner, _) = servers.owner_of(&format!("{{room-{room}}}")).await;
+        if owner == alive {
+            other = Some(RecordKey(format!("room-{room}/world")));
+            break;
+        }
+    }
+    let other = other.expect("one room of a hundred lives at any server");
+    store.load(&key()).await.unwrap();
+    store.load(&other).await.unwrap();
+
+    servers.servers_mut()[dead].kill();
+    eventually("the store notices", async || {
+        store.load(&key()).await.is_err()
+    })
+    .await;
+    for _ in 0..50 {
+        check_unavailable(&store.load(&key()).await.unwrap_err(), "");
+        store.load(&other).await.unwrap();
+    }
+
+    servers.servers_mut()[dead].restart().await;
+    eventually("the server is used again", async || {
+        store.load(&key()).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_cluster_is_found_by_any_server_that_lives() {
+    let mut servers = RedisCluster::start().await;
+    let mut address = cluster(servers.servers()[0].port());
+    let ports: Vec<u16> = servers
+        .servers()
+        .iter()
+        .map(|server| server.port())
+        .collect();
+    address.topology = anteroom_wire::config::Topology::Cluster {
+        servers: ports
+            .iter()
+            .map(|port| crate::support::here(*port))
+            .collect(),
+    };
+    let (owner, _) = servers.owner_of("{shop}").await;
+    servers.servers_mut()[(owner + 1) % 3].kill();
+    store(&address).load(&key()).await.unwrap();
+}

@@ -1,0 +1,167 @@
+//! What every store must do, on everything that a store can be made of.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use anteroom_store::{RecordKey, Store, StoreError, conformance};
+use anteroom_testkit::redis_server::{
+    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
+};
+
+use crate::support::{cluster, counter, here, key, sentinel, single, store, swap, write};
+
+#[tokio::test]
+async fn one_server_is_a_store() {
+    let server = RedisServer::start().await;
+    conformance::check(&store(&single(server.port())))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_lets_us_do_only_what_we_need_is_a_store() {
+    let server = RedisServer::start().await;
+    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget +hmget \
+                +hset +incr +pexpire +select";
+    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    server
+        .tell(&["CONFIG", "SET", "requirepass", "other"])
+        .await;
+    let mut address = single(server.port());
+    address.username = Some("anteroom".to_owned());
+    address.password = Some("secret".to_owned());
+    address.database = 3;
+    let store = store(&address);
+    conformance::check(&store).await.unwrap();
+    let found = store.check().await.unwrap();
+    assert_eq!(found.warnings().count(), 0, "{found}");
+}
+
+#[tokio::test]
+async fn a_master_that_sentinels_watch_is_a_store() {
+    let master = RedisServer::start().await;
+    let watcher = RedisSentinel::start("world", &master).await;
+    let mut address = sentinel(watcher.port(), "world");
+    conformance::check(&store(&address)).await.unwrap();
+    // One sentinel that is away does no harm.
+    if let anteroom_wire::config::Topology::Sentinel { sentinels, .. } = &mut address.topology {
+        sentinels.insert(0, here(1));
+    }
+    store(&address).load(&key()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_is_a_store() {
+    let servers = RedisCluster::start().await;
+    let store = store(&cluster(servers.servers()[0].port()));
+    conformance::check(&store).await.unwrap();
+    // Rooms enough that every server has some.
+    for room in 0..40 {
+        let key = RecordKey(format!("room-{room}/world"));
+        let absent = store.load(&key).await.unwrap().expected();
+        store
+            .compare_and_swap(&key, absent, Vec::new())
+            .await
+            .unwrap();
+    }
+    for server in servers.servers() {
+        let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
+            panic!("no number of keys");
+        };
+        assert!(keys > 0, "no room lives at {}", server.port());
+    }
+    let found = store.check().await.unwrap();
+    assert_eq!(found.servers.len(), 3, "{found}");
+}
+
+#[tokio::test]
+async fn a_load_and_a_swap_cost_one_round_trip_each_over_one_connection_that_all_share() {
+    let server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    write(&store, b"first").await.unwrap();
+    server.tell(&["CONFIG", "RESETSTAT"]).await;
+    let before = store.load(&key()).await.unwrap().expected();
+    for _ in 0..98 {
+        store.load(&key()).await.unwrap();
+    }
+    swap(&store, before, b"second").await.unwrap();
+    let stats = server.info("commandstats").await;
+    let called = stats
+        .lines()
+        .find(|line| line.starts_with("cmdstat_evalsha:"));
+    assert!(called.unwrap().contains("calls=100,"), "{stats}");
+    assert!(!stats.contains("cmdstat_eval:"), "{stats}");
+    let clients = server.info("clients").await;
+    // The store, and whoever asks here.
+    assert!(clients.contains("connected_clients:2"), "{clients}");
+}
+
+#[tokio::test]
+async fn records_stay_and_counters_go() {
+    let server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    write(&store, b"value").await.unwrap();
+    store.take_number(&counter()).await.unwrap();
+    let lives = async |key: &str| server.tell(&["PTTL", key]).await;
+    assert_eq!(lives("anteroom:{shop}:world").await, Reply::Int(-1));
+    let Reply::Int(ms) = lives("anteroom:{shop}#anywhere:28000000").await else {
+        panic!("no number");
+    };
+    assert!((200_000..=300_000).contains(&ms), "{ms}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_that_take_numbers_at_once_never_get_the_same() {
+    let server = RedisServer::start().await;
+    let shared = Arc::new(store(&single(server.port())));
+    let tasks: Vec<_> = (0..4)
+        .map(|_| {
+            let store = Arc::clone(&shared);
+            tokio::spawn(async move {
+                let mut taken = Vec::new();
+                for _ in 0..250 {
+                    taken.push(store.take_number(&counter()).await.unwrap());
+                }
+                taken
+            })
+        })
+        .collect();
+    let mut seen = BTreeSet::new();
+    for task in tasks {
+        for number in task.await.unwrap() {
+            assert!(seen.insert(number), "{number} twice");
+        }
+    }
+    assert!(seen.into_iter().eq(0..1_000));
+}
+
+#[tokio::test]
+async fn nothing_is_opened_before_somebody_calls() {
+    let listener = Impostor::start(Manner::HangsUp).await;
+    let store = store(&single(listener.port()));
+    assert_eq!(listener.connections(), 0);
+    store.load(&key()).await.unwrap_err();
+    eventually("the call arrives", async || listener.connections() == 1).await;
+}
+
+#[tokio::test]
+async fn a_closed_store_lets_go_and_says_that_it_is_closed() {
+    let server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    let expected = write(&store, b"value").await.unwrap();
+    store.close().await;
+    eventually("its connection ends", async || {
+        server.info("clients").await.contains("connected_clients:1")
+    })
+    .await;
+    let errors = [
+        store.load(&key()).await.unwrap_err(),
+        swap(&store, expected, b"").await.unwrap_err(),
+        store.take_number(&counter()).await.unwrap_err(),
+        store.check().await.unwrap_err(),
+    ];
+    for error in errors {
+        assert!(matches!(error, StoreError::Closed), "{error}");
+    }
+    store.close().await;
+}

@@ -1,0 +1,138 @@
+//! Servers that are restarted, replaced, or told to forget the scripts.
+
+use anteroom_store::{Store, Swap};
+use anteroom_testkit::redis_server::{RedisSentinel, RedisServer, eventually};
+
+use crate::support::{
+    counter, key, load_once_it_works, sentinel, single, store, swap, value, write,
+};
+
+/// Arguments of a server that keeps its data.
+const KEEPS: &[&str] = &["--appendonly", "yes", "--appendfsync", "always"];
+
+#[tokio::test]
+async fn scripts_that_were_flushed_are_sent_again_without_anybody_noticing() {
+    let server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    let expected = write(&store, b"one").await.unwrap();
+    server.tell(&["SCRIPT", "FLUSH"]).await;
+    assert_eq!(swap(&store, expected, b"two").await.unwrap(), Swap::Swapped);
+    assert_eq!(store.take_number(&counter()).await.unwrap(), 0);
+    server.tell(&["SCRIPT", "FLUSH"]).await;
+    assert_eq!(value(&store.load(&key()).await.unwrap()), b"two");
+    assert_eq!(store.take_number(&counter()).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_is_another_one_even_if_it_kept_everything() {
+    let mut server = RedisServer::start_with(KEEPS).await;
+    let store = store(&single(server.port()));
+    let before = write(&store, b"value").await.unwrap();
+    server.restart().await;
+    let loaded = load_once_it_works(&store).await;
+    assert_eq!(value(&loaded), b"value");
+    let after = loaded.expected();
+    assert_eq!(after.version, before.version);
+    assert_ne!(after.identity, before.identity);
+    assert_eq!(swap(&store, before, b"late").await.unwrap(), Swap::Conflict);
+    assert_eq!(swap(&store, after, b"next").await.unwrap(), Swap::Swapped);
+}
+
+#[tokio::test]
+async fn a_server_that_lost_everything_takes_no_write_that_follows_from_what_it_lost() {
+    let mut server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    let absent = store.load(&key()).await.unwrap().expected();
+    server.restart().await;
+    let now = load_once_it_works(&store).await;
+    assert_eq!(now.expected().version, absent.version);
+    assert_eq!(swap(&store, absent, b"late").await.unwrap(), Swap::Conflict);
+}
+
+#[tokio::test]
+async fn a_replica_that_replaces_a_dead_master_is_found_and_is_another_one() {
+    let mut master = RedisServer::start().await;
+    let watcher = RedisSentinel::start("world", &master).await;
+    let replica = RedisServer::start_replica_of(&master).await;
+    eventually("the sentinel knows the replica", async || {
+        watcher.replicas().await == 1
+    })
+    .await;
+    let store = store(&sentinel(watcher.port(), "world"));
+    let before = write(&store, b"value").await.unwrap();
+    eventually("the replica has it", async || {
+        replica
+            .ask(&["EXISTS", "anteroom:{shop}:world"])
+            .await
+            .text()
+            == "1"
+    })
+    .await;
+
+    master.kill();
+    eventually("the replica takes over", async || {
+        watcher.master().await == Some(replica.port())
+    })
+    .await;
+    let loaded = load_once_it_works(&store).await;
+    assert_eq!(value(&loaded), b"value");
+    assert_eq!(loaded.expected().version, before.version);
+    assert_ne!(loaded.identity, before.identity);
+    assert_eq!(swap(&store, before, b"late").await.unwrap(), Swap::Conflict);
+    write(&store, b"next").await.unwrap();
+}
+
+/// Here the old master lives on, as a replica that still answers loads.
+#[tokio::test]
+async fn a_master_that_had_to_step_down_is_left() {
+    let master = RedisServer::start().await;
+    let watcher = RedisSentinel::start("world", &master).await;
+    let replica = RedisServer::start_replica_of(&master).await;
+    eventually("the sentinel knows the replica", async || {
+        watcher.replicas().await == 1
+    })
+    .await;
+    let store = store(&sentinel(watcher.port(), "world"));
+    let before = write(&store, b"value").await.unwrap();
+
+    eventually("the sentinel begins", async || {
+        watcher.ask(&["SENTINEL", "FAILOVER", "world"]).await.text() == "OK"
+    })
+    .await;
+    eventually("the replica is written to", async || {
+        let Ok(loaded) = store.load(&key()).await else {
+            return false;
+        };
+        let swapped = swap(&store, loaded.expected(), b"next").await;
+        loaded.identity != before.identity && matches!(swapped, Ok(Swap::Swapped))
+    })
+    .await;
+    assert_eq!(watcher.master().await, Some(replica.port()));
+    let next = replica
+        .tell(&["HGET", "anteroom:{shop}:world", "value"])
+        .await;
+    assert_eq!(next.text(), "next");
+}
+
+/// A master that was cut off from its sentinels does not know that it was replaced. Here it never
+/// learns of it: the sentinel is told to watch another one.
+#[tokio::test]
+async fn a_master_that_does_not_know_that_it_was_replaced_is_left() {
+    let old = RedisServer::start().await;
+    let new = RedisServer::start().await;
+    let watcher = RedisSentinel::start("world", &old).await;
+    let store = store(&sentinel(watcher.port(), "world"));
+    let before = write(&store, b"value").await.unwrap();
+    watcher.ask(&["SENTINEL", "REMOVE", "world"]).await;
+    let port = new.port().to_string();
+    watcher
+        .ask(&["SENTINEL", "MONITOR", "world", "127.0.0.1", &port, "1"])
+        .await;
+    eventually("the new master is used", async || {
+        let loaded = store.load(&key()).await;
+        loaded.is_ok_and(|loaded| loaded.identity != before.identity)
+    })
+    .await;
+    write(&store, b"value").await.unwrap();
+    assert_eq!(new.tell(&["DBSIZE"]).await.text(), "1");
+}
