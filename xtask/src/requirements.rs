@@ -24,6 +24,8 @@ pub(crate) enum Package {
     Apt {
         debian: &'static str,
         ubuntu: &'static str,
+        /// What it starts as a service when it is installed. Nobody asked for that: it is stopped.
+        service: Option<&'static str>,
     },
     /// A component of rustup.
     Component(&'static str),
@@ -47,6 +49,7 @@ pub(crate) const CHROMIUM: Requirement = Requirement {
     package: Package::Apt {
         debian: "chromium",
         ubuntu: "chromium-browser",
+        service: None,
     },
 };
 /// What steers the browser.
@@ -55,6 +58,16 @@ pub(crate) const CHROMEDRIVER: Requirement = Requirement {
     package: Package::Apt {
         debian: "chromium-driver",
         ubuntu: "chromium-chromedriver",
+        service: None,
+    },
+};
+/// The shared store of tests; they start their own, each with a port and a folder of its own.
+pub(crate) const REDIS_SERVER: Requirement = Requirement {
+    binary: "redis-server",
+    package: Package::Apt {
+        debian: "redis-server",
+        ubuntu: "redis-server",
+        service: Some("redis-server"),
     },
 };
 
@@ -63,6 +76,8 @@ pub(crate) const CHROMEDRIVER: Requirement = Requirement {
 struct Machine {
     has_apt: bool,
     is_ubuntu: bool,
+    /// Whether services are started when they are installed; in containers mostly not.
+    has_systemd: bool,
     root: Root,
 }
 
@@ -127,13 +142,19 @@ fn install_commands(
 ) -> anyhow::Result<Vec<Vec<String>>> {
     let mut commands = Vec::new();
     let mut packages = Vec::new();
+    let mut services = Vec::new();
     for requirement in missing {
         match requirement.package {
             Package::Component(name) => {
                 commands.push(words(&["rustup", "component", "add", name]));
             }
-            Package::Apt { debian, ubuntu } => {
+            Package::Apt {
+                debian,
+                ubuntu,
+                service,
+            } => {
                 packages.push(if machine.is_ubuntu { ubuntu } else { debian });
+                services.extend(service);
             }
         }
     }
@@ -154,7 +175,14 @@ fn install_commands(
             "missing: {binaries}; run: sudo apt-get update && sudo apt-get install -y {packages}"
         ),
     };
-    for command in ["apt-get update", &format!("apt-get install -y {packages}")] {
+    let mut by_root = vec![
+        "apt-get update".to_owned(),
+        format!("apt-get install -y {packages}"),
+    ];
+    if machine.has_systemd && !services.is_empty() {
+        by_root.push(format!("systemctl disable --now {}", services.join(" ")));
+    }
+    for command in by_root {
         let mut all = words(prefix);
         all.extend(command.split(' ').map(str::to_owned));
         commands.push(all);
@@ -175,6 +203,8 @@ impl Machine {
         Self {
             has_apt: is_on_path("apt-get"),
             is_ubuntu: release.lines().any(|line| line.trim() == "ID=ubuntu"),
+            // As systemd itself says that one finds out (sd_booted).
+            has_systemd: Path::new("/run/systemd/system").is_dir(),
             root,
         }
     }
@@ -216,9 +246,19 @@ mod tests {
     const BROWSER: &[Requirement] = &[CHROMIUM, CHROMEDRIVER];
 
     fn commands(missing: &[Requirement], is_ubuntu: bool, root: Root) -> Vec<String> {
+        commands_on(missing, is_ubuntu, root, true)
+    }
+
+    fn commands_on(
+        missing: &[Requirement],
+        is_ubuntu: bool,
+        root: Root,
+        has_systemd: bool,
+    ) -> Vec<String> {
         let machine = Machine {
             has_apt: true,
             is_ubuntu,
+            has_systemd,
             root,
         };
         let commands = install_commands(missing, &machine).unwrap();
@@ -248,10 +288,27 @@ mod tests {
     }
 
     #[test]
+    fn a_service_that_comes_along_is_stopped_where_services_are_started() {
+        assert_eq!(
+            commands_on(&[REDIS_SERVER], false, Root::Sudo, true),
+            [
+                "sudo -n apt-get update",
+                "sudo -n apt-get install -y redis-server",
+                "sudo -n systemctl disable --now redis-server"
+            ]
+        );
+        assert_eq!(
+            commands_on(&[REDIS_SERVER], true, Root::Already, false),
+            ["apt-get update", "apt-get install -y redis-server"]
+        );
+    }
+
+    #[test]
     fn whoever_may_not_install_is_told_the_exact_command() {
         let machine = Machine {
             has_apt: true,
             is_ubuntu: false,
+            has_systemd: true,
             root: Root::No,
         };
         let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
@@ -268,6 +325,7 @@ mod tests {
         let machine = Machine {
             has_apt: false,
             is_ubuntu: false,
+            has_systemd: false,
             root: Root::Already,
         };
         let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
@@ -292,6 +350,7 @@ mod tests {
             package: Package::Apt {
                 debian: "none",
                 ubuntu: "none",
+                service: None,
             },
         };
         let shell = Requirement {

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use anyhow::bail;
 
-use crate::requirements::{CHROMEDRIVER, CHROMIUM, CLIPPY, RUSTFMT, Requirement};
+use crate::requirements::{CHROMEDRIVER, CHROMIUM, CLIPPY, REDIS_SERVER, RUSTFMT, Requirement};
 use crate::tally::{Tally, run_counted};
 use crate::{cargo, layers, licences, tidy};
 
@@ -92,7 +92,7 @@ pub(crate) const STEPS: &[Step] = &[
         group: "tests",
         name: "tests",
         finds: "failing unit, property, integration and browser tests",
-        needs: &[CHROMIUM, CHROMEDRIVER],
+        needs: &[CHROMIUM, CHROMEDRIVER, REDIS_SERVER],
         run: tests,
     },
     Step {
