@@ -290,10 +290,11 @@ fn ratios(lines: &[Line]) -> (f64, f64) {
     };
     let fewest = lines.iter().map(|line| line.nodes).min();
     let small = lines.iter().filter(|line| Some(line.nodes) == fewest);
-    let mut same_crowd = small.clone().filter(|line| line.visitors == largest.visitors);
-    let ratio = |line: Option<&Line>| {
-        line.map_or(1.0, |line| largest.ns_per_event / line.ns_per_event)
-    };
+    let mut same_crowd = small
+        .clone()
+        .filter(|line| line.visitors == largest.visitors);
+    let ratio =
+        |line: Option<&Line>| line.map_or(1.0, |line| largest.ns_per_event / line.ns_per_event);
     let same_work = small.min_by_key(|line| line.visitors);
     (ratio(same_work), ratio(same_crowd.next()))
 }
@@ -309,7 +310,10 @@ mod tests {
                 "peak_bytes": 2097152, "broken": []}}"#
         );
         let measured = serde_json::from_str(&json).unwrap();
-        Measured { visitors, ..measured }
+        Measured {
+            visitors,
+            ..measured
+        }
     }
 
     #[test]
@@ -333,13 +337,16 @@ mod tests {
             (1, 7.0),
             (300, 1.7),
         ];
-        let rounds = rounds.map(|(data_centers, cpu_s)| measured(data_centers, data_centers, cpu_s));
+        let rounds =
+            rounds.map(|(data_centers, cpu_s)| measured(data_centers, data_centers, cpu_s));
         let lines = lines(&rounds);
         let short = lines.iter().map(|line| (line.nodes, line.cpu_s));
         assert_eq!(short.collect::<Vec<_>>(), [(10, 1.2), (3_000, 1.8)]);
         let table = table(&lines);
         assert!(
-            table.contains("| 300 | 3000 | 300 | 2000000 | 9.00 | 1.80 | 1111111 | 900 | 1.50 | 2 |"),
+            table.contains(
+                "| 300 | 3000 | 300 | 2000000 | 9.00 | 1.80 | 1111111 | 900 | 1.50 | 2 |"
+            ),
             "{table}"
         );
     }
@@ -358,9 +365,24 @@ mod tests {
             }
         };
         let met = "second: met (at worst 1333333)";
-        check(1.0, 1.5, 1.2, [met, "crowd: met (1.25)", "node: met (1.50)"]);
+        check(
+            1.0,
+            1.5,
+            1.2,
+            [met, "crowd: met (1.25)", "node: met (1.50)"],
+        );
         let missed = "second: MISSED (at worst 800000)";
-        check(1.0, 2.5, 2.0, [missed, "crowd: met (1.25)", "node: MISSED (2.50)"]);
-        check(0.5, 1.5, 0.5, ["second: met", "crowd: MISSED (3.00)", "node: MISSED (3.00)"]);
+        check(
+            1.0,
+            2.5,
+            2.0,
+            [missed, "crowd: met (1.25)", "node: MISSED (2.50)"],
+        );
+        check(
+            0.5,
+            1.5,
+            0.5,
+            ["second: met", "crowd: MISSED (3.00)", "node: MISSED (3.00)"],
+        );
     }
 }

@@ -2,17 +2,19 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_node::{Node, RoomHandle};
 use anteroom_wire::config::RoomName;
 use anteroom_wire::state::{RoomState, Watermark};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
+use tokio::time::timeout;
 
 use crate::bodies::{Health, RoomStates};
 use crate::clocks::Clocks;
@@ -24,13 +26,23 @@ use crate::refusal::{Refusal, status_of_health};
 
 /// What `GET /` says.
 const INDEX: &str = "\
-Anteroom, for operators. All of it is read with GET.
+Anteroom, for operators. What is read is read with GET.
 
 /healthz             200 while every room has a live lease, else 503; JSON says why
 /metrics             figures in the OpenMetrics text format
 /rooms               the states of all rooms, JSON
 /rooms/{name}/state  the state of one room, JSON
+
+POST /rooms/{name}/assume-empty (header anteroom-operator: any) ends the wait of a room whose store
+has lost its memory; the command `anteroom room NAME assume-empty` sends it.
 ";
+
+/// Whoever changes something sends this header: a page of another site cannot, through an
+/// operator's browser.
+const OPERATOR: HeaderName = HeaderName::from_static("anteroom-operator");
+
+/// A store that takes longer does not answer.
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What operators see of a node.
 pub struct Control {
@@ -73,6 +85,7 @@ impl Control {
             .route("/metrics", get(metrics_text))
             .route("/rooms", get(rooms))
             .route("/rooms/{name}/state", get(room_state))
+            .route("/rooms/{name}/assume-empty", post(assume_empty))
             .fallback(async || Refusal::UnknownPath)
             .method_not_allowed_fallback(async || Refusal::Method)
             .layer(middleware::from_fn(guard))
@@ -92,8 +105,10 @@ async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoRespon
 
 async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
     let clocks = Clocks::read(inner.node.clock());
-    let rooms = inner.node.rooms();
-    let rooms = rooms.iter().map(|room| state_of(room, clocks)).collect();
+    let mut rooms = Vec::new();
+    for room in inner.node.rooms() {
+        rooms.push(state_of(&room, clocks).await);
+    }
     Json(RoomStates { rooms })
 }
 
@@ -101,23 +116,52 @@ async fn room_state(
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<RoomState>, Refusal> {
+    let room = room_of(&inner.node, name)?;
+    let state = state_of(&room, Clocks::read(inner.node.clock())).await;
+    Ok(Json(state))
+}
+
+async fn assume_empty(
+    State(inner): State<Arc<Inner>>,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+) -> Result<Json<RoomState>, Refusal> {
+    if !headers.contains_key(OPERATOR) {
+        return Err(Refusal::NotOperator);
+    }
+    let room = room_of(&inner.node, name)?;
+    let done = timeout(PATIENCE, room.assume_empty()).await;
+    if !matches!(done, Ok(Ok(()))) {
+        tracing::warn!(room = %room.config().name, ?done, "cannot assume that the room is empty");
+        return Err(Refusal::StoreAway);
+    }
+    tracing::warn!(
+        room = %room.config().name,
+        "an operator says that nobody is inside: the room admits without waiting for what may have \
+         been lent before"
+    );
+    let state = state_of(&room, Clocks::read(inner.node.clock())).await;
+    Ok(Json(state))
+}
+
+fn room_of(
+    node: &Node,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Arc<RoomHandle>, Refusal> {
     // A path that is not UTF-8 once its escapes are gone names no room either.
     let name = name.ok().and_then(|Path(name)| RoomName::new(&name));
-    match name.and_then(|name| inner.node.room(&name)) {
-        Some(room) => Ok(Json(state_of(&room, Clocks::read(inner.node.clock())))),
-        None => {
-            let rooms = inner.node.rooms();
-            let rooms = rooms.iter().map(|room| room.config().name.to_string());
-            Err(Refusal::UnknownRoom {
-                rooms: rooms.collect(),
-            })
+    name.and_then(|name| node.room(&name)).ok_or_else(|| {
+        let rooms = node.rooms();
+        let rooms = rooms.iter().map(|room| room.config().name.to_string());
+        Refusal::UnknownRoom {
+            rooms: rooms.collect(),
         }
-    }
+    })
 }
 
 /// The state of a room, its times told by the wall clock as on the waiting page.
-fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
-    let mut facts = room.state();
+async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
+    let mut facts = room.state().await;
     facts.reopens_at = facts.reopens_at.map(|at| clocks.to_wall(at));
     if let Watermark::ArrivedBy(at) = &mut facts.watermark {
         *at = clocks.to_wall(*at);

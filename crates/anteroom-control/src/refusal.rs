@@ -22,8 +22,12 @@ pub(crate) enum Refusal {
     UnknownRoom { rooms: Vec<String> },
     /// Nothing is at this path.
     UnknownPath,
-    /// Everything here is read, nothing is written.
+    /// What is at this path is asked for in another way.
     Method,
+    /// Something would be changed, and nothing shows that an operator wants it.
+    NotOperator,
+    /// The store does not answer.
+    StoreAway,
     /// A page of another site asks, through an operator's browser.
     CrossSite,
     /// No path here is that long.
@@ -39,7 +43,8 @@ impl Refusal {
         match self {
             Self::UnknownRoom { .. } | Self::UnknownPath => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::CrossSite | Self::NotOperator => StatusCode::FORBIDDEN,
+            Self::StoreAway => StatusCode::SERVICE_UNAVAILABLE,
             Self::PathTooLong => StatusCode::URI_TOO_LONG,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Metrics => StatusCode::INTERNAL_SERVER_ERROR,
@@ -51,6 +56,8 @@ impl Refusal {
             Self::UnknownRoom { .. } => "unknown_room",
             Self::UnknownPath => "unknown_path",
             Self::Method => "method_not_allowed",
+            Self::NotOperator => "not_an_operator",
+            Self::StoreAway => "store_away",
             Self::CrossSite => "cross_site",
             Self::PathTooLong => "path_too_long",
             Self::Body => "body_not_allowed",
@@ -62,7 +69,9 @@ impl Refusal {
         match self {
             Self::UnknownRoom { .. } => "no room has this name",
             Self::UnknownPath => "nothing is here; GET / lists what there is",
-            Self::Method => "everything here is read with GET",
+            Self::Method => "this is asked for in another way; GET / lists what there is",
+            Self::NotOperator => "what changes something needs the header anteroom-operator",
+            Self::StoreAway => "the store does not answer; nothing was changed",
             Self::CrossSite => "pages of other sites may not ask",
             Self::PathTooLong => "the path is longer than any that there is",
             Self::Body => "a request here has no body",

@@ -79,6 +79,9 @@ mod tests {
         let range = Duration::from_millis(1_500)..=Duration::from_millis(1_700);
         assert!(drawn.iter().all(|one| range.contains(one)));
         let mean = drawn.iter().sum::<Duration>() / 1_000;
-        assert!(mean.abs_diff(period) < Duration::from_millis(20), "{mean:?}");
+        assert!(
+            mean.abs_diff(period) < Duration::from_millis(20),
+            "{mean:?}"
+        );
     }
 }

@@ -14,13 +14,13 @@ mod wall_time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use anteroom_core::id::BirthId;
+use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::origin::OriginOutcome;
 use anteroom_core::room::check_in::Return;
 use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::ticket::{Standing, Ticket};
 use anteroom_core::time::Millis;
-use anteroom_store::CounterName;
+use anteroom_store::{CounterName, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
 use anteroom_wire::config::RoomConfig;
 use arc_swap::ArcSwap;
@@ -49,7 +49,9 @@ pub(crate) struct Shared {
 pub struct RoomHandle {
     shared: Arc<Shared>,
     name: String,
+    here: DataCenterId,
     ledgers: Ledgers,
+    history: figures::History,
     settings: ArcSwap<Settings>,
     room: Mutex<Room>,
     view: ArcSwap<View>,
@@ -99,7 +101,9 @@ impl RoomHandle {
             is_origin_suspect: AtomicBool::new(false),
             shared,
             name,
+            here,
             ledgers,
+            history: figures::History::default(),
         }
     }
 
@@ -171,6 +175,19 @@ impl RoomHandle {
             self.ask_parent(&mut self.patience()).await;
         }
         is_new
+    }
+
+    /// Ends the wait of a ledger that has lost its memory, on the operator's word that nobody is
+    /// inside.
+    ///
+    /// # Errors
+    ///
+    /// [`SyncError`] if the ledger cannot be reached.
+    pub async fn assume_empty(&self) -> Result<(), SyncError> {
+        let place = self.ledgers.root().unwrap_or(&self.ledgers.parent);
+        place.assume_empty().await?;
+        self.rounds.hurry();
+        Ok(())
     }
 
     /// Takes note of how a request to the origin went. While all goes well this is a count; the

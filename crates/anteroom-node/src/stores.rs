@@ -31,7 +31,26 @@ pub(crate) struct Ledgers {
     pub(crate) world: Option<LedgerPlace>,
 }
 
+impl Ledgers {
+    /// The one that lends what the limits allow, if others write it as well.
+    pub(crate) fn root(&self) -> Option<&LedgerPlace> {
+        match self.parent.role() {
+            LedgerRole::Alone => None,
+            LedgerRole::Root(_) => Some(&self.parent),
+            LedgerRole::Below(_) => self.world.as_ref(),
+        }
+    }
+}
+
 impl Stores {
+    /// The store that all nodes of the deployment share, if there are others.
+    pub(crate) fn common(&self) -> Option<&Arc<dyn Store>> {
+        match self {
+            Self::Alone(_) => None,
+            Self::Shared(store) | Self::TwoLevels { world: store, .. } => Some(store),
+        }
+    }
+
     pub(crate) fn ledgers(&self, room: &str, birth: BirthId, here: DataCenterId) -> Ledgers {
         let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", birth.0));
         let place = |store: &Arc<dyn Store>, key, role| {

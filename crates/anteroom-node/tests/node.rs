@@ -44,7 +44,12 @@ impl Bench {
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
         let store = Embedded::with_faults(self.dir.clone(), Identity(1), clock, &self.faults);
         let store: Arc<dyn Store> = Arc::new(store);
-        Node::start(settings, Stores::Alone(store), Arc::clone(&self.clock) as Arc<_>).unwrap()
+        Node::start(
+            settings,
+            Stores::Alone(store),
+            Arc::clone(&self.clock) as Arc<_>,
+        )
+        .unwrap()
     }
 }
 

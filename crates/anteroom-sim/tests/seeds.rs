@@ -175,5 +175,9 @@ fn in_most_seeds_somebody_goes_in_after_the_end_of_the_last_fault() {
     let stuck = runs.values().filter(|run| !run.has_recovered);
     let stuck: Vec<u64> = stuck.map(|run| run.seed).collect();
     // The rest ends before a seat is free again.
-    assert!(stuck.len() * 10 <= runs.len() * 3, "{stuck:?} of {}", runs.len());
+    assert!(
+        stuck.len() * 10 <= runs.len() * 3,
+        "{stuck:?} of {}",
+        runs.len()
+    );
 }

@@ -122,10 +122,11 @@ async fn of_many_writers_at_once_exactly_one_wins(store: &dyn Store) -> Result<(
         let expected = store.load(&key).await?.expected();
         let value = |writer: u8| store.compare_and_swap(&key, expected, vec![writer]);
         let (a, b, c, d) = tokio::join!(value(0), value(1), value(2), value(3));
-        let won = [a?, b?, c?, d?].map(|swap| swap == Swap::Swapped);
-        assert_eq!(won.iter().filter(|won| **won).count(), 1, "{won:?}");
-        let winner = won.iter().position(|won| *won);
-        assert_eq!(read(store, &key).await?, [winner.map_or(9, |w| w as u8)]);
+        let swaps = (0u8..).zip([a?, b?, c?, d?]);
+        let won = swaps.filter(|(_, swap)| *swap == Swap::Swapped);
+        let won: Vec<u8> = won.map(|(writer, _)| writer).collect();
+        assert_eq!(won.len(), 1, "{won:?}");
+        assert_eq!(read(store, &key).await?, won);
     }
     Ok(())
 }

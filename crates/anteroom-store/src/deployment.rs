@@ -5,7 +5,9 @@
 //! them. That a deployment was born on the very server that keeps it is the one proof that a
 //! ledger that is not there never was.
 
-use anteroom_core::id::BirthId;
+use std::collections::BTreeMap;
+
+use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::time::Span;
 use anteroom_wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 
@@ -54,7 +56,11 @@ pub enum JoinError {
 /// # Errors
 ///
 /// [`JoinError`] if the store cannot be used or its record cannot be read.
-pub async fn join(store: &dyn Store, own: &Membership, is_new: bool) -> Result<Membership, JoinError> {
+pub async fn join(
+    store: &dyn Store,
+    own: &Membership,
+    is_new: bool,
+) -> Result<Membership, JoinError> {
     let key = key();
     for _ in 0..TRIES {
         let loaded = store.load(&key).await?;
@@ -90,6 +96,35 @@ pub async fn join(store: &dyn Store, own: &Membership, is_new: bool) -> Result<M
 pub async fn restore(store: &dyn Store, own: &Membership) -> Result<BirthId, JoinError> {
     let found = join(store, own, false).await?;
     Ok(found.deployment.birth)
+}
+
+/// Tells others what this data center is called. Returns what all of them are called.
+///
+/// # Errors
+///
+/// [`JoinError`] if the store cannot be used.
+pub async fn introduce(
+    store: &dyn Store,
+    id: DataCenterId,
+    name: &str,
+) -> Result<BTreeMap<DataCenterId, String>, JoinError> {
+    let key = RecordKey("data-centers".to_owned());
+    for _ in 0..TRIES {
+        let loaded = store.load(&key).await?;
+        let record = loaded.record.as_ref();
+        let mut names =
+            record.map_or_else(BTreeMap::new, |found| record::decode_names(&found.value));
+        if names.get(&id).is_some_and(|known| known == name) {
+            return Ok(names);
+        }
+        names.insert(id, name.to_owned());
+        let value = record::encode_names(&names);
+        let swap = store.compare_and_swap(&key, loaded.expected(), value);
+        if swap.await? == Swap::Swapped {
+            return Ok(names);
+        }
+    }
+    Err(JoinError::Contention)
 }
 
 /// Whether a ledger that is not in this store was never in it, or nothing that it had lent can run

@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};
 use crate::store::{
-    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
-    StoreError, Swap,
+    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
+    Store, StoreError, Swap,
 };
 use journal::{Journal, Opener, place_of};
 

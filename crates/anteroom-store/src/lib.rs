@@ -13,10 +13,10 @@ mod store;
 mod syncing;
 
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
-pub use deployment::{JoinError, Membership, join, restore};
+pub use deployment::{JoinError, Membership, introduce, join, restore};
 pub use embedded::{Embedded, faults};
 pub use store::{
-    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
-    StoreError, Swap, chain,
+    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
+    Store, StoreError, Swap, chain,
 };
 pub use syncing::{Exchange, LedgerPlace, LedgerRole, SyncError};

@@ -105,6 +105,12 @@ impl LedgerPlace {
         }
     }
 
+    /// Whose memory it is.
+    #[must_use]
+    pub fn role(&self) -> LedgerRole {
+        self.role
+    }
+
     /// Sends one request.
     ///
     /// # Errors

@@ -12,8 +12,8 @@ use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_core::time::{Millis, Minute, Span};
 use anteroom_store::{
-    Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, RecordKey, Store, StoreError, SyncError, conformance,
-    faults::Faults,
+    Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, RecordKey, Store,
+    StoreError, SyncError, conformance, faults::Faults,
 };
 
 struct HandClock(AtomicU64);

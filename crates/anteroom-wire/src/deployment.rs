@@ -1,8 +1,10 @@
 //! What nodes that share a store have in common, as it is written down there: JSON, for an operator
 //! may have to look at it.
 
+use std::collections::BTreeMap;
+
 use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::BirthId;
+use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::time::Millis;
 use serde::{Deserialize, Serialize};
 
@@ -100,6 +102,31 @@ pub fn decode(bytes: &[u8]) -> Result<DeploymentFacts, DamagedDeployment> {
     Ok(facts)
 }
 
+/// Writes down what data centers are called.
+///
+/// # Panics
+///
+/// Never: they are text and numbers.
+#[must_use]
+pub fn encode_names(names: &BTreeMap<DataCenterId, String>) -> Vec<u8> {
+    let names: BTreeMap<String, &String> = names
+        .iter()
+        .map(|(id, name)| (hex(&id.0.to_be_bytes()), name))
+        .collect();
+    serde_json::to_vec(&names).expect("text can be written")
+}
+
+/// Reads what data centers are called. What makes no sense is left out: names are for people.
+#[must_use]
+pub fn decode_names(bytes: &[u8]) -> BTreeMap<DataCenterId, String> {
+    let names: BTreeMap<String, String> = serde_json::from_slice(bytes).unwrap_or_default();
+    let id = |text: &str| Some(DataCenterId(u32::from_be_bytes(from_hex(text)?)));
+    let names = names.into_iter();
+    names
+        .filter_map(|(text, name)| Some((id(&text)?, name)))
+        .collect()
+}
+
 /// Bytes as lower-case hex digits.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -155,6 +182,18 @@ mod tests {
         for text in bad {
             assert_eq!(decode(text.as_bytes()), Err(DamagedDeployment), "{text}");
         }
+    }
+
+    #[test]
+    fn names_are_read_as_they_were_written_and_nonsense_is_left_out() {
+        let names = BTreeMap::from([
+            (DataCenterId(1), "San Jose".to_owned()),
+            (DataCenterId(u32::MAX), "Zürich".to_owned()),
+        ]);
+        assert_eq!(decode_names(&encode_names(&names)), names);
+        let found = decode_names(br#"{"00000001": "San Jose", "1": "x", "zz": "y"}"#);
+        assert_eq!(found.len(), 1);
+        assert!(decode_names(b"[]").is_empty());
     }
 
     #[test]

@@ -89,7 +89,12 @@ impl Bench {
             data_center: "San Jose".to_owned(),
             rooms: Config::parse("test.toml", CONFIG).unwrap().config.rooms,
         };
-        let node = Node::start(settings, Stores::Alone(Arc::new(store)), Arc::clone(&clock) as _).unwrap();
+        let node = Node::start(
+            settings,
+            Stores::Alone(Arc::new(store)),
+            Arc::clone(&clock) as _,
+        )
+        .unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -155,6 +160,17 @@ impl Bench {
     pub(crate) async fn get(&self, path: &str) -> Answer {
         self.send(&format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"))
             .await
+    }
+
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let headers: String = headers.collect();
+        self.send(&format!(
+            "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n{headers}\r\n"
+        ))
+        .await
     }
 
     /// Ends everything in order.

@@ -94,7 +94,7 @@ async fn a_scrape_shows_what_happened() {
         Outcome::Queue { .. }
     ));
     bench
-        .until(|room| room.config().name.as_str() != "shop" || room.state().active_users == 3)
+        .until(|room| room.config().name.as_str() != "shop" || room.figures().outlook.inside == 3)
         .await;
     let families = scrape(&bench).await;
     let check = |name: &str, expected: f64| {

@@ -12,7 +12,7 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
     let bench = Bench::new().await;
     assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
     bench
-        .until(|room| room.config().name.as_str() != "shop" || room.state().active_users == 1)
+        .until(|room| room.config().name.as_str() != "shop" || room.figures().outlook.inside == 1)
         .await;
     let answer = bench.get("/rooms/shop/state").await;
     assert_eq!(answer.status, 200);
@@ -90,4 +90,26 @@ async fn an_unknown_room_is_answered_with_those_that_there_are() {
     let escaped = bench.get("/rooms/%73hop/state").await;
     assert_eq!(escaped.json()["room"], "shop");
     bench.stop().await;
+}
+
+#[tokio::test]
+async fn only_somebody_who_means_it_says_that_a_room_is_empty() {
+    let bench = Bench::new().await;
+    let path = "/rooms/shop/assume-empty";
+    assert_eq!(bench.get(path).await.status, 405);
+    let without = bench.post(path, &[]).await;
+    assert_eq!(without.status, 403);
+    assert_eq!(without.json()["error"], "not_an_operator");
+    let operator = ("anteroom-operator", "test");
+    let page = [operator, ("sec-fetch-site", "cross-site")];
+    assert_eq!(bench.post(path, &page).await.status, 403);
+    assert_eq!(bench.post(path, &[operator]).await.status, 200);
+    let unknown = bench.post("/rooms/nowhere/assume-empty", &[operator]).await;
+    assert_eq!(unknown.json()["error"], "unknown_room");
+    bench.faults.set_full(true);
+    let away = bench.post(path, &[operator]).await;
+    assert_eq!(
+        (away.status, &away.json()["error"]),
+        (503, &json!("store_away"))
+    );
 }

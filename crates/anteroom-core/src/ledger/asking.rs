@@ -2,9 +2,9 @@
 
 use alloc::vec::Vec;
 
-use super::{Ledger, LendingTerms};
 use super::children::add_admissions;
 use super::lend::saturating_u32;
+use super::{Ledger, LendingTerms};
 use crate::id::{Life, NodeId};
 use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
@@ -106,7 +106,9 @@ impl Ledger {
     fn wanted_in_hand(&mut self, minute: Minute, now: Millis) -> Option<Held> {
         let unmet = self.unmet();
         // Those who are let in before the next answer are inside as well.
-        let may_be_inside = self.inside().saturating_add(saturating_u32(self.seats_lent()));
+        let may_be_inside = self
+            .inside()
+            .saturating_add(saturating_u32(self.seats_lent()));
         let expected = self.upstream.as_deref_mut()?.demand.expected(now);
         // Where somebody asks, others will before the answer is here: a few more than are missing.
         let missing = if unmet.slots > 0 {

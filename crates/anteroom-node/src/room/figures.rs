@@ -1,6 +1,7 @@
 //! What an operator sees of a room.
 
-use std::collections::BTreeMap;
+mod history;
+
 use std::sync::atomic::Ordering;
 
 use anteroom_core::decision::QueueReason;
@@ -8,7 +9,8 @@ use anteroom_core::room::Tally;
 use anteroom_core::sync::Outlook;
 use anteroom_core::time::{Millis, Span};
 use anteroom_core::watermark::Watermark;
-use anteroom_wire::state::{self, MinuteTraffic, StateFacts};
+use anteroom_wire::state::{self, StateFacts};
+pub(super) use history::History;
 
 use super::RoomHandle;
 
@@ -64,9 +66,10 @@ impl RoomHandle {
         })
     }
 
-    /// Facts for the state page.
-    #[must_use]
-    pub fn state(&self) -> StateFacts {
+    /// Facts for the state page. What other data centers admitted is read from the ledger behind
+    /// them, at most once a second; while that is away only what this one knows is there.
+    pub async fn state(&self) -> StateFacts {
+        let history = self.history().await;
         let figures = self.figures();
         let config = self.config();
         let outlook = &figures.outlook;
@@ -79,7 +82,7 @@ impl RoomHandle {
             admissions_this_minute: outlook.admitted_in(figures.now.minute()),
             global_nodes: outlook.nodes,
             data_center_nodes: outlook.nodes_here,
-            history: self.history(outlook),
+            history: history.unwrap_or_else(|| self.own_history(outlook)),
             watermark: match outlook.watermark {
                 Watermark::Nobody => state::Watermark::Closed,
                 Watermark::UpTo(at) => state::Watermark::ArrivedBy(at),
@@ -91,16 +94,5 @@ impl RoomHandle {
             reopens_at: outlook.reopens_at,
             degraded: figures.degraded,
         }
-    }
-
-    fn history(&self, outlook: &Outlook) -> Vec<MinuteTraffic> {
-        let here = &self.shared.data_center;
-        let minutes = outlook.admitted.iter();
-        minutes
-            .map(|&(minute, count)| MinuteTraffic {
-                minute,
-                admitted: BTreeMap::from([(here.clone(), count)]),
-            })
-            .collect()
     }
 }

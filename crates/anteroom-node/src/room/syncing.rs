@@ -278,11 +278,7 @@ impl RoomHandle {
     }
 }
 
-async fn carry(
-    world: LedgerPlace,
-    request: SyncRequest,
-    room: String,
-) -> Result<Reply, SyncError> {
+async fn carry(world: LedgerPlace, request: SyncRequest, room: String) -> Result<Reply, SyncError> {
     match tokio::time::timeout(ROUND_TIME_OUT, world.sync(&request)).await {
         Ok(result) => result,
         Err(elapsed) => Err(late(&room, elapsed)),

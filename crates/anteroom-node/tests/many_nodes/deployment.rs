@@ -145,7 +145,8 @@ impl Deployment {
             rooms: Config::parse("test.toml", &text).unwrap().config.rooms,
         };
         let clock = Arc::clone(&self.clock) as Arc<dyn NodeClock>;
-        self.nodes.push(Node::start(settings, stores, clock).unwrap());
+        self.nodes
+            .push(Node::start(settings, stores, clock).unwrap());
     }
 
     /// Waits until every node knows the world.

@@ -19,7 +19,9 @@ async fn crowd(deployment: &Deployment, people: usize, lasts: Duration) -> Judge
     let judge = Arc::new(Mutex::new(Judge::default()));
     let until = Instant::now() + lasts;
     let visitors = (0..people).map(|visitor| {
-        let rooms: Vec<_> = (0..deployment.nodes.len()).map(|n| deployment.room(n)).collect();
+        let rooms: Vec<_> = (0..deployment.nodes.len())
+            .map(|n| deployment.room(n))
+            .collect();
         let (judge, clock) = (Arc::clone(&judge), Arc::clone(&deployment.clock));
         tokio::spawn(async move {
             let mut cookie = None;
@@ -162,7 +164,10 @@ async fn without_the_world_a_data_center_goes_on_with_what_it_has_and_those_insi
 #[tokio::test(start_paused = true)]
 async fn without_its_own_store_a_node_admits_nobody_after_its_lease() {
     let deployment = Deployment::one_level(2, SMALL).await;
-    assert!(matches!(ask(&deployment.room(0), None).await, Outcome::Pass(_)));
+    assert!(matches!(
+        ask(&deployment.room(0), None).await,
+        Outcome::Pass(_)
+    ));
     deployment.world.set_away(true);
     sleep(Duration::from_secs(11)).await;
     let Outcome::Queue { place, .. } = ask(&deployment.room(0), None).await else {
