@@ -40,7 +40,8 @@ impl ConnectionObserver for Connections {
 pub(crate) struct Extras {
     layer: WaitingRoomLayer,
     connections: Arc<Connections>,
-    store: Arc<Embedded>,
+    /// Only where the store is a journal.
+    store: Option<Arc<Embedded>>,
     reloads: Mutex<Reloads>,
 }
 
@@ -55,7 +56,7 @@ impl Extras {
     pub(crate) fn new(
         layer: WaitingRoomLayer,
         connections: Arc<Connections>,
-        store: Arc<Embedded>,
+        store: Option<Arc<Embedded>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             layer,
@@ -86,7 +87,7 @@ impl anteroom_control::Extras for Extras {
             accept_pauses: read(&connections.accept_paused),
             accept_failures: read(&connections.accept_failed),
             bypass_failures: self.layer.bypass_failures(),
-            journal_rewrites: self.store.rewritten_total(),
+            journal_rewrites: self.store.as_ref().map_or(0, |store| store.rewritten_total()),
             reloads: reloads.good,
             failed_reloads: reloads.bad,
             last_reload_error: reloads.problem.clone(),

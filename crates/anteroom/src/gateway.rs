@@ -1,7 +1,7 @@
 //! A whole gateway in this process: store, node, front door and admin address, started and stopped
 //! in order.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_gateway::proxy::ReverseProxy;
 use anteroom_gateway::serve::{ConnectionCap, DrainTrigger, Server, drain, listen};
-use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, Stores};
-use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
-use anteroom_wire::config::{Config, Flags, ServerConfig};
+use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_store::{Clock, DataDir, Embedded};
+use anteroom_wire::config::{Config, ServerConfig, StoreConfig};
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tower::Layer as _;
 
-use crate::demo::{GatewayFigures, GatewayPlan, RunningGateway};
 use crate::extras::{Connections, Extras};
+use crate::stores::{self, Opened};
 
 /// A running gateway.
 pub struct Gateway {
@@ -35,7 +35,9 @@ pub struct Gateway {
     control: JoinHandle<()>,
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
+    store: StoreConfig,
     dir: DataDir,
+    keeper: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -69,14 +71,11 @@ impl Gateway {
         dir: DataDir,
         clock: Arc<C>,
     ) -> anyhow::Result<Self> {
-        let deployment = dir.deployment()?;
-        let identity = Identity(deployment.birth.0);
-        let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
-        let store = Arc::new(Embedded::new(dir.clone(), identity, store_clock));
-        Self::start_on(config, dir, clock, store).await
+        let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        Self::start_opened(config, dir, clock, opened).await
     }
 
-    /// The same on a store of the caller's.
+    /// The same on a journal of the caller's.
     ///
     /// # Errors
     ///
@@ -87,25 +86,33 @@ impl Gateway {
         clock: Arc<C>,
         store: Arc<Embedded>,
     ) -> anyhow::Result<Self> {
+        let opened = stores::alone(&dir, store)?;
+        Self::start_opened(config, dir, clock, opened).await
+    }
+
+    async fn start_opened<C: NodeClock>(
+        config: &Config,
+        dir: DataDir,
+        clock: Arc<C>,
+        opened: Opened,
+    ) -> anyhow::Result<Self> {
         let server = &config.server;
         let front = listen(server.listen, false)
             .with_context(|| format!("cannot listen on {} (server.listen)", server.listen))?;
         let admin = TcpListener::bind(server.admin)
             .await
             .with_context(|| format!("cannot listen on {} (server.admin)", server.admin))?;
-        let deployment = dir.deployment()?;
         let settings = NodeSettings {
-            ticket_keys: ticket_keys(config, &dir)?,
-            birth: deployment.birth,
-            lottery_key: deployment.lottery_key,
+            ticket_keys: ticket_keys(config, &opened.ticket_keys),
+            birth: opened.deployment.birth,
+            lottery_key: opened.deployment.lottery_key,
             data_center: server.data_center.clone(),
             rooms: config.rooms.clone(),
         };
-        let stores = Stores::Alone(Arc::clone(&store) as Arc<dyn Store>);
-        let node = Node::start(settings, stores, clock as Arc<dyn NodeClock>)?;
+        let node = Node::start(settings, opened.stores, clock as Arc<dyn NodeClock>)?;
         let layer = WaitingRoomLayer::new(Arc::clone(&node), config)?;
         let connections = Arc::new(Connections::default());
-        let extras = Extras::new(layer.clone(), Arc::clone(&connections), store);
+        let extras = Extras::new(layer.clone(), Arc::clone(&connections), opened.embedded);
         let (drain, draining) = drain();
         let (address, admin_address) = (front.local_addr()?, admin.local_addr()?);
         let http = Server::new(
@@ -133,7 +140,9 @@ impl Gateway {
             drain,
             stop_control,
             server: server.clone(),
+            store: config.store.clone(),
             dir,
+            keeper: opened.keeper,
         })
     }
 
@@ -168,12 +177,15 @@ impl Gateway {
                 "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
             );
         }
-        let keys = ticket_keys(config, &self.dir)?;
+        let keys = ticket_keys(config, &self.dir.ticket_keys()?);
         self.node.reload(config.rooms.clone());
         self.layer.reload(config)?;
         self.node.set_ticket_keys(&keys);
         for key in self.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
+        }
+        if config.store != self.store {
+            tracing::warn!("[store] has changed in the file; it takes effect with a restart");
         }
         Ok(())
     }
@@ -205,6 +217,9 @@ impl Gateway {
     /// Gives everything back, lets go of the journal so that a successor may lend, then lets open
     /// requests finish.
     pub async fn stop(self) {
+        if let Some(keeper) = &self.keeper {
+            keeper.abort();
+        }
         self.node.stop().await;
         self.drain.start();
         // Tasks that panicked have said so already.
@@ -220,54 +235,13 @@ impl Gateway {
     }
 }
 
-fn ticket_keys(config: &Config, dir: &DataDir) -> anyhow::Result<Vec<[u8; 32]>> {
+/// The configuration's keys, or else those that were drawn.
+fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
     if config.server.ticket_keys.is_empty() {
-        Ok(dir.ticket_keys()?)
+        drawn.to_vec()
     } else {
-        Ok(config.server.ticket_keys.clone())
+        config.server.ticket_keys.clone()
     }
-}
-
-/// Starts the gateway of a demo, on a free port.
-///
-/// # Errors
-///
-/// As [`Gateway::start`].
-pub async fn start_for_demo(plan: GatewayPlan) -> anyhow::Result<RunningGateway> {
-    let gateway = Gateway::start(&demo_config(&plan)?).await?;
-    let url = format!("http://{}/", gateway.address()).parse()?;
-    let room = gateway.node().rooms().into_iter().next();
-    let room = room.context("the demo has a room")?;
-    let figures = move || {
-        let figures = room.figures();
-        GatewayFigures {
-            inside: figures.outlook.inside,
-            waiting: figures.people_waiting,
-            admitted: figures.tally.admitted,
-        }
-    };
-    Ok(RunningGateway {
-        url,
-        figures: Box::new(figures),
-        stop: Box::pin(gateway.stop_soon()),
-    })
-}
-
-fn demo_config(plan: &GatewayPlan) -> anyhow::Result<Config> {
-    let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let flags = Flags {
-        name: Some(plan.room.clone()),
-        origin: Some(format!("http://{}", plan.origin)),
-        total_active_users: Some(plan.limits.total_active_users.to_string()),
-        new_users_per_minute: Some(plan.limits.new_users_per_minute.to_string()),
-        session_duration: Some(format!("{}ms", plan.session_duration.0)),
-        data_dir: Some(plan.data_dir.display().to_string()),
-        ..Flags::default()
-    };
-    let mut config = Config::single_room(&flags)?.config;
-    config.server.listen = any_port;
-    config.server.admin = any_port;
-    Ok(config)
 }
 
 /// A folder named in a config file is meant relative to that file.

@@ -1,9 +1,12 @@
 //! The `anteroom` command.
 
+mod demo_gateways;
+mod demo_stores;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anteroom::{check, demo, gateway, logging, serve, simulate, status};
+use anteroom::{check, demo, logging, room, serve, simulate, status};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
@@ -39,6 +42,8 @@ enum Command {
     Check(check::CheckOptions),
     /// Print the state of a running gateway's rooms
     Status(status::StatusOptions),
+    /// Say something about a room to a running gateway
+    Room(room::RoomOptions),
     /// Rehearse a rush: what would happen, by the gateway's own code under a simulated crowd
     Simulate(simulate::SimulateOptions),
 }
@@ -54,6 +59,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => block_on(show(options)),
         Command::Serve(options) => block_on(serve::run(*options)),
         Command::Status(options) => block_on(status::run(options)),
+        Command::Room(options) => block_on(room::run(options)),
     };
     match result {
         Ok(code) => code,
@@ -78,6 +84,6 @@ fn block_on(command: impl Future<Output = anyhow::Result<ExitCode>>) -> anyhow::
 
 async fn show(options: demo::DemoOptions) -> anyhow::Result<ExitCode> {
     let _flush = logging::init(&logging::LogOptions::quiet())?;
-    let summary = demo::run(&options, gateway::start_for_demo).await?;
+    let summary = demo::run(&options, demo_gateways::start).await?;
     Ok(summary.exit_code())
 }

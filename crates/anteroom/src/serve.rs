@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anteroom_gateway::bypass::BypassRules;
+use anteroom_store::chain;
 use anteroom_wire::config::{Config, Flags, Parsed};
 use anyhow::Context as _;
 use clap::Args;
@@ -12,6 +13,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::check;
 use crate::gateway::{Gateway, resolve_data_dir};
 use crate::logging::{self, LogOptions};
+use crate::store_password;
 
 /// Flags of `anteroom serve`. With `--config` they come from the file; without, they describe one
 /// room.
@@ -33,6 +35,16 @@ pub struct ServeOptions {
     /// Folder of the journal and the ticket keys [default: anteroom-data]
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     data: Option<String>,
+    /// The server that the nodes of this data center share: redis://host:port; without it there is
+    /// one node
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
+    store: Option<String>,
+    /// The server behind all data centers
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "config", requires = "store")]
+    world: Option<String>,
+    /// Name of this data center
+    #[arg(long, value_name = "NAME", conflicts_with = "config")]
+    data_center: Option<String>,
     /// Most visitors inside at once
     #[arg(long, value_name = "N", conflicts_with = "config", requires = "origin")]
     total_active_users: Option<String>,
@@ -125,7 +137,12 @@ fn configure(options: &ServeOptions) -> Option<Config> {
             let parsed = parsed.map_err(|problems| check::Report::of_problems(&problems));
             let checked = parsed.and_then(check::with_rooms);
             match checked {
-                Ok(parsed) => Some(parsed.config),
+                Ok(parsed) => {
+                    for warning in parsed.warnings {
+                        tracing::warn!("{warning}");
+                    }
+                    Some(parsed.config)
+                }
                 Err(report) => {
                     report.print();
                     None
@@ -144,6 +161,8 @@ fn read(file: &Path) -> Result<Config, check::Report> {
         tracing::warn!("{warning}");
     }
     resolve_data_dir(&mut config, file);
+    store_password::load(&mut config, file)
+        .map_err(|error| check::Report::of_one(chain(&error)))?;
     Ok(config)
 }
 
@@ -190,6 +209,9 @@ impl ServeOptions {
             listen: self.listen.clone(),
             admin: self.admin.clone(),
             data_dir: self.data.clone(),
+            store: self.store.clone(),
+            world: self.world.clone(),
+            data_center: self.data_center.clone(),
             trusted_proxies: self.trusted_proxies.clone(),
             origin: self.origin.clone(),
             total_active_users: self.total_active_users.clone(),

@@ -1,0 +1,165 @@
+//! Which stores does a configuration mean, and to which deployment does this node belong?
+//!
+//! The one place that names backends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_node::Stores;
+use anteroom_store::{
+    Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
+    TicketKeys, chain, join, restore,
+};
+use anteroom_valkey::Valkey;
+use anteroom_wire::config::{Config, StoreConfig, ValkeyConfig};
+use anyhow::Context as _;
+use tokio::task::JoinHandle;
+
+/// How long a node that belongs to no deployment yet waits for the store that knows which one it is.
+const FIRST_CONTACT: Duration = Duration::from_secs(30);
+/// Between two tries.
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// How often is looked whether the store still knows the deployment.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
+
+/// The stores of a node, and what it has in common with others.
+pub(crate) struct Opened {
+    pub(crate) stores: Stores,
+    /// The journal, if there is one.
+    pub(crate) embedded: Option<Arc<Embedded>>,
+    pub(crate) deployment: Deployment,
+    /// Keys of tickets, unless the configuration has its own.
+    pub(crate) ticket_keys: TicketKeys,
+    /// Puts the deployment back into a store that has lost it.
+    pub(crate) keeper: Option<JoinHandle<()>>,
+}
+
+/// Opens what the configuration says.
+pub(crate) async fn open(
+    config: &Config,
+    dir: &DataDir,
+    clock: Arc<dyn Clock>,
+) -> anyhow::Result<Opened> {
+    match &config.store {
+        StoreConfig::Embedded => {
+            let identity = Identity(dir.deployment()?.birth.0);
+            alone(dir, Arc::new(Embedded::new(dir.clone(), identity, clock)))
+        }
+        StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
+    }
+}
+
+/// On the journal of this process.
+pub(crate) fn alone(dir: &DataDir, store: Arc<Embedded>) -> anyhow::Result<Opened> {
+    Ok(Opened {
+        stores: Stores::Alone(Arc::clone(&store) as Arc<dyn Store>),
+        embedded: Some(store),
+        deployment: dir.deployment()?,
+        ticket_keys: dir.ticket_keys()?,
+        keeper: None,
+    })
+}
+
+async fn shared(config: &ValkeyConfig, dir: &DataDir) -> anyhow::Result<Opened> {
+    let local = Arc::new(Valkey::new(&config.local, &config.prefix).context("store.local")?);
+    let world = if config.has_world {
+        Arc::new(Valkey::new(&config.world, &config.prefix).context("store.world")?)
+    } else {
+        Arc::clone(&local)
+    };
+    let (own, is_new) = dir.membership()?;
+    for (name, store) in [("local", &local), ("world", &world)] {
+        if name == "local" || config.has_world {
+            check(name, store).await?;
+        }
+    }
+    let membership = match first_contact(&*world, &own, is_new).await {
+        Ok(membership) => {
+            dir.adopt(&membership)?;
+            membership
+        }
+        Err(JoinError::Store(error)) if !is_new => {
+            tracing::error!(
+                cause = chain(&error),
+                "the store is away: those inside pass, nobody is admitted before it is back"
+            );
+            own
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let keeper = tokio::spawn(keep(Arc::clone(&world), membership.clone()));
+    let stores = if config.has_world {
+        Stores::TwoLevels { local, world }
+    } else {
+        Stores::Shared(local)
+    };
+    Ok(Opened {
+        stores,
+        embedded: None,
+        deployment: membership.deployment,
+        ticket_keys: membership.ticket_keys,
+        keeper: Some(keeper),
+    })
+}
+
+/// Tells whether a store is fit for use. One that is away now may be there later; one that refuses
+/// needs somebody to change something.
+async fn check(name: &str, store: &Valkey) -> anyhow::Result<()> {
+    match store.check().await {
+        Ok(findings) => {
+            let has_warnings = findings.warnings().next().is_some();
+            if has_warnings {
+                tracing::warn!("store.{name}: {findings}");
+            } else {
+                tracing::info!("store.{name}: {findings}");
+            }
+            Ok(())
+        }
+        Err(error @ StoreError::Refused { .. }) => {
+            Err(error).with_context(|| format!("store.{name} cannot be used"))
+        }
+        Err(error) => {
+            tracing::warn!(cause = chain(&error), "store.{name} does not answer yet");
+            Ok(())
+        }
+    }
+}
+
+/// Joins the deployment, with patience if nothing else will do.
+async fn first_contact(
+    store: &dyn Store,
+    own: &Membership,
+    is_new: bool,
+) -> Result<Membership, JoinError> {
+    let until = tokio::time::Instant::now() + FIRST_CONTACT;
+    loop {
+        match join(store, own, is_new).await {
+            Err(JoinError::Store(StoreError::Unavailable { .. }))
+                if is_new && tokio::time::Instant::now() < until =>
+            {
+                tokio::time::sleep(TRY_AGAIN).await;
+            }
+            result => return result,
+        }
+    }
+}
+
+/// Looks again and again whether the store still knows the deployment.
+async fn keep(store: Arc<Valkey>, membership: Membership) {
+    let mut has_complained = false;
+    loop {
+        tokio::time::sleep(LOOK_AGAIN).await;
+        let Ok(birth) = restore(&*store, &membership).await else {
+            // The rooms' loops say so.
+            continue;
+        };
+        let is_other = birth != membership.deployment.birth;
+        if is_other && !has_complained {
+            tracing::error!(
+                "another deployment has begun in this store: this node's visitors are unknown to it; \
+                 restart this node to join it"
+            );
+        }
+        has_complained = is_other;
+    }
+}
