@@ -5,6 +5,7 @@
 //! crowd, the gateway and the origin of a demo live on one machine's file descriptors.
 
 mod browser;
+mod route;
 mod tally;
 mod visitor;
 
@@ -20,7 +21,6 @@ use self::tally::Tally;
 pub use self::tally::{CrowdRecord, RequestErrorKind, Stage};
 use self::visitor::Visitor;
 use super::clock::Clock;
-use super::dice::Dice;
 use super::stop::{Stop, Stopper};
 
 /// Requests in flight at once, unless the plan says otherwise.
@@ -30,11 +30,16 @@ use super::stop::{Stop, Stopper};
 /// More runs out of descriptors; fewer makes the crowd slower than it plans to be.
 pub const REQUESTS_AT_ONCE: usize = 150;
 
+/// The same where there are several nodes. As many connections again may be idle there, each to a
+/// node that the next request does not go to.
+pub const REQUESTS_AT_ONCE_TO_SEVERAL: usize = REQUESTS_AT_ONCE / 2;
+
 /// Where the crowd goes.
 #[derive(Clone, Debug)]
 pub struct Target {
-    /// The gateway, as in `http://127.0.0.1:8080/`.
-    pub url: Url,
+    /// The gateways, as in `http://127.0.0.1:8080/`; at least one. They differ in nothing but their
+    /// ports, so that cookies of one go to all.
+    pub urls: Vec<Url>,
     /// The room, for asking for one's place.
     pub room: String,
 }
@@ -58,6 +63,8 @@ pub struct CrowdPlan {
     pub buy_percent: u32,
     /// How many of a hundred log out at the end; the others just stay away.
     pub log_out_percent: u32,
+    /// How many of a hundred go to another node with each request; the others keep to theirs.
+    pub wander_percent: u32,
     /// When somebody who queues first asks for its place. Soon, as the waiting page's script
     /// does: a place counts once the ticket has been brought back.
     pub first_ask_after: Duration,
@@ -90,6 +97,10 @@ pub struct Crowd {
 
 impl Crowd {
     /// Sends the crowd off.
+    ///
+    /// # Panics
+    ///
+    /// If the target has no gateway.
     #[must_use]
     pub fn start(target: Target, plan: CrowdPlan) -> Self {
         let tally = Arc::new(Tally::new(plan.visitors));
@@ -100,11 +111,7 @@ impl Crowd {
         let mut visitors = JoinSet::new();
         for number in 0..plan.visitors {
             let arrives_after = plan.arrives_after(number);
-            let visitor = Visitor::new(
-                Arc::clone(&network),
-                Arc::clone(&plan),
-                Dice::new(plan.seed, number),
-            );
+            let visitor = Visitor::new(Arc::clone(&network), Arc::clone(&plan), number);
             visitors.spawn(live_until(visitor.live(arrives_after), stop.clone()));
         }
         Self {

@@ -1,13 +1,16 @@
 //! Does it work? The main job in one command: an origin that slows down when too many are in it,
-//! a gateway in front of it, and a crowd that outgrows the limits.
+//! a gateway in front of it, or several, and a crowd that outgrows the limits.
 //!
 //! Everything goes through sockets and cookies, and the count that matters is the origin's own.
-//! How a gateway is started is not known here: whoever calls [`run`] brings one.
+//! How gateways are started and what they share is not known here: whoever calls [`run`] brings
+//! them.
 
 mod clock;
 pub mod crowd;
 mod dice;
+mod gateways;
 pub mod judge;
+mod layout;
 pub mod options;
 pub mod origin;
 mod progress;
@@ -18,24 +21,21 @@ pub mod summary;
 mod tests;
 
 use std::error::Error;
-use std::fmt;
 use std::io::{self, Write};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::pin::Pin;
+use std::net::Ipv4Addr;
+use std::pin::pin;
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
-use anteroom_core::time::Span;
-use serde::Serialize;
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
-use url::Url;
 
 use self::clock::whole_millis;
 use self::crowd::{Crowd, Target};
+pub use self::gateways::{GatewayFigures, GatewayPlan, RunningGateway, RunningGateways};
+pub use self::layout::Layout;
 pub use self::options::DemoOptions;
+use self::options::WANDER_PERCENT;
 use self::origin::{Origin, OriginOptions, ServiceTime};
 use self::progress::{Figures, LOOK_EVERY, Progress};
 use self::summary::Circumstances;
@@ -47,42 +47,6 @@ pub const ROOM: &str = "demo";
 /// Time of a page while the shop is not overrun: that of an ordinary page from a database.
 const PAGE_TIME: Duration = Duration::from_millis(20);
 
-/// The gateway that a demo needs.
-#[derive(Clone, Debug)]
-pub struct GatewayPlan {
-    /// Where admitted requests go.
-    pub origin: SocketAddr,
-    /// Name of the one room, which covers every host and path.
-    pub room: String,
-    /// Its limits.
-    pub limits: Limits,
-    /// Its session duration.
-    pub session_duration: Span,
-    /// An empty folder for journal and keys; gone when the demo ends.
-    pub data_dir: PathBuf,
-}
-
-/// A gateway that somebody started.
-pub struct RunningGateway {
-    /// Where to open a browser, as in `http://127.0.0.1:8080/`.
-    pub url: Url,
-    /// Reads its figures; called a few times a second.
-    pub figures: Box<dyn Fn() -> GatewayFigures + Send + Sync>,
-    /// Ends it; returns once it has ended.
-    pub stop: Pin<Box<dyn Future<Output = ()> + Send>>,
-}
-
-/// What the gateway says of its room.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
-pub struct GatewayFigures {
-    /// Visitors inside.
-    pub inside: u32,
-    /// Visitors in the line.
-    pub waiting: u32,
-    /// Admissions since the start.
-    pub admitted: u64,
-}
-
 /// Why there was no demo, or no end to it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -90,12 +54,15 @@ pub enum DemoError {
     /// No port, or no way to listen on it.
     #[error("cannot start the origin")]
     StartOrigin(#[source] io::Error),
-    /// No place for the gateway's files.
+    /// No place for the gateways' files.
     #[error("cannot make a temporary folder for the gateway")]
     MakeDataDir(#[source] io::Error),
-    /// The gateway did not start.
+    /// A gateway did not start, or something that it needs.
     #[error("cannot start the gateway")]
-    StartGateway(#[source] Box<dyn Error + Send + Sync>),
+    StartGateways(#[source] Box<dyn Error + Send + Sync>),
+    /// Somebody ended the demo before everything had started.
+    #[error("ended before the demo had begun")]
+    EndedEarly,
     /// Standard output is closed.
     #[error("cannot print how the demo went")]
     Print(#[source] io::Error),
@@ -107,15 +74,20 @@ pub enum DemoError {
 ///
 /// [`DemoError`], if a part does not start or standard output is closed. A limit that was
 /// exceeded is no error but a [`Summary`] that says so.
-pub async fn run<F, E>(options: &DemoOptions, start_gateway: F) -> Result<Summary, DemoError>
+pub async fn run<F, E>(options: &DemoOptions, start_gateways: F) -> Result<Summary, DemoError>
 where
-    F: AsyncFnOnce(GatewayPlan) -> Result<RunningGateway, E>,
+    F: AsyncFnOnce(GatewayPlan) -> Result<RunningGateways, E>,
     E: Into<Box<dyn Error + Send + Sync>>,
 {
     let progress = Progress::choose(options.json);
-    let mut demo = Demo::start(options, start_gateway).await?;
-    demo.show(progress, interrupted(), &mut io::stdout())
-        .await?;
+    // Listens from the beginning: what was started by then must end with us.
+    let mut interrupted = pin!(interrupted());
+    let mut demo = tokio::select! {
+        biased;
+        () = &mut interrupted => return Err(DemoError::EndedEarly),
+        demo = Demo::start(options, start_gateways) => demo?,
+    };
+    demo.show(progress, interrupted, &mut io::stdout()).await?;
     let summary = demo.end().await;
     summary.print(options.json, &mut io::stdout())?;
     Ok(summary)
@@ -127,17 +99,17 @@ struct Demo<'a> {
     began: Instant,
     is_interrupted: bool,
     origin: Origin,
-    gateway: RunningGateway,
+    gateways: RunningGateways,
     crowd: Crowd,
-    /// Removed when dropped, which is after the gateway has stopped.
+    /// Removed when dropped, which is after the gateways have stopped.
     _data_dir: TempDir,
 }
 
 impl<'a> Demo<'a> {
-    /// Starts origin, gateway and crowd, in this order.
-    async fn start<F, E>(options: &'a DemoOptions, start_gateway: F) -> Result<Self, DemoError>
+    /// Starts origin, gateways and crowd, in this order.
+    async fn start<F, E>(options: &'a DemoOptions, start_gateways: F) -> Result<Self, DemoError>
     where
-        F: AsyncFnOnce(GatewayPlan) -> Result<RunningGateway, E>,
+        F: AsyncFnOnce(GatewayPlan) -> Result<RunningGateways, E>,
         E: Into<Box<dyn Error + Send + Sync>>,
     {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
@@ -162,13 +134,14 @@ impl<'a> Demo<'a> {
             room: ROOM.to_owned(),
             limits: options.limits(),
             session_duration: options.session(),
+            layout: options.layout(),
             data_dir: data_dir.path().to_owned(),
         };
-        let gateway = start_gateway(plan)
+        let gateways = start_gateways(plan)
             .await
-            .map_err(|error| DemoError::StartGateway(error.into()))?;
+            .map_err(|error| DemoError::StartGateways(error.into()))?;
         let target = Target {
-            url: gateway.url.clone(),
+            urls: gateways.urls(),
             room: ROOM.to_owned(),
         };
         Ok(Self {
@@ -177,7 +150,7 @@ impl<'a> Demo<'a> {
             is_interrupted: false,
             origin,
             crowd: Crowd::start(target, options.crowd_plan()),
-            gateway,
+            gateways,
             _data_dir: data_dir,
         })
     }
@@ -193,8 +166,7 @@ impl<'a> Demo<'a> {
             self.greet(out).map_err(DemoError::Print)?;
         }
         let time_over = tokio::time::sleep(self.options.run_for);
-        let (mut time_over, mut interrupted) =
-            (std::pin::pin!(time_over), std::pin::pin!(interrupted));
+        let (mut time_over, mut interrupted) = (pin!(time_over), pin!(interrupted));
         let mut looks = tokio::time::interval(LOOK_EVERY);
         loop {
             tokio::select! {
@@ -219,18 +191,34 @@ impl<'a> Demo<'a> {
             new_users_per_minute,
             ..
         } = self.options;
-        let url = &self.gateway.url;
         writeln!(
             out,
             "{visitors} visitors want into a shop that can bear {total_active_users} at once and \
-             {new_users_per_minute} new ones a minute.\n\
-             Open {url} in a browser: you queue among them. Ctrl-C ends the demo.\n"
+             {new_users_per_minute} new ones a minute."
+        )?;
+        let layout = self.options.layout();
+        if !layout.is_alone() {
+            writeln!(
+                out,
+                "{layout} share these limits; {WANDER_PERCENT} % of the visitors go to another \
+                 node with each request."
+            )?;
+        }
+        let doors: Vec<String> = self
+            .gateways
+            .doors()
+            .map(|gateway| gateway.url.to_string())
+            .collect();
+        writeln!(
+            out,
+            "Open {} in a browser: you queue among them. Ctrl-C ends the demo.\n",
+            doors.join(" or ")
         )?;
         out.flush()
     }
 
     fn figures(&self) -> Figures {
-        let gateway = (self.gateway.figures)();
+        let gateway = self.gateways.figures();
         Figures {
             elapsed: self.began.elapsed(),
             inside: self.origin.verdict().inside,
@@ -241,16 +229,17 @@ impl<'a> Demo<'a> {
         }
     }
 
-    /// Sends the crowd home, then stops the gateway and the origin, and says how it went.
+    /// Sends the crowd home, then stops the gateways and the origin, and says how it went.
     async fn end(self) -> Summary {
         let circumstances = Circumstances {
             is_interrupted: self.is_interrupted,
             duration_ms: whole_millis(self.began.elapsed()),
             session_duration: self.options.session(),
+            layout: self.options.layout(),
         };
-        let gateway_figures = (self.gateway.figures)();
+        let gateway_figures = self.gateways.figures();
         let crowd = self.crowd.stop().await;
-        self.gateway.stop.await;
+        self.gateways.stop.await;
         let (verdict, response_times) = (self.origin.verdict(), self.origin.response_times());
         self.origin.stop().await;
         Summary::new(
@@ -274,15 +263,8 @@ impl Summary {
     }
 }
 
-impl fmt::Debug for RunningGateway {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RunningGateway")
-            .field("url", &self.url.as_str())
-            .finish_non_exhaustive()
-    }
-}
-
-/// Returns when somebody presses Ctrl-C or asks the process to end; never if that cannot be told.
+/// Returns when somebody presses Ctrl-C, closes the terminal or asks the process to end; never if
+/// that cannot be told.
 async fn interrupted() {
     let ctrl_c = async {
         if tokio::signal::ctrl_c().await.is_err() {
@@ -298,9 +280,13 @@ async fn interrupted() {
 #[cfg(unix)]
 async fn asked_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
+    let asked = async |kind| match signal(kind) {
         Ok(mut signals) => drop(signals.recv().await),
         Err(_) => std::future::pending().await,
+    };
+    tokio::select! {
+        () = asked(SignalKind::terminate()) => {}
+        () = asked(SignalKind::hangup()) => {}
     }
 }
 

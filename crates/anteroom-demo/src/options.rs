@@ -6,7 +6,12 @@ use anteroom_core::rules::Limits;
 use anteroom_core::time::Span;
 
 use super::clock::whole_millis;
-use super::crowd::{CrowdPlan, REQUESTS_AT_ONCE};
+use super::crowd::{CrowdPlan, REQUESTS_AT_ONCE, REQUESTS_AT_ONCE_TO_SEVERAL};
+use super::layout::Layout;
+
+/// How many of a hundred visitors go to another node with each request. Enough that every node
+/// meets tickets of all others all the time; the rest come as through a load balancer.
+pub(super) const WANDER_PERCENT: u32 = 25;
 
 /// Flags of `anteroom demo`.
 ///
@@ -33,6 +38,16 @@ pub struct DemoOptions {
     /// How long a visitor stays inside after its last request, from 1s to 24h
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
     pub session_duration: Duration,
+
+    /// Nodes in each data center, from 1 to 10; more than one node shares its limits through
+    /// valkey-server or redis-server, which the demo starts and ends itself
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    pub nodes: u32,
+
+    /// Data centers, from 1 to 5: with more than one, each has a store of its own, and one stands
+    /// behind them all
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5))]
+    pub data_centers: u32,
 
     /// Print one JSON object at the end, and nothing else, on standard output
     #[arg(long)]
@@ -77,6 +92,15 @@ impl DemoOptions {
         Span(whole_millis(self.session_duration))
     }
 
+    /// How many nodes, and where.
+    #[must_use]
+    pub const fn layout(&self) -> Layout {
+        Layout {
+            data_centers: self.data_centers,
+            nodes_in_each: self.nodes,
+        }
+    }
+
     /// A crowd that comes over the first three quarters of the demo, so that the last ones still
     /// have a chance to get in, and looks at pages for a fraction of a session each, so that its
     /// seats do not run out under it.
@@ -92,10 +116,15 @@ impl DemoOptions {
             patience: self.run_for / 6..=self.run_for,
             buy_percent: 40,
             log_out_percent: 50,
+            wander_percent: WANDER_PERCENT,
             first_ask_after: Duration::from_secs(1),
             answer_within: Duration::from_secs(15),
             try_again_after: Duration::from_millis(500),
-            requests_at_once: REQUESTS_AT_ONCE,
+            requests_at_once: if self.layout().is_alone() {
+                REQUESTS_AT_ONCE
+            } else {
+                REQUESTS_AT_ONCE_TO_SEVERAL
+            },
             seed: 1,
         }
     }
@@ -121,6 +150,26 @@ mod tests {
         assert!(options.visitors > options.total_active_users);
         let plan = options.crowd_plan();
         assert!(*plan.think.end() < options.session_duration);
+        assert!(options.layout().is_alone());
+        assert_eq!(plan.requests_at_once, REQUESTS_AT_ONCE);
+    }
+
+    #[test]
+    fn nodes_are_counted_in_each_data_center() {
+        let several = ["demo", "--nodes", "3", "--data-centers", "2"];
+        let options = Command::parse_from(several).options;
+        assert_eq!(options.layout().nodes(), 6);
+        let plan = options.crowd_plan();
+        assert_eq!(plan.requests_at_once, REQUESTS_AT_ONCE_TO_SEVERAL);
+        for (flag, value) in [
+            ("--nodes", "0"),
+            ("--nodes", "11"),
+            ("--data-centers", "0"),
+            ("--data-centers", "6"),
+        ] {
+            let refused = Command::try_parse_from(["demo", flag, value]).is_err();
+            assert!(refused, "{flag} {value}");
+        }
     }
 
     #[test]

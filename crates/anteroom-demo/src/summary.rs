@@ -8,9 +8,10 @@ use std::process::ExitCode;
 use anteroom_core::time::Span;
 use serde::Serialize;
 
-use super::GatewayFigures;
 use super::crowd::CrowdRecord;
+use super::gateways::GatewayFigures;
 use super::judge::Verdict;
+use super::layout::Layout;
 use super::quantiles::Quantiles;
 
 /// Everything that is known at the end of a demo.
@@ -28,13 +29,18 @@ pub struct Summary {
     pub duration_ms: u64,
     /// The room's session duration.
     pub session_duration_ms: u64,
+    /// Nodes that shared the limits, in all data centers together.
+    pub nodes: u32,
+    /// Data centers that they were in.
+    pub data_centers: u32,
     /// What the origin counted, beside the limits.
     pub origin: Verdict,
     /// How long the origin took to answer.
     pub origin_response: Option<Quantiles>,
     /// What became of the crowd.
     pub crowd: CrowdRecord,
-    /// What the gateway said at the end, those who came by browser included.
+    /// What the gateways said at the end, those who came by browser included: admissions of all of
+    /// them, the rest as the first one saw it.
     pub gateway: GatewayFigures,
 }
 
@@ -44,6 +50,7 @@ pub(super) struct Circumstances {
     pub(super) is_interrupted: bool,
     pub(super) duration_ms: u64,
     pub(super) session_duration: Span,
+    pub(super) layout: Layout,
 }
 
 impl Summary {
@@ -61,6 +68,8 @@ impl Summary {
             is_interrupted: circumstances.is_interrupted,
             duration_ms: circumstances.duration_ms,
             session_duration_ms: circumstances.session_duration.0,
+            nodes: circumstances.layout.nodes(),
+            data_centers: circumstances.layout.data_centers,
             origin,
             origin_response,
             crowd,
@@ -90,6 +99,17 @@ impl Summary {
         serde_json::to_string(self).expect("a summary holds only numbers, flags and text keys")
     }
 
+    const fn layout(&self) -> Layout {
+        Layout {
+            data_centers: self.data_centers,
+            // A summary that somebody else made may say 0.
+            nodes_in_each: match self.data_centers {
+                0 => 0,
+                data_centers => self.nodes / data_centers,
+            },
+        }
+    }
+
     fn verdict_line(&self) -> &'static str {
         if self.is_over_total_active_users || self.is_over_new_users_per_minute {
             "A limit was exceeded."
@@ -114,7 +134,12 @@ impl fmt::Display for Summary {
         } else {
             ""
         };
-        writeln!(f, "After {}{early}:", seconds(self.duration_ms))?;
+        write!(f, "After {}", seconds(self.duration_ms))?;
+        let layout = self.layout();
+        if !layout.is_alone() {
+            write!(f, " on {layout}")?;
+        }
+        writeln!(f, "{early}:")?;
         writeln!(f)?;
         writeln!(f, "{:<34}{:>8}{:>8}", "The origin counted", "", "limit")?;
         let origin = &self.origin;
@@ -201,6 +226,10 @@ mod tests {
     use crate::judge::Judge;
 
     fn summary(change: impl FnOnce(&mut Verdict, &mut CrowdRecord)) -> Summary {
+        summary_of(Layout::ALONE, change)
+    }
+
+    fn summary_of(layout: Layout, change: impl FnOnce(&mut Verdict, &mut CrowdRecord)) -> Summary {
         let limits = Limits {
             total_active_users: 50,
             new_users_per_minute: 300,
@@ -215,6 +244,7 @@ mod tests {
             is_interrupted: false,
             duration_ms: 60_012,
             session_duration: Span::from_secs(10),
+            layout,
         };
         Summary::new(
             circumstances,
@@ -236,6 +266,24 @@ mod tests {
             "{table}"
         );
         assert!(table.ends_with("The limits were kept."), "{table}");
+    }
+
+    #[test]
+    fn several_nodes_are_said_and_one_is_not() {
+        let alone = summary(|_, _| {});
+        assert!(alone.to_string().starts_with("After 60.0 s:\n"), "{alone}");
+        let layout = Layout {
+            data_centers: 2,
+            nodes_in_each: 3,
+        };
+        let six = summary_of(layout, |_, _| {});
+        let said = "After 60.0 s on 6 nodes in 2 data centers:\n";
+        assert!(six.to_string().starts_with(said), "{six}");
+        let json: serde_json::Value = serde_json::from_str(&six.to_json()).unwrap();
+        assert_eq!(
+            (&json["nodes"], &json["data_centers"]),
+            (&6.into(), &2.into())
+        );
     }
 
     #[test]

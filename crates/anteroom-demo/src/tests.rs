@@ -40,6 +40,7 @@ pub(super) fn quick_plan() -> CrowdPlan {
         patience: Duration::from_millis(50)..=Duration::from_millis(100),
         buy_percent: 50,
         log_out_percent: 80,
+        wander_percent: 50,
         first_ask_after: Duration::from_millis(20),
         answer_within: Duration::from_secs(10),
         try_again_after: Duration::from_millis(1),
@@ -65,9 +66,9 @@ async fn start_origin() -> Origin {
     Origin::start(listener, options).unwrap()
 }
 
-fn target(url: Url) -> Target {
+fn target(urls: Vec<Url>) -> Target {
     Target {
-        url,
+        urls,
         room: "demo".to_owned(),
     }
 }
@@ -77,7 +78,7 @@ async fn outcome(fault: Fault, plan: CrowdPlan) -> (Verdict, CrowdRecord) {
     let origin = start_origin().await;
     let seats = usize::try_from(SEATS).unwrap();
     let gateway = FakeGateway::start(origin.address(), seats, SESSION, fault).await;
-    let mut crowd = Crowd::start(target(gateway.url()), plan);
+    let mut crowd = Crowd::start(target(gateway.urls()), plan);
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     let verdict = origin.verdict();
@@ -95,6 +96,25 @@ async fn behind_an_honest_gateway_everybody_gets_in_and_the_limit_holds() {
     assert_eq!(record.wait.unwrap().count, 30);
     assert!(record.errors.is_empty(), "{record:?}");
     assert!(verdict.revoked > 0, "{verdict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_crowd_before_several_nodes_uses_all_of_them_and_is_known_at_each() {
+    let origin = start_origin().await;
+    let seats = usize::try_from(SEATS).unwrap();
+    let gateway = FakeGateway::start(origin.address(), seats, SESSION, Fault::None).await;
+    let gateway = gateway.with_another_door().await.with_another_door().await;
+    let mut crowd = Crowd::start(target(gateway.urls()), quick_plan());
+    crowd.everybody_gone().await;
+    let record = crowd.stop().await;
+    assert_eq!((record.admitted, record.thrown_out), (30, 0), "{record:?}");
+    let verdict = origin.verdict();
+    assert!(verdict.is_within_limits(), "{verdict:?}");
+    let requests = gateway.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(requests.iter().all(|count| *count >= 10), "{requests:?}");
+    assert_eq!(requests.iter().sum::<u64>(), record.requests);
+    assert_eq!(gateway.visitors(), 30, "cookies of one node go to all");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -138,7 +158,7 @@ async fn the_impatient_leave_a_line_that_does_not_move() {
         impatient_percent: 100,
         ..quick_plan()
     };
-    let mut crowd = Crowd::start(target(gateway.url()), plan);
+    let mut crowd = Crowd::start(target(gateway.urls()), plan);
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     assert_eq!((record.gave_up, record.admitted), (30, 0), "{record:?}");
@@ -154,7 +174,7 @@ async fn a_crowd_that_is_sent_home_tells_where_everybody_was() {
         arrive_over: Duration::ZERO,
         ..quick_plan()
     };
-    let crowd = Crowd::start(target(gateway.url()), plan);
+    let crowd = Crowd::start(target(gateway.urls()), plan);
     gateway.asked_by(4).await;
     let record = crowd.stop().await;
     assert_eq!((record.arrived, record.waiting), (4, 4), "{record:?}");
@@ -170,7 +190,7 @@ async fn a_crowd_without_a_gateway_counts_its_errors_and_goes_home() {
         visitors: 3,
         ..quick_plan()
     };
-    let mut crowd = Crowd::start(target(url), plan);
+    let mut crowd = Crowd::start(target(vec![url]), plan);
     crowd.everybody_gone().await;
     let record = crowd.stop().await;
     assert_eq!((record.failed, record.requests), (3, 15), "{record:?}");
@@ -240,6 +260,8 @@ fn options(run_for: Duration, is_json: bool) -> DemoOptions {
         total_active_users: SEATS,
         new_users_per_minute: 1_000,
         session_duration: Duration::from_secs(1),
+        nodes: 1,
+        data_centers: 1,
         json: is_json,
     }
 }
@@ -249,13 +271,13 @@ async fn run_demo(
     fault: Fault,
     interrupted: impl Future<Output = ()>,
 ) -> (Summary, String) {
-    let start_gateway = async |plan: super::GatewayPlan| {
+    let start_gateways = async |plan: super::GatewayPlan| {
         let seats = usize::try_from(plan.limits.total_active_users).unwrap();
         let gateway = FakeGateway::start(plan.origin, seats, plan.session_duration, fault).await;
-        Ok::<_, Infallible>(gateway.into_running())
+        Ok::<_, Infallible>(gateway.into_running(plan.layout).await)
     };
     let mut out = Vec::new();
-    let mut demo = Demo::start(options, start_gateway).await.unwrap();
+    let mut demo = Demo::start(options, start_gateways).await.unwrap();
     let progress = if options.json {
         Progress::Silent
     } else {
@@ -288,6 +310,23 @@ async fn a_demo_that_exceeds_a_limit_says_so_and_is_not_good() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_demo_with_several_nodes_shows_a_door_of_each_data_center() {
+    let options = DemoOptions {
+        nodes: 2,
+        data_centers: 2,
+        ..options(Duration::from_secs(1), false)
+    };
+    let (summary, out) = run_demo(&options, Fault::None, pending()).await;
+    assert!(summary.is_good(), "{out}");
+    let shared = "4 nodes in 2 data centers share these limits; 25 % of the visitors go to another \
+                  node with each request.\n";
+    assert!(out.contains(shared), "{out}");
+    let line = out.lines().find(|line| line.contains("in a browser"));
+    assert_eq!(line.unwrap().matches("http://").count(), 2, "{out}");
+    assert!(out.contains(" on 4 nodes in 2 data centers:\n"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_demo_that_is_interrupted_ends_at_once_with_its_summary() {
     let options = options(Duration::from_secs(3_600), false);
     let (summary, out) = run_demo(&options, Fault::None, std::future::ready(())).await;
@@ -298,8 +337,8 @@ async fn a_demo_that_is_interrupted_ends_at_once_with_its_summary() {
 #[tokio::test]
 async fn a_gateway_that_does_not_start_ends_the_demo_with_its_reason() {
     let options = options(Duration::from_secs(1), true);
-    let start_gateway = async |_| Err::<super::RunningGateway, _>("the port is taken");
-    let outcome = Demo::start(&options, start_gateway).await;
+    let start_gateways = async |_| Err::<super::RunningGateways, _>("the port is taken");
+    let outcome = Demo::start(&options, start_gateways).await;
     let error = outcome.err().expect("there is no gateway");
     assert_eq!(error.to_string(), "cannot start the gateway");
     let source = std::error::Error::source(&error).expect("the reason is kept");

@@ -20,6 +20,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use url::Url;
 
+use super::route::Route;
 use super::tally::{RequestErrorKind, Tally};
 use super::{CrowdPlan, Target};
 use crate::clock::Clock;
@@ -46,18 +47,25 @@ const ASK_AFTER_RANGE: (Duration, Duration) = (Duration::from_millis(20), Durati
 #[derive(Debug)]
 pub(super) struct Network {
     client: Client<HttpConnector, Full<Bytes>>,
-    place: Url,
-    target: Target,
+    nodes: Vec<Node>,
     permits: Semaphore,
     answer_within: Duration,
     pub(super) clock: Clock,
     pub(super) tally: Arc<Tally>,
 }
 
+/// A gateway, and where it tells places.
+#[derive(Debug)]
+struct Node {
+    url: Url,
+    place: Url,
+}
+
 /// One visitor's browser.
 #[derive(Debug)]
 pub(super) struct Browser {
     network: Arc<Network>,
+    route: Route,
     jar: CookieStore,
 }
 
@@ -106,31 +114,39 @@ struct PlaceFields {
 
 impl Network {
     /// The way to `target`.
+    ///
+    /// # Panics
+    ///
+    /// If it has no gateway.
     pub(super) fn new(target: Target, plan: &CrowdPlan, clock: Clock, tally: Arc<Tally>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(plan.answer_within));
         let permits = plan.requests_at_once.clamp(1, Semaphore::MAX_PERMITS);
+        assert!(!target.urls.is_empty(), "a crowd needs somewhere to go");
+        let nodes: Vec<Node> = target
+            .urls
+            .into_iter()
+            .map(|url| Node::new(url, &target.room))
+            .collect();
         let client = Client::builder(TokioExecutor::new())
             .pool_idle_timeout(KEEP_IDLE_FOR)
-            .pool_max_idle_per_host(permits)
+            .pool_max_idle_per_host((permits / nodes.len()).max(1))
             .pool_timer(TokioTimer::new())
             .build(connector);
-        let mut place = target.url.clone();
-        place.set_path(PLACE_PATH);
-        place
-            .query_pairs_mut()
-            .clear()
-            .append_pair("room", &target.room);
         Self {
             client,
-            place,
-            target,
+            nodes,
             permits: Semaphore::new(permits),
             answer_within: plan.answer_within,
             clock,
             tally,
         }
+    }
+
+    /// How many gateways there are.
+    pub(super) fn nodes(&self) -> u32 {
+        u32::try_from(self.nodes.len()).unwrap_or(u32::MAX)
     }
 
     /// Sends one request and reads the whole answer, in time.
@@ -160,6 +176,15 @@ impl Network {
     }
 }
 
+impl Node {
+    fn new(url: Url, room: &str) -> Self {
+        let mut place = url.clone();
+        place.set_path(PLACE_PATH);
+        place.query_pairs_mut().clear().append_pair("room", room);
+        Self { url, place }
+    }
+}
+
 async fn read_whole(response: Response<Incoming>) -> Result<Response<Bytes>, RequestErrorKind> {
     let (head, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_BYTES_MAX)
@@ -171,9 +196,10 @@ async fn read_whole(response: Response<Incoming>) -> Result<Response<Bytes>, Req
 
 impl Browser {
     /// A browser without cookies.
-    pub(super) fn new(network: Arc<Network>) -> Self {
+    pub(super) fn new(network: Arc<Network>, route: Route) -> Self {
         Self {
             network,
+            route,
             jar: CookieStore::default(),
         }
     }
@@ -192,13 +218,19 @@ impl Browser {
         self.navigate(Method::POST, path, form).await
     }
 
+    /// The gateway for the next request.
+    fn next_node(&mut self) -> &Node {
+        let node = self.route.next() as usize;
+        &self.network.nodes[node]
+    }
+
     async fn navigate(
         &mut self,
         method: Method,
         path: &str,
         form: &str,
     ) -> Result<Page, RequestErrorKind> {
-        let mut url = self.network.target.url.clone();
+        let mut url = self.next_node().url.clone();
         url.set_path(path);
         let mut request = Request::builder()
             .method(&method)
@@ -225,7 +257,7 @@ impl Browser {
 
     /// Asks for the visitor's place, as the waiting page's script does.
     pub(super) async fn ask_place(&mut self) -> Result<Place, RequestErrorKind> {
-        let url = self.network.place.clone();
+        let url = self.next_node().place.clone();
         let request = Request::builder()
             .header(ACCEPT, "application/json")
             .header("sec-fetch-dest", "empty")

@@ -10,6 +10,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::CrowdPlan;
 use super::browser::{Browser, Network, Page, Place};
+use super::route::Route;
 use super::tally::{RequestErrorKind, Stage};
 use crate::dice::Dice;
 use crate::origin::ITEMS;
@@ -50,13 +51,14 @@ enum Wish {
 }
 
 impl Visitor {
-    /// A visitor at home.
-    pub(super) fn new(network: Arc<Network>, plan: Arc<CrowdPlan>, dice: Dice) -> Self {
+    /// Visitor `number` (from 0) at home.
+    pub(super) fn new(network: Arc<Network>, plan: Arc<CrowdPlan>, number: u32) -> Self {
+        let route = Route::new(&plan, number, network.nodes());
         Self {
-            browser: Browser::new(Arc::clone(&network)),
+            browser: Browser::new(Arc::clone(&network), route),
             network,
+            dice: Dice::new(plan.seed, number),
             plan,
-            dice,
             stage: Stage::Away,
             seat_ends_at: None,
         }

@@ -26,7 +26,7 @@ use url::Url;
 
 use crate::clock::Clock;
 use crate::judge::{ACCEPTED_AT, ROOM, SEAT_ENDS, VISITOR};
-use crate::{GatewayFigures, RunningGateway};
+use crate::{GatewayFigures, Layout, RunningGateway, RunningGateways};
 
 /// How long after its end a seat is given on: the origin reads its clock a little apart.
 const GIVE_ON_AFTER: Span = Span(5);
@@ -46,9 +46,10 @@ pub(super) enum Fault {
     LetsOverstay,
 }
 
-/// A gateway for one test; ends with the runtime.
+/// A gateway for one test, with one door or several that lead to the same book; ends with the
+/// runtime.
 pub(super) struct FakeGateway {
-    address: SocketAddr,
+    doors: Vec<SocketAddr>,
     inner: Arc<Inner>,
 }
 
@@ -67,6 +68,8 @@ struct Inner {
 struct Book {
     visitors: u32,
     admitted: u64,
+    /// Requests through each door.
+    requests: BTreeMap<SocketAddr, u64>,
     seats: BTreeMap<u32, Seat>,
 }
 
@@ -86,8 +89,6 @@ impl FakeGateway {
         session: Span,
         fault: Fault,
     ) -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let address = listener.local_addr().unwrap();
         let inner = Arc::new(Inner {
             origin,
             seats,
@@ -98,22 +99,49 @@ impl FakeGateway {
             book: Mutex::default(),
             asked: watch::Sender::default(),
         });
-        let shared = Arc::clone(&inner);
+        let gateway = Self {
+            doors: Vec::new(),
+            inner,
+        };
+        gateway.with_another_door().await
+    }
+
+    /// The same at one more address.
+    pub(super) async fn with_another_door(mut self) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::clone(&self.inner);
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let inner = Arc::clone(&shared);
-                let service = service_fn(move |request| answer(Arc::clone(&inner), request));
+                let service = service_fn(move |request| {
+                    let mut book = inner.book.lock();
+                    *book.requests.entry(address).or_default() += 1;
+                    answer(Arc::clone(&inner), request)
+                });
                 let connection =
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service);
                 tokio::spawn(connection);
             }
         });
-        Self { address, inner }
+        self.doors.push(address);
+        self
     }
 
-    pub(super) fn url(&self) -> Url {
-        Url::parse(&format!("http://{}/", self.address)).unwrap()
+    pub(super) fn urls(&self) -> Vec<Url> {
+        let urls = self.doors.iter().map(|door| format!("http://{door}/"));
+        urls.map(|url| url.parse().unwrap()).collect()
+    }
+
+    /// Requests through each door that was used.
+    pub(super) fn requests(&self) -> Vec<u64> {
+        self.inner.book.lock().requests.values().copied().collect()
+    }
+
+    /// How many came without a cookie.
+    pub(super) fn visitors(&self) -> u32 {
+        self.inner.book.lock().visitors
     }
 
     /// Returns once `count` different visitors have asked for their place.
@@ -125,20 +153,30 @@ impl FakeGateway {
             .unwrap();
     }
 
-    /// As the demo wants it.
-    pub(super) fn into_running(self) -> RunningGateway {
-        let url = self.url();
-        let inner = self.inner;
-        RunningGateway {
-            url,
-            figures: Box::new(move || {
+    /// As the demo wants it: one door for each node.
+    pub(super) async fn into_running(mut self, layout: Layout) -> RunningGateways {
+        for _ in 1..layout.nodes() {
+            self = self.with_another_door().await;
+        }
+        let doors = self.urls().into_iter().zip(0..);
+        let running = doors.map(|(url, number)| {
+            let inner = Arc::clone(&self.inner);
+            let figures = move || {
                 let book = inner.book.lock();
                 GatewayFigures {
                     inside: book.seats.len().try_into().unwrap(),
                     waiting: 0,
-                    admitted: book.admitted,
+                    admitted: if number == 0 { book.admitted } else { 0 },
                 }
-            }),
+            };
+            RunningGateway {
+                url,
+                data_center: 1 + number / layout.nodes_in_each,
+                figures: Box::new(figures),
+            }
+        });
+        RunningGateways {
+            gateways: running.collect(),
             stop: Box::pin(async {}),
         }
     }
