@@ -263,14 +263,14 @@ impl Ledger {
         self.advance(now);
         let is_clock_trusted = self.hear(&request, now);
         self.handle_witness(&request, lending, now);
-        let (child, number) = (request.child, request.number);
+        let (child, number, life) = (request.child, request.number, self.life);
+        let void = Reply::Void {
+            child,
+            number,
+            life,
+        };
         if request.parent.is_some_and(|life| life != self.life) {
-            let life = self.life;
-            return Reply::Void {
-                child,
-                number,
-                life,
-            };
+            return void;
         }
         let known = self.children.get(&request.child);
         let newest = known.map(|child| child.number).or_else(|| {
@@ -282,12 +282,7 @@ impl Ledger {
         }
         let is_void = known.map_or(0, |child| child.generation) != request.generation;
         if is_void && !request.is_final {
-            let life = self.life;
-            return Reply::Void {
-                child,
-                number,
-                life,
-            };
+            return void;
         }
         self.handle_report(&mut request, is_clock_trusted);
         if request.is_leaving {

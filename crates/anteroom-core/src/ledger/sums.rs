@@ -1,6 +1,8 @@
 //! What follows from a ledger's records, kept up to date so that an answer does not cost a walk
 //! over all children.
 
+mod members;
+
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -12,6 +14,7 @@ use crate::seats::SeatRow;
 use crate::sync::Held;
 use crate::time::{Millis, Minute};
 use crate::watermark::{WaitingCounts, compact};
+use members::Members;
 
 /// Sums over children, departed children and what is settled.
 ///
@@ -40,32 +43,6 @@ pub struct Sums {
     pub(super) next_end: Millis,
     /// Whether a child came, went or changed its terms since they were agreed on.
     pub(super) are_terms_old: bool,
-}
-
-/// The children in a data center.
-#[derive(Clone, Debug, Default)]
-struct Members {
-    list: Vec<Member>,
-    /// No interval in a row of this data center ends before this.
-    next_end: Millis,
-}
-
-/// What is asked of all children of a data center with every answer.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Member {
-    pub(super) node: NodeId,
-    pub(super) closed_through: Millis,
-    pub(super) nodes: u32,
-}
-
-impl Member {
-    fn of(node: NodeId, child: &Child) -> Self {
-        Self {
-            node,
-            closed_through: child.closed_through,
-            nodes: child.nodes,
-        }
-    }
 }
 
 /// What children would like to hold and do not.
@@ -114,69 +91,6 @@ impl PartialEq for Sums {
 impl Eq for Sums {}
 
 impl Sums {
-    /// The children in a data center.
-    pub(super) fn members(&self, data_center: DataCenterId) -> &[Member] {
-        let group = self.groups.get(&data_center);
-        group.map_or(&[], |group| group.list.as_slice())
-    }
-
-    /// Whether there are children in this data center.
-    pub(super) fn has_members(&self, data_center: DataCenterId) -> bool {
-        self.groups.contains_key(&data_center)
-    }
-
-    /// Data centers with children.
-    pub(super) fn data_centers(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// Whether an interval in a row of this data center may end by then.
-    pub(super) fn may_end_by(&self, data_center: DataCenterId, closed: Millis) -> bool {
-        let group = self.groups.get(&data_center);
-        group.is_none_or(|group| group.next_end <= closed)
-    }
-
-    /// The rows of this data center have been looked through: no interval ends before `next`.
-    pub(super) fn note_next_end(&mut self, data_center: DataCenterId, next: Millis) {
-        if let Some(group) = self.groups.get_mut(&data_center) {
-            group.next_end = next;
-        }
-    }
-
-    /// A row of this data center has a new interval.
-    fn note_end(&mut self, data_center: DataCenterId, end: Millis) {
-        if let Some(group) = self.groups.get_mut(&data_center) {
-            group.next_end = group.next_end.min(end);
-        }
-    }
-
-    fn join(&mut self, node: NodeId, child: &Child) {
-        // What rows there are of those who were here before is not known.
-        let group = self.groups.entry(child.data_center).or_default();
-        group.list.push(Member::of(node, child));
-        self.are_terms_old = true;
-    }
-
-    fn note_report(&mut self, node: NodeId, child: &Child) {
-        let Some(group) = self.groups.get_mut(&child.data_center) else {
-            return;
-        };
-        group.next_end = group.next_end.min(child.row.first_end());
-        if let Some(member) = group.list.iter_mut().find(|member| member.node == node) {
-            *member = Member::of(node, child);
-        }
-    }
-
-    fn part(&mut self, node: NodeId, data_center: DataCenterId) {
-        if let Some(group) = self.groups.get_mut(&data_center) {
-            group.list.retain(|member| member.node != node);
-            if group.list.is_empty() {
-                self.groups.remove(&data_center);
-            }
-        }
-        self.are_terms_old = true;
-    }
-
     fn add_child(&mut self, child: &Child) {
         self.row.absorb(&child.row);
         self.add_waiting(&child.waiting);

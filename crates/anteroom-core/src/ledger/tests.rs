@@ -1,5 +1,7 @@
 //! The parent's half: what it lends, and what it counts of children that are silent.
 
+mod silence;
+
 use alloc::vec;
 
 use super::*;
@@ -75,73 +77,6 @@ fn what_is_lent_is_not_lent_again() {
     assert_eq!(answer.granted.seats, 0);
     assert!(answer.outlook.is_dry());
     assert_eq!(ledger.seats_lent(), 10);
-}
-
-#[test]
-fn a_child_that_falls_silent_counts_as_having_used_everything_until_its_longest_seat_ends() {
-    let lease_end = START + LEASE_TTL;
-    let mut other = request(2, 1, 0);
-    other.wants.slots = 20;
-    let (ledger, _) = lent(ten_lent(0), &other, lease_end - Span(1));
-    assert_eq!(ledger.phantoms(), 0, "the lease still runs");
-    other = SyncRequest {
-        number: 2,
-        generation: 2,
-        ..other
-    };
-    let (ledger, answer) = lent(ledger, &other, lease_end);
-    assert_eq!(ledger.phantoms(), 10);
-    assert_eq!(answer.granted.seats, 0);
-    let phantoms_end = lease_end + LONGEST;
-    other.number = 3;
-    other.is_final = true;
-    let (ledger, _) = lent(ledger, &other, phantoms_end - Span(1));
-    assert_eq!(ledger.phantoms(), 10);
-    other.number = 4;
-    other.generation = 3;
-    other.closed_through = phantoms_end;
-    let (ledger, answer) = lent(ledger, &other, phantoms_end);
-    assert_eq!(ledger.phantoms(), 0);
-    assert_eq!(
-        answer.granted.seats + ledger.children[&NodeId(2)].held.seats,
-        20
-    );
-}
-
-#[test]
-fn credits_of_a_silent_child_count_for_the_seats_that_they_may_have_prolonged_and_no_more() {
-    let ends_at = START + LEASE_TTL + LONGEST;
-    let seat_end = START + Span(5_000);
-    for is_alone in [true, false] {
-        let mut lost = request(1, 1, 0);
-        lost.wants.credits = 100;
-        lost.row.add_many(seat_end, 3);
-        let (ledger, _) = lent(Ledger::new(), &lost, START);
-        let mut other = request(2, 1, 0);
-        let (mut ledger, _) = if is_alone {
-            (ledger, None)
-        } else {
-            other.row.add_many(seat_end, 2);
-            let (ledger, answer) = lent(ledger, &other, START);
-            (ledger, Some(answer))
-        };
-        ledger.give_up(NodeId(1), START + LEASE_TTL);
-        // Alone, its three seats are where they may be at the latest; among others they count there
-        // and, with theirs, once more until then.
-        let expected = if is_alone { (3, 0) } else { (5, 5) };
-        assert_eq!((ledger.inside(), ledger.phantoms()), expected);
-        let row = &ledger.departed[0].row;
-        let latest = if is_alone { ends_at } else { seat_end };
-        assert_eq!(row.iter().collect::<Vec<_>>(), [(latest, 3)]);
-    }
-}
-
-#[test]
-fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
-    let mut ledger = ten_lent(0);
-    ledger.presume_children_dead(START + Span(1_000));
-    assert_eq!(ledger.admitted_in(START.minute()), 10);
-    assert_eq!(ledger.admitted_in(START.minute().next()), 0);
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl Deployment {
 
     /// Waits until every node knows the world.
     async fn settle(&self) {
-        tokio::time::sleep(Duration::from_secs(5)).await;
+        let_pass(Duration::from_secs(5)).await;
         assert!(self.nodes.iter().all(|node| node.is_healthy()));
     }
 
@@ -172,6 +172,11 @@ fn near(clock: &Arc<VirtualClock>) -> Memory {
     let store = Memory::new(Arc::clone(clock) as Arc<dyn Clock>);
     store.set_delay(NEAR);
     store
+}
+
+/// Lets virtual time pass.
+pub(crate) async fn let_pass(time: Duration) {
+    tokio::time::sleep(time).await; // tidy: paused time
 }
 
 /// Sends a request with the cookie that a visitor has.

@@ -10,9 +10,9 @@ use std::time::Duration;
 use anteroom_core::decision::QueueReason;
 use anteroom_node::Outcome;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use deployment::{Deployment, Judge, Rules, ask};
+use deployment::{Deployment, Judge, Rules, ask, let_pass};
 
 /// A crowd: each asks again every second, at another node each time.
 async fn crowd(deployment: &Deployment, people: usize, lasts: Duration) -> Judge {
@@ -25,7 +25,7 @@ async fn crowd(deployment: &Deployment, people: usize, lasts: Duration) -> Judge
         let (judge, clock) = (Arc::clone(&judge), Arc::clone(&deployment.clock));
         tokio::spawn(async move {
             let mut cookie = None;
-            sleep(Duration::from_millis(visitor as u64 * 7 % 1_000)).await;
+            let_pass(Duration::from_millis(visitor as u64 * 7 % 1_000)).await;
             for request in 0.. {
                 if Instant::now() >= until {
                     break;
@@ -34,7 +34,7 @@ async fn crowd(deployment: &Deployment, people: usize, lasts: Duration) -> Judge
                 let outcome = ask(room, cookie.as_deref()).await;
                 let now = anteroom_store::Clock::now(&*clock);
                 cookie = judge.lock().note(outcome, cookie, now);
-                sleep(Duration::from_millis(900 + visitor as u64 % 200)).await;
+                let_pass(Duration::from_millis(900 + visitor as u64 % 200)).await;
             }
         })
     });
@@ -104,7 +104,7 @@ async fn calls_do_not_grow_with_visitors() {
             let room = deployment.room(visitors as usize % 6);
             visitors += 1;
             refused += u32::from(!matches!(ask(&room, None).await, Outcome::Pass(_)));
-            sleep(Duration::from_millis(pause_ms)).await;
+            let_pass(Duration::from_millis(pause_ms)).await;
         }
         let (after, secs) = (deployment.calls(), began.elapsed().as_secs_f64());
         let near = (after.0 - before.0) as f64 / secs / 6.0;
@@ -123,9 +123,9 @@ async fn calls_do_not_grow_with_visitors() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_room_hardly_asks() {
     let deployment = Deployment::two_levels(2, 3, SMALL).await;
-    sleep(Duration::from_secs(30)).await;
+    let_pass(Duration::from_secs(30)).await;
     let before = deployment.calls();
-    sleep(Duration::from_secs(60)).await;
+    let_pass(Duration::from_secs(60)).await;
     let after = deployment.calls();
     let near = (after.0 - before.0) as f64 / 60.0 / 6.0;
     let far = (after.1 - before.1) as f64 / 60.0 / 2.0;
@@ -141,7 +141,7 @@ async fn without_the_world_a_data_center_goes_on_with_what_it_has_and_those_insi
     deployment.world.set_away(true);
     let mut cookie = pass.new_ticket.unwrap();
     for _ in 0..20 {
-        sleep(Duration::from_secs(5)).await;
+        let_pass(Duration::from_secs(5)).await;
         let Outcome::Pass(again) = ask(&deployment.room(0), Some(&cookie)).await else {
             panic!("it has kept coming");
         };
@@ -151,13 +151,13 @@ async fn without_the_world_a_data_center_goes_on_with_what_it_has_and_those_insi
     assert!(room.figures().failed_world_syncs_total > 0);
     assert!(room.figures().has_live_lease);
     deployment.world.set_away(false);
-    sleep(Duration::from_secs(5)).await;
+    let_pass(Duration::from_secs(5)).await;
     // An errand that is under way does not know of it yet; whoever asks again finds what it wants.
     let mut tries = 1;
     while !matches!(ask(&room, None).await, Outcome::Pass(_)) {
         assert!(tries < 3, "nobody gets in although the world is back");
         tries += 1;
-        sleep(Duration::from_secs(2)).await;
+        let_pass(Duration::from_secs(2)).await;
     }
 }
 
@@ -169,7 +169,7 @@ async fn without_its_own_store_a_node_admits_nobody_after_its_lease() {
         Outcome::Pass(_)
     ));
     deployment.world.set_away(true);
-    sleep(Duration::from_secs(11)).await;
+    let_pass(Duration::from_secs(11)).await;
     let Outcome::Queue { place, .. } = ask(&deployment.room(0), None).await else {
         panic!("its lease is over");
     };
@@ -187,7 +187,7 @@ async fn a_store_that_comes_back_empty_lends_nothing_until_all_that_it_had_lent_
         let judge = crowd(&deployment, 100, Duration::from_secs(10)).await;
         assert_eq!(judge.admitted_total, 20);
         deployment.world.wipe();
-        sleep(Duration::from_secs(2)).await;
+        let_pass(Duration::from_secs(2)).await;
         let Outcome::Queue { place, .. } = ask(&deployment.room(0), None).await else {
             panic!("the ledger has lost its memory");
         };
@@ -195,7 +195,7 @@ async fn a_store_that_comes_back_empty_lends_nothing_until_all_that_it_had_lent_
         assert!(is_recovering, "{:?}", place.reason);
         // Ten minutes for what a data center was lent, half a minute for a seat.
         let waits = if is_one_level { 60 } else { 660 };
-        sleep(Duration::from_secs(waits)).await;
+        let_pass(Duration::from_secs(waits)).await;
         let outcome = ask(&deployment.room(0), None).await;
         assert!(matches!(outcome, Outcome::Pass(_)), "{outcome:?}");
     }
@@ -217,13 +217,13 @@ async fn the_last_node_of_a_data_center_gives_back_what_that_was_lent() {
     let judge = crowd(&deployment, 6, Duration::from_secs(3)).await;
     assert_eq!(judge.admitted_total, 6);
     deployment.nodes[1].stop().await;
-    sleep(Duration::from_secs(2)).await;
+    let_pass(Duration::from_secs(2)).await;
     for _ in 0..14 {
         let outcome = ask(&deployment.room(0), None).await;
         assert!(matches!(outcome, Outcome::Pass(_)), "{outcome:?}");
-        sleep(Duration::from_millis(300)).await;
+        let_pass(Duration::from_millis(300)).await;
     }
-    sleep(Duration::from_secs(2)).await;
+    let_pass(Duration::from_secs(2)).await;
     let outlook = deployment.room(0).figures().outlook;
     assert_eq!((outlook.inside, outlook.phantoms), (20, 0), "{outlook:?}");
 }

@@ -3,6 +3,7 @@
 //! are stepped. Every record passes through the form in which stores keep it. Never above a limit, and
 //! nobody inside is thrown out.
 
+mod record;
 mod world;
 
 use anteroom_core::time::Span;

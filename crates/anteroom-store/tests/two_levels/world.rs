@@ -11,7 +11,8 @@ use anteroom_core::rules::{Limits, Rules};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::ticket::Ticket;
 use anteroom_core::time::{Millis, Minute, Span};
-use anteroom_wire::ledger as record;
+
+use super::record::read;
 
 pub(crate) const DATA_CENTERS: usize = 2;
 /// In all; node n is in data center n / 2.
@@ -395,11 +396,4 @@ fn take<T: Clone>(all: &mut Vec<T>, at: usize, stays: bool) -> Option<T> {
     } else {
         Some(all.remove(at))
     }
-}
-
-/// A ledger as a store gives it back.
-fn read(ledger: &Ledger) -> Ledger {
-    let found = record::decode(&record::encode(ledger)).expect("what was written is read");
-    assert_eq!(found, *ledger, "a record says all that a ledger says");
-    found
 }
