@@ -135,7 +135,7 @@ async fn what_a_dead_predecessor_was_lent_counts_as_used() {
         answer.outlook.phantoms, 5,
         "five seats; there are none that its credits could have prolonged"
     );
-    assert_eq!(answer.granted.seats, 3);
+    assert_eq!(answer.granted.seats, 5);
     assert_eq!(answer.inherited.total(), 0, "four were first in line");
 }
 
