@@ -210,6 +210,8 @@ pub struct Answer {
 pub struct Outlook {
     /// When that was.
     pub as_of: Millis,
+    /// When the root said so; a data center's ledger passes on what it heard a while ago.
+    pub root_as_of: Millis,
     /// Who may take a slot.
     pub watermark: Watermark,
     /// What the watermark was computed from: slots that come free before the next round.

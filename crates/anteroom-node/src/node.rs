@@ -8,6 +8,7 @@ use std::time::Duration;
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, DataCenterId, NodeId};
 use anteroom_core::room::RoomIdentity;
+use anteroom_store::{Store, introduce};
 use anteroom_ticket::KeyRing;
 use anteroom_wire::config::{RoomConfig, RoomName};
 use arc_swap::ArcSwap;
@@ -21,6 +22,9 @@ use crate::random::{self, Random};
 use crate::room::{RoomHandle, Shared};
 use crate::stores::Stores;
 
+/// Names are for people: after so many tries they get along with a number.
+const INTRODUCTIONS_MAX: u32 = 5;
+const BETWEEN_INTRODUCTIONS: Duration = Duration::from_secs(2);
 /// How long a store may take to close: a last write.
 const CLOSE_TIME_OUT: Duration = Duration::from_secs(2);
 
@@ -56,7 +60,7 @@ pub struct Node {
     tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
     slewing: JoinHandle<()>,
     lives: AtomicU64,
-    /// Loops of rooms that are gone, as long as they say goodbye.
+    /// Loops of rooms that are gone, as long as they say goodbye; and whatever else ends by itself.
     leaving: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -100,6 +104,12 @@ impl Node {
             lives: AtomicU64::new(0),
             leaving: Mutex::default(),
         });
+        if let Some(store) = node.shared.stores.common() {
+            let name = node.shared.data_center.clone();
+            node.leaving
+                .lock()
+                .push(tokio::spawn(introduce_us(Arc::clone(store), name)));
+        }
         node.reload(settings.rooms);
         Ok(node)
     }
@@ -213,6 +223,17 @@ impl Node {
         let done = tokio::spawn(Arc::clone(&handle).run(stopped));
         tasks.insert(name, RoomTask { stop, done });
         handle
+    }
+}
+
+/// Tells the others what this data center is called, as soon as the store lets itself be told.
+async fn introduce_us(store: Arc<dyn Store>, name: String) {
+    let us = data_center_id(&name);
+    for _ in 0..INTRODUCTIONS_MAX {
+        if introduce(&*store, us, &name).await.is_ok() {
+            return;
+        }
+        tokio::time::sleep(BETWEEN_INTRODUCTIONS).await;
     }
 }
 

@@ -97,7 +97,7 @@ impl Reading {
 
     /// How old what is known of the ledger is; `None` before it has answered.
     fn outlook_age(&self) -> Option<f64> {
-        let as_of = self.figures.outlook.as_of;
+        let as_of = self.figures.outlook.root_as_of;
         (as_of != Millis::ZERO).then(|| seconds(self.figures.now.since(as_of)))
     }
 }

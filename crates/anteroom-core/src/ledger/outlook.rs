@@ -75,6 +75,7 @@ impl Ledger {
         let slots = self.slots_before(at + ASK_AFTER_FIRST, at);
         Outlook {
             as_of: at,
+            root_as_of: at,
             watermark: Watermark::of(&self.sums.waiting, slots),
             slots,
             slots_in_round: self.slots_before(at + ROUND, at),
@@ -106,6 +107,7 @@ impl Ledger {
         Outlook {
             // As old as what was heard last, so that nodes ask before they refuse anybody.
             as_of: own.as_of - now.since(upstream.outlook_at),
+            root_as_of: world.root_as_of,
             epoch: world.epoch,
             reopens_at: world.reopens_at,
             nodes: world.nodes.max(own.nodes),

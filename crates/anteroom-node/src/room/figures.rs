@@ -88,7 +88,7 @@ impl RoomHandle {
                 Watermark::UpTo(at) => state::Watermark::ArrivedBy(at),
                 Watermark::Open => state::Watermark::Open,
             },
-            age: figures.now.since(outlook.as_of),
+            age: figures.now.since(outlook.root_as_of),
             epoch: outlook.epoch,
             phantom_seats: outlook.phantoms,
             reopens_at: outlook.reopens_at,

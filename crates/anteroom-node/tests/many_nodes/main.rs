@@ -227,3 +227,34 @@ async fn the_last_node_of_a_data_center_gives_back_what_that_was_lent() {
     let outlook = deployment.room(0).figures().outlook;
     assert_eq!((outlook.inside, outlook.phantoms), (20, 0), "{outlook:?}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_state_at_any_node_shows_what_every_data_center_admitted_and_how_old_that_is() {
+    let deployment = Deployment::two_levels(2, 1, SMALL).await;
+    crowd(&deployment, 10, Duration::from_secs(5)).await;
+    let_pass(Duration::from_secs(3)).await;
+    for node in 0..2 {
+        let state = deployment.room(node).state().await;
+        let minutes = state.history.iter();
+        let mut by_name = std::collections::BTreeMap::new();
+        for (name, count) in minutes.flat_map(|minute| &minute.admitted) {
+            *by_name.entry(name.as_str()).or_insert(0) += count;
+        }
+        assert_eq!(by_name.values().sum::<u32>(), 10, "{by_name:?}");
+        assert_eq!(by_name.keys().copied().collect::<Vec<_>>(), ["dc0", "dc1"]);
+        assert_eq!(
+            (
+                state.active_users,
+                state.global_nodes,
+                state.data_center_nodes
+            ),
+            (10, 2, 1)
+        );
+        let age = state.age.0;
+        assert!((30..=2_000).contains(&age), "{age} ms old");
+    }
+    deployment.world.set_away(true);
+    let_pass(Duration::from_secs(30)).await;
+    let state = deployment.room(0).state().await;
+    assert!(state.age.0 >= 30_000, "{:?}", state.age);
+}

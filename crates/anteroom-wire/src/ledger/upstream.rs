@@ -42,6 +42,7 @@ struct LeaseRecord {
 #[derive(Serialize, Deserialize)]
 struct OutlookRecord {
     as_of: u64,
+    root_as_of: u64,
     watermark: WatermarkRecord,
     slots: u32,
     slots_in_round: u32,
@@ -167,6 +168,7 @@ impl From<&Outlook> for OutlookRecord {
         let traffic = outlook.traffic.iter();
         Self {
             as_of: outlook.as_of.0,
+            root_as_of: outlook.root_as_of.0,
             watermark,
             slots: outlook.slots,
             slots_in_round: outlook.slots_in_round,
@@ -201,6 +203,7 @@ impl From<OutlookRecord> for Outlook {
         let traffic = record.traffic.into_iter();
         Self {
             as_of: Millis(record.as_of),
+            root_as_of: Millis(record.root_as_of),
             watermark,
             slots: record.slots,
             slots_in_round: record.slots_in_round,
