@@ -59,8 +59,9 @@ pub struct Node {
     rooms: ArcSwap<BTreeMap<RoomName, Arc<RoomHandle>>>,
     tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
     slewing: JoinHandle<()>,
+    introducing: Option<JoinHandle<()>>,
     lives: AtomicU64,
-    /// Loops of rooms that are gone, as long as they say goodbye; and whatever else ends by itself.
+    /// Loops of rooms that are gone, as long as they say goodbye.
     leaving: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -94,6 +95,9 @@ impl Node {
             random: Random::new()?,
             data_center: settings.data_center,
         });
+        let name = shared.data_center.clone();
+        let common = shared.stores.common().cloned();
+        let introducing = common.map(|store| tokio::spawn(introduce_us(store, name)));
         let node = Arc::new(Self {
             shared,
             id: random::node_id()?,
@@ -101,15 +105,10 @@ impl Node {
             rooms: ArcSwap::default(),
             tasks: Mutex::default(),
             slewing: tokio::spawn(slew(clock)),
+            introducing,
             lives: AtomicU64::new(0),
             leaving: Mutex::default(),
         });
-        if let Some(store) = node.shared.stores.common() {
-            let name = node.shared.data_center.clone();
-            node.leaving
-                .lock()
-                .push(tokio::spawn(introduce_us(Arc::clone(store), name)));
-        }
         node.reload(settings.rooms);
         Ok(node)
     }
@@ -182,6 +181,9 @@ impl Node {
     /// Gives everything back and lets go of the store. Visitors inside still pass afterwards.
     pub async fn stop(&self) {
         self.slewing.abort();
+        if let Some(introducing) = &self.introducing {
+            introducing.abort();
+        }
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks.values() {
             task.stop.send_replace(true);
