@@ -67,11 +67,17 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-report",
         ],
     ),
+    // Starts the binary as a process, so it knows none of what the binary is made of.
+    ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
     ("xtask", &[]),
 ];
 
 /// Crates that every crate's tests may use, and nothing but tests. They know no crate of ours.
 const FOR_TESTS: &[&str] = &["anteroom-testkit"];
+
+/// Crates that are nothing but tests: what is for tests they may use in all that they are. No row
+/// above names one.
+const ONLY_TESTS: &[&str] = &["anteroom-cluster"];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[
@@ -111,7 +117,8 @@ fn problems(metadata: &Metadata) -> Vec<String> {
             let kind = dependency.kind.as_deref().unwrap_or("normal");
             let is_for_tests = FOR_TESTS.contains(&to.as_str())
                 || ARROWS_OF_TESTS.contains(&(from.as_str(), to.as_str()));
-            if kind == "dev" && is_for_tests {
+            let is_test = kind == "dev" || ONLY_TESTS.contains(&from.as_str());
+            if is_test && is_for_tests {
                 continue;
             }
             problems.push(format!(
@@ -187,6 +194,18 @@ mod tests {
         for (name, allowed) in LAYERS {
             let may_use = allowed.iter().any(|below| FOR_TESTS.contains(below));
             assert!(!may_use, "{name} may use it in what ships");
+        }
+    }
+
+    #[test]
+    fn a_crate_that_is_nothing_but_tests_uses_what_is_for_tests_and_is_used_by_none() {
+        assert!(check_arrow("anteroom-cluster", "anteroom-testkit", "null").is_empty());
+        for (name, allowed) in LAYERS {
+            let uses_tests = allowed.iter().any(|below| ONLY_TESTS.contains(below));
+            assert!(
+                !uses_tests,
+                "{name} may use a crate that is nothing but tests"
+            );
         }
     }
 

@@ -9,6 +9,7 @@
 
 mod bench;
 mod cargo;
+mod cluster;
 mod layers;
 mod licences;
 mod requirements;
@@ -35,6 +36,8 @@ enum Command {
     /// order of its own (crashes, pauses, bad networks, lost stores, changed limits). Every promise
     /// has a checker. The same seed and code give the same run.
     Sim(sim::Options),
+    /// Run real nodes on real stores under load, break something, and see whether the limits hold.
+    Cluster(cluster::Options),
     /// Measure how fast something is.
     #[command(subcommand)]
     Bench(bench::What),
@@ -54,6 +57,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Test(options) => test::run(&options),
         Command::Sim(options) => sim::run(&options),
+        Command::Cluster(options) => cluster::run(&options),
         Command::Bench(bench::What::Sim(options)) => bench::run(&options),
         Command::Tidy { update: false } => tidy::check(),
         Command::Tidy { update: true } => tidy::update_ratchet(),

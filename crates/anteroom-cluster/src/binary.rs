@@ -1,0 +1,41 @@
+//! Which program is tested? The one that `cargo xtask cluster` names, or else the one that Cargo put
+//! beside the tests.
+
+use std::env;
+use std::path::PathBuf;
+
+/// Names the program to test.
+pub const VARIABLE: &str = "ANTEROOM_BINARY";
+
+/// The path of the program `anteroom`.
+///
+/// # Panics
+///
+/// If there is none; the message says how to build it.
+#[must_use]
+pub fn path() -> PathBuf {
+    if let Some(path) = env::var_os(VARIABLE) {
+        let path = PathBuf::from(path);
+        assert!(
+            path.is_file(),
+            "{VARIABLE} names no file: {}",
+            path.display()
+        );
+        return path;
+    }
+    let test = env::current_exe().expect("a running program has a path");
+    // Tests stand in `deps`, beside which the programs of the same profile are.
+    let beside = test
+        .ancestors()
+        .skip(1)
+        .take(2)
+        .map(|folder| folder.join(format!("anteroom{}", env::consts::EXE_SUFFIX)))
+        .find(|path| path.is_file());
+    beside.unwrap_or_else(|| {
+        panic!(
+            "no program `anteroom` near {}: build it with `cargo build -p anteroom`, or name it in \
+             {VARIABLE}",
+            test.display()
+        )
+    })
+}

@@ -1,0 +1,170 @@
+//! How does a request look, and what does its answer mean? Connections are shared, cookies are not.
+
+use std::time::Duration;
+
+use anteroom_core::time::Millis;
+use bytes::Bytes;
+use http::header::{ACCEPT, COOKIE, SET_COOKIE};
+use http::{HeaderMap, HeaderValue, Request, StatusCode};
+use http_body_util::{BodyExt as _, Empty};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tokio::time::timeout;
+
+use super::doors::Goal;
+use crate::judge::{JUDGE_SEAT_ENDS, VIA};
+
+/// How long somebody waits for an answer: longer than any node takes on a busy machine, and less
+/// than the seats of these runs last.
+const ANSWER_WITHIN: Duration = Duration::from_secs(4);
+/// Connections that nobody uses are closed before a paused node could hold all of them.
+const IDLE_FOR: Duration = Duration::from_secs(5);
+
+/// A cookie and what is known of the ticket in it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Jar {
+    /// `name=value`.
+    pub(super) cookie: Option<String>,
+    /// Until when the ticket is valid; `None` if it is one of somebody who waits.
+    pub(super) ends_at: Option<Millis>,
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(super) enum Answer {
+    /// The origin's page.
+    Page {
+        seat_ends_at: Millis,
+        cookie: Cookie,
+    },
+    /// The node's waiting page, and why.
+    Queue { reason: String, cookie: Cookie },
+    /// Something else.
+    Failed(StatusCode),
+    /// None came.
+    Nothing,
+}
+
+/// What an answer does to the jar.
+#[derive(Clone, Debug)]
+pub(super) enum Cookie {
+    Kept,
+    Deleted,
+    Given(String),
+}
+
+/// Sends requests. Clones share connections.
+#[derive(Clone, Debug)]
+pub(super) struct Browser {
+    client: Client<HttpConnector, Empty<Bytes>>,
+}
+
+impl Browser {
+    pub(super) fn new() -> Self {
+        let client = Client::builder(TokioExecutor::new())
+            .pool_idle_timeout(IDLE_FOR)
+            .pool_timer(hyper_util::rt::TokioTimer::new())
+            .build_http();
+        Self { client }
+    }
+
+    /// Asks for a page with this cookie.
+    pub(super) async fn ask(&self, goal: &Goal, path: &str, cookie: Option<&str>) -> Answer {
+        let mut request = Request::get(format!("http://{}{path}", goal.address))
+            .header(ACCEPT, "text/html")
+            .header("sec-fetch-dest", "document")
+            .header(VIA, &goal.name);
+        if let Some(cookie) = cookie {
+            request = request.header(COOKIE, cookie);
+        }
+        let request = request
+            .body(Empty::new())
+            .expect("addresses, names and cookies of nodes are fit for a request");
+        let answering = async {
+            let response = self.client.request(request).await.ok()?;
+            let (head, body) = response.into_parts();
+            body.collect().await.ok()?;
+            Some(understand(head.status, &head.headers))
+        };
+        let answered = timeout(ANSWER_WITHIN, answering).await;
+        answered.ok().flatten().unwrap_or(Answer::Nothing)
+    }
+}
+
+fn understand(status: StatusCode, headers: &HeaderMap) -> Answer {
+    let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
+    let cookie = handed_out(headers);
+    if headers.get("anteroom-verdict").is_some() {
+        let reason = headers.get("anteroom-reason").and_then(text);
+        return Answer::Queue {
+            reason: reason.unwrap_or_default(),
+            cookie,
+        };
+    }
+    let seat_ends_at = headers
+        .get(JUDGE_SEAT_ENDS)
+        .and_then(text)
+        .and_then(|text| text.parse().ok());
+    match seat_ends_at {
+        Some(ends_at) => Answer::Page {
+            seat_ends_at: Millis(ends_at),
+            cookie,
+        },
+        None => Answer::Failed(status),
+    }
+}
+
+fn handed_out(headers: &HeaderMap) -> Cookie {
+    let line = headers.get(SET_COOKIE).and_then(|line| line.to_str().ok());
+    let Some(line) = line else {
+        return Cookie::Kept;
+    };
+    let (pair, attributes) = line.split_once(';').unwrap_or((line, ""));
+    if attributes.contains("Max-Age=0") {
+        Cookie::Deleted
+    } else {
+        Cookie::Given(pair.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &'static str)]) -> HeaderMap {
+        let lines = lines.iter();
+        lines
+            .map(|&(name, value)| {
+                let name = http::HeaderName::from_static(name);
+                (name, HeaderValue::from_static(value))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn answers_are_told_apart_by_who_gave_them() {
+        let page = headers(&[("judge-seat-ends", "17"), ("set-cookie", "a=b; Path=/")]);
+        let Answer::Page {
+            seat_ends_at,
+            cookie,
+        } = understand(StatusCode::OK, &page)
+        else {
+            panic!("the origin's");
+        };
+        assert_eq!(seat_ends_at, Millis(17));
+        assert!(matches!(cookie, Cookie::Given(pair) if pair == "a=b"));
+        let queue = headers(&[("anteroom-verdict", "queue"), ("anteroom-reason", "full")]);
+        let answer = understand(StatusCode::OK, &queue);
+        assert!(matches!(answer, Answer::Queue { reason, .. } if reason == "full"));
+        let answer = understand(StatusCode::BAD_GATEWAY, &headers(&[]));
+        assert!(matches!(answer, Answer::Failed(StatusCode::BAD_GATEWAY)));
+    }
+
+    #[test]
+    fn a_cookie_that_is_over_is_deleted() {
+        let answer = headers(&[("judge-seat-ends", "1"), ("set-cookie", "a=; Max-Age=0")]);
+        assert!(matches!(handed_out(&answer), Cookie::Deleted));
+        assert!(matches!(handed_out(&headers(&[])), Cookie::Kept));
+    }
+}

@@ -1,0 +1,104 @@
+//! To which node does a request go? What a load balancer, or a visitor who travels, would choose.
+
+use std::net::SocketAddr;
+
+use rand_core::Rng;
+
+use crate::cluster::NodeAt;
+use crate::node::Door;
+
+/// How requests of one visitor find their node. A node that is known to be away is never chosen as
+/// long as another one is there, except by [`Wander::Only`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Wander {
+    /// Always the same one, near the visitor.
+    Sticky,
+    /// Any node of the visitor's data center, another one with each request.
+    InDataCenter,
+    /// Any node at all, another one with each request.
+    Anywhere,
+    /// This one for everybody.
+    Only(NodeAt),
+}
+
+/// The doors of all nodes, data center by data center.
+#[derive(Clone, Debug)]
+pub struct Doors(Vec<Vec<(String, Door)>>);
+
+/// Where somebody lives.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home {
+    data_center: usize,
+    node: usize,
+}
+
+/// A node to send to.
+#[derive(Clone, Debug)]
+pub(super) struct Goal {
+    pub(super) name: String,
+    pub(super) address: SocketAddr,
+}
+
+impl Doors {
+    pub(crate) const fn new(rows: Vec<Vec<(String, Door)>>) -> Self {
+        Self(rows)
+    }
+
+    /// A home: near the first data center for so many of a hundred.
+    pub(super) fn home(&self, first_percent: u32, dice: &mut impl Rng) -> Home {
+        let is_first = below(dice, 100) < first_percent as usize || self.0.len() == 1;
+        let data_center = if is_first {
+            0
+        } else {
+            1 + below(dice, self.0.len() - 1)
+        };
+        Home {
+            data_center,
+            node: below(dice, self.0[data_center].len()),
+        }
+    }
+
+    /// Where the next request goes; `None` while all who come into question are away.
+    pub(super) fn choose(
+        &self,
+        wander: Wander,
+        home: &mut Home,
+        dice: &mut impl Rng,
+    ) -> Option<Goal> {
+        match wander {
+            Wander::Only(NodeAt(dc, node)) => goal(&self.0[dc][node]),
+            Wander::Sticky => {
+                if goal(&self.0[home.data_center][home.node]).is_none() {
+                    home.node = below(dice, self.0[home.data_center].len());
+                }
+                let own = goal(&self.0[home.data_center][home.node]);
+                own.or_else(|| self.near(home, dice))
+            }
+            Wander::InDataCenter => self.near(home, dice),
+            Wander::Anywhere => any(self.0.iter().flatten(), dice),
+        }
+    }
+
+    /// In the data center of `home`, or else anywhere.
+    fn near(&self, home: &Home, dice: &mut impl Rng) -> Option<Goal> {
+        any(self.0[home.data_center].iter(), dice).or_else(|| any(self.0.iter().flatten(), dice))
+    }
+}
+
+fn any<'a>(doors: impl Iterator<Item = &'a (String, Door)>, dice: &mut impl Rng) -> Option<Goal> {
+    let mut open: Vec<Goal> = doors.filter_map(goal).collect();
+    (!open.is_empty()).then(|| open.swap_remove(below(dice, open.len())))
+}
+
+fn goal((name, door): &(String, Door)) -> Option<Goal> {
+    door.address().map(|address| Goal {
+        name: name.clone(),
+        address,
+    })
+}
+
+/// A number below `end`, which must not be 0. The bias does not matter to a crowd.
+pub(super) fn below(dice: &mut impl Rng, end: usize) -> usize {
+    let word = dice.next_u32() as usize;
+    word % end
+}

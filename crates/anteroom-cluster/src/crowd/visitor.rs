@@ -1,0 +1,281 @@
+//! What does one visitor do, from arriving to leaving, and then whoever follows?
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_core::time::Millis;
+use parking_lot::Mutex;
+use rand_core::Rng as _;
+use rand_pcg::Pcg64Mcg;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+
+use super::browser::{Answer, Browser, Cookie, Jar};
+use super::doors::{Goal, Home, below};
+use super::tally::Tally;
+use super::{Doors, Habits};
+use crate::clock::now;
+use crate::judge::LOGOUT;
+
+/// Old tickets that somebody keeps for replays.
+const OLD_TICKETS_MAX: usize = 12;
+/// After a request that nobody answered.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Whoever comes again sooner than this keeps the seat while nodes and stores are in touch: shorter
+/// than any session here.
+const SOON_MS: u64 = 4_000;
+
+/// A ticket that is not in the jar any more.
+#[derive(Clone, Debug)]
+struct OldTicket {
+    jar: Jar,
+    logged_out_at: Option<Millis>,
+}
+
+/// One of a crowd.
+#[derive(Debug)]
+pub(super) struct Visitor {
+    doors: Doors,
+    browser: Browser,
+    habits: Habits,
+    tally: Arc<Mutex<Tally>>,
+    dice: Pcg64Mcg,
+    home: Home,
+    jar: Jar,
+    old: Vec<OldTicket>,
+    /// When the last page came; `None` for somebody who has not been inside.
+    last_page_at: Option<Millis>,
+    pages_left: u32,
+}
+
+impl Visitor {
+    pub(super) fn new(
+        doors: Doors,
+        browser: Browser,
+        habits: Habits,
+        tally: Arc<Mutex<Tally>>,
+        mut dice: Pcg64Mcg,
+    ) -> Self {
+        let home = doors.home(habits.first_data_center_percent, &mut dice);
+        let mut visitor = Self {
+            doors,
+            browser,
+            habits,
+            tally,
+            dice,
+            home,
+            jar: Jar::default(),
+            old: Vec::new(),
+            last_page_at: None,
+            pages_left: 0,
+        };
+        visitor.begin();
+        visitor
+    }
+
+    /// Somebody new.
+    fn begin(&mut self) {
+        self.jar = Jar::default();
+        // Tickets of ended sessions are still worth a try; the others belonged to somebody else.
+        self.old.retain(|old| old.logged_out_at.is_some());
+        self.last_page_at = None;
+        self.pages_left = self.number(&self.habits.pages.clone());
+        let percent = self.habits.first_data_center_percent;
+        self.home = self.doors.home(percent, &mut self.dice);
+    }
+
+    pub(super) async fn live(mut self, arrives_after: Duration) {
+        sleep(arrives_after).await;
+        loop {
+            let pause = self.ask().await;
+            if self.happens(self.habits.replay_percent) {
+                self.replay().await;
+            }
+            if self.pages_left == 0 {
+                if self.happens(self.habits.log_out_percent) {
+                    self.log_out().await;
+                }
+                if !self.habits.are_followed {
+                    return;
+                }
+                self.begin();
+            }
+            sleep(pause).await;
+        }
+    }
+
+    /// Asks for a page, with as many requests as the visitor sends at once. Returns how long to wait
+    /// before the next.
+    async fn ask(&mut self) -> Duration {
+        let count = match self.jar.cookie {
+            Some(_) => self.habits.at_once,
+            // Whoever comes without a ticket would be taken for as many visitors.
+            None => 1,
+        };
+        let mut asking = JoinSet::new();
+        for _ in 0..count {
+            let Some(goal) = self.goal() else { continue };
+            let (browser, jar) = (self.browser.clone(), self.jar.clone());
+            asking.spawn(async move {
+                let answer = browser.ask(&goal, "/", jar.cookie.as_deref()).await;
+                (goal, jar, answer)
+            });
+        }
+        let (mut has_page, mut has_answer) = (false, false);
+        while let Some(Ok((goal, sent, answer))) = asking.join_next().await {
+            has_page |= matches!(answer, Answer::Page { .. });
+            has_answer |= !matches!(answer, Answer::Nothing);
+            self.take(&goal, &sent, answer);
+        }
+        if has_page {
+            self.pages_left = self.pages_left.saturating_sub(1);
+            return self.duration(&self.habits.think.clone());
+        }
+        if has_answer {
+            return self.duration(&self.habits.ask_again.clone());
+        }
+        TRY_AGAIN_AFTER
+    }
+
+    /// Takes note of an answer, and puts what it brings into the jar, as a browser does: whatever
+    /// comes last stays.
+    fn take(&mut self, goal: &Goal, sent: &Jar, answer: Answer) {
+        let now = now();
+        let tally = Arc::clone(&self.tally);
+        let mut tally = tally.lock();
+        match answer {
+            Answer::Page {
+                seat_ends_at,
+                cookie,
+            } => {
+                tally.pages += 1;
+                tally.entered += u64::from(self.last_page_at.is_none());
+                self.last_page_at = Some(now);
+                self.keep(cookie, Some(seat_ends_at));
+            }
+            Answer::Queue { reason, cookie } => {
+                self.judge_queue(&mut tally, goal, sent, &reason, now);
+                *tally.queued.entry(reason).or_default() += 1;
+                self.keep(cookie, None);
+            }
+            Answer::Failed(status) => *tally.failed.entry(status).or_default() += 1,
+            Answer::Nothing => tally.unanswered += 1,
+        }
+    }
+
+    /// Whether somebody should not have been queued.
+    fn judge_queue(&self, tally: &mut Tally, goal: &Goal, sent: &Jar, reason: &str, now: Millis) {
+        let Some(ends_at) = sent.ends_at else { return };
+        let since_page = self.last_page_at.map_or(0, |at| now.since(at).0);
+        let told = || {
+            format!(
+                "{} at {}: {reason}; ticket ends at {}, last page {since_page} ms ago",
+                now.0, goal.name, ends_at.0
+            )
+        };
+        if now < ends_at {
+            tally.throws_out(told);
+        } else if self.last_page_at.is_some() && since_page < SOON_MS {
+            tally.runs_out(told);
+        }
+    }
+
+    fn keep(&mut self, cookie: Cookie, ends_at: Option<Millis>) {
+        let jar = match cookie {
+            Cookie::Kept => return,
+            Cookie::Deleted => Jar::default(),
+            Cookie::Given(pair) => Jar {
+                cookie: Some(pair),
+                ends_at,
+            },
+        };
+        let before = std::mem::replace(&mut self.jar, jar);
+        self.put_aside(before, None);
+    }
+
+    fn put_aside(&mut self, jar: Jar, logged_out_at: Option<Millis>) {
+        // A ticket of somebody who waits is worth nothing to a thief.
+        if jar.ends_at.is_none() || self.habits.replay_percent == 0 {
+            return;
+        }
+        if self.old.len() >= OLD_TICKETS_MAX {
+            self.old.remove(0);
+        }
+        self.old.push(OldTicket { jar, logged_out_at });
+    }
+
+    /// Sends an old ticket, as somebody else would who has got hold of it: what comes back does not
+    /// go into the jar.
+    async fn replay(&mut self) {
+        if self.old.is_empty() {
+            return;
+        }
+        let old = self.old[below(&mut self.dice, self.old.len())].clone();
+        let Some(goal) = self.goal() else { return };
+        let answer = self
+            .browser
+            .ask(&goal, "/", old.jar.cookie.as_deref())
+            .await;
+        let now = now();
+        let mut tally = self.tally.lock();
+        let Some(logged_out_at) = old.logged_out_at else {
+            tally.replayed.0 += 1;
+            let is_valid = old.jar.ends_at.is_some_and(|ends_at| now < ends_at);
+            if let Answer::Queue { reason, .. } = answer
+                && is_valid
+            {
+                let (at, name) = (now.0, &goal.name);
+                let ends_at = old.jar.ends_at;
+                tally.throws_out(|| {
+                    format!("{at} at {name}: {reason}; an older ticket, which ends at {ends_at:?}")
+                });
+            }
+            return;
+        };
+        tally.replayed.1 += 1;
+        if matches!(answer, Answer::Page { .. }) {
+            let (count, longest) = tally.passed_after_logout;
+            let since = now.since(logged_out_at).0;
+            tally.passed_after_logout = (count + 1, longest.max(since));
+        }
+    }
+
+    async fn log_out(&mut self) {
+        let Some(goal) = self.goal() else { return };
+        let answer = self
+            .browser
+            .ask(&goal, LOGOUT, self.jar.cookie.as_deref())
+            .await;
+        // From the answer on: before it, the origin had not decided yet as far as anybody knows.
+        let at = now();
+        if !matches!(answer, Answer::Page { .. }) {
+            return;
+        }
+        self.tally.lock().logged_out += 1;
+        let jar = std::mem::take(&mut self.jar);
+        for old in &mut self.old {
+            old.logged_out_at = old.logged_out_at.or(Some(at));
+        }
+        self.put_aside(jar, Some(at));
+    }
+
+    fn goal(&mut self) -> Option<Goal> {
+        let wander = self.habits.wander;
+        self.doors.choose(wander, &mut self.home, &mut self.dice)
+    }
+
+    fn number(&mut self, range: &RangeInclusive<u32>) -> u32 {
+        let width = range.end().saturating_sub(*range.start()).saturating_add(1);
+        range.start() + self.dice.next_u32() % width.max(1)
+    }
+
+    fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
+        let width = range.end().saturating_sub(*range.start());
+        *range.start() + width.mul_f64(f64::from(self.dice.next_u32()) / f64::from(u32::MAX))
+    }
+
+    fn happens(&mut self, percent: u32) -> bool {
+        self.dice.next_u32() % 100 < percent
+    }
+}

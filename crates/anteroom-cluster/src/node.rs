@@ -1,0 +1,207 @@
+//! How is a node run? As a process of the real program, with a config file, a data folder and a log.
+//!
+//! What the node does in there is not looked at, except for the line that says where it serves.
+
+use std::fs::{self, File};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_testkit::redis_server::eventually;
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tokio::process::{Child, Command};
+use tokio::time::timeout;
+
+/// How long a node may take to end by itself. Its drain time is shorter.
+const ENDS_WITHIN: Duration = Duration::from_secs(20);
+
+/// Where a node serves at present, if it does. Nodes that are started again are elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct Door(Arc<Mutex<Option<SocketAddr>>>);
+
+impl Door {
+    /// The address, while the node serves.
+    #[must_use]
+    pub fn address(&self) -> Option<SocketAddr> {
+        *self.0.lock()
+    }
+
+    /// Sends visitors elsewhere: there is nobody, or somebody new.
+    pub(crate) fn is_at(&self, address: Option<SocketAddr>) {
+        *self.0.lock() = address;
+    }
+}
+
+/// A node; killed when dropped.
+#[derive(Debug)]
+pub struct Node {
+    name: String,
+    binary: PathBuf,
+    folder: PathBuf,
+    door: Door,
+    child: Option<Child>,
+    /// How often it was started; each start has a log of its own.
+    starts: u32,
+}
+
+impl Node {
+    /// A node that does not run yet, with everything it writes in `folder`.
+    ///
+    /// # Panics
+    ///
+    /// If the folder cannot be made.
+    #[must_use]
+    pub fn new(name: &str, binary: &Path, folder: PathBuf, config: &str) -> Self {
+        fs::create_dir_all(&folder).expect("a folder for a node");
+        fs::write(folder.join("anteroom.toml"), config).expect("a config file in a new folder");
+        Self {
+            name: name.to_owned(),
+            binary: binary.to_owned(),
+            folder,
+            door: Door::default(),
+            child: None,
+            starts: 0,
+        }
+    }
+
+    /// Its name, as in logs.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Where it serves.
+    #[must_use]
+    pub const fn door(&self) -> &Door {
+        &self.door
+    }
+
+    /// Starts the process; [`Node::serves`] waits until it is ready.
+    ///
+    /// # Panics
+    ///
+    /// If the program cannot be started.
+    pub fn spawn(&mut self) {
+        self.starts += 1;
+        let log = File::create(self.log_file(self.starts)).expect("a log file in a new folder");
+        let child = Command::new(&self.binary)
+            .arg("serve")
+            .arg("--config")
+            .arg(self.folder.join("anteroom.toml"))
+            .args(["--log-format", "json", "--log", "info,access=off"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn();
+        match child {
+            Ok(child) => self.child = Some(child),
+            Err(error) => panic!("{} does not start: {error}", self.binary.display()),
+        }
+    }
+
+    /// Waits until the node serves, and opens its door.
+    ///
+    /// # Panics
+    ///
+    /// If it does not serve within a minute.
+    pub async fn serves(&mut self) {
+        let log = self.log_file(self.starts);
+        eventually(&format!("{} serves", self.name), async || {
+            serving_line(&log).is_some()
+        })
+        .await;
+        self.door.is_at(serving_line(&log));
+    }
+
+    /// `kill -9`, and waits until it is gone.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub async fn kill(&mut self) {
+        self.door.is_at(None);
+        let mut child = self.child.take().expect("the node runs");
+        child.kill().await.expect("it is a child of this process");
+    }
+
+    /// SIGTERM, and waits for the end. Visitors are sent elsewhere at once, as by a load balancer
+    /// that was told first.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run, or does not end well.
+    pub async fn terminate(&mut self) {
+        self.door.is_at(None);
+        self.signal(Signal::TERM);
+        let mut child = self.child.take().expect("the node runs");
+        let ended = timeout(ENDS_WITHIN, child.wait()).await;
+        let status = ended.expect("a node ends when it is told to");
+        let status = status.expect("it is a child of this process");
+        assert!(status.success(), "{} ended with {status}", self.name);
+    }
+
+    /// SIGSTOP: it keeps its connections and says nothing. Its door stays open.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = self.child.as_ref().and_then(Child::id);
+        let pid = id
+            .and_then(|id| i32::try_from(id).ok())
+            .and_then(Pid::from_raw);
+        let pid = pid.expect("the node runs");
+        kill_process(pid, signal).expect("it is a child of this process");
+    }
+
+    fn log_file(&self, start: u32) -> PathBuf {
+        self.folder.join(format!("log-{start}"))
+    }
+
+    /// The last lines of its logs, of each start.
+    #[must_use]
+    pub fn log_tail(&self, lines: usize) -> String {
+        let mut text = String::new();
+        for start in 1..=self.starts {
+            let log = fs::read_to_string(self.log_file(start)).unwrap_or_default();
+            let all: Vec<&str> = log.lines().collect();
+            let tail = all.get(all.len().saturating_sub(lines)..).unwrap_or(&[]);
+            text.push_str(&format!("== {}, start {start} ==\n", self.name));
+            text.push_str(&tail.join("\n"));
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Where a node says that it serves visitors.
+fn serving_line(log: &Path) -> Option<SocketAddr> {
+    let log = fs::read_to_string(log).ok()?;
+    let line = log
+        .lines()
+        .find(|line| line.contains("\"message\":\"serving\""))?;
+    let line: Value = serde_json::from_str(line).ok()?;
+    let url = line.get("visitors")?.as_str()?;
+    url.trim_start_matches("http://")
+        .trim_end_matches('/')
+        .parse()
+        .ok()
+}

@@ -1,0 +1,106 @@
+//! Do the limits hold while everything goes wrong that can? Two data centers with three nodes each,
+//! as processes of the real program, on real stores; judged at the origin and by the visitors.
+//!
+//! In each run: never more inside than `total_active_users`, never more admissions in a minute than
+//! `new_users_per_minute`, nobody passes whose seat has ended, and nobody with a valid ticket is
+//! queued. A few visitors come before all others and keep coming: they stay inside, whatever happens.
+//! How full the room is, and how quickly, is printed and not judged: it depends on the machine.
+
+mod crowds;
+mod nodes;
+mod stores;
+mod visitors;
+
+use std::time::Duration;
+
+use anteroom_cluster::cluster::{Cluster, Setup};
+use anteroom_cluster::crowd::{Crowd, Habits, Tally};
+use anteroom_cluster::eventually;
+use anteroom_core::rules::Limits;
+use tokio::sync::{Mutex, MutexGuard};
+use tokio::time::sleep;
+
+/// One run after the other: they share the processors of one machine.
+static TURN: Mutex<()> = Mutex::const_new(());
+
+/// How many come first and stay.
+const STAYERS: u32 = 12;
+/// How many come after them, and come again.
+const CROWD: u32 = 200;
+
+/// A cluster whose turn it is.
+struct Run {
+    cluster: Cluster,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Run {
+    async fn start(setup: Setup) -> Self {
+        let turn = TURN.lock().await;
+        Self {
+            cluster: Cluster::start(setup).await,
+            _turn: turn,
+        }
+    }
+
+    /// Forty seats, more admissions than they need, sessions of 12 s.
+    async fn small() -> Self {
+        Self::start(limits(40, 600, 12)).await
+    }
+
+    /// Sends those who stay, waits until they are inside, sends all others, and waits until the room
+    /// is full.
+    async fn load(&self, habits: &Habits, seed: u64) -> Load {
+        let stay = Habits {
+            pages: u32::MAX..=u32::MAX,
+            ..habits.clone()
+        };
+        let doors = self.cluster.doors();
+        let stayers = Crowd::at_once(&doors, STAYERS, &stay, seed);
+        self.cluster.has_inside(STAYERS).await;
+        let crowd = Crowd::at_once(&doors, CROWD, habits, seed + 1);
+        let is_full = async || crowd.tally().queued.contains_key("full");
+        eventually("somebody is told that the room is full", is_full).await;
+        Load {
+            stayers,
+            others: vec![crowd],
+        }
+    }
+
+    /// Sends all home and judges.
+    async fn judge(&self, load: Load) -> Tally {
+        let stayers = load.stayers.go_home().await;
+        eprintln!("those who stay: {stayers}");
+        let mut tally = stayers.clone();
+        for crowd in load.others {
+            tally = tally.and(crowd.go_home().await);
+        }
+        self.cluster.assert_kept(&tally);
+        let entered = u64::from(STAYERS);
+        assert_eq!(
+            (stayers.entered, stayers.ran_out),
+            (entered, 0),
+            "{stayers}"
+        );
+        tally
+    }
+}
+
+/// Who is on the way to a cluster.
+struct Load {
+    stayers: Crowd,
+    others: Vec<Crowd>,
+}
+
+fn limits(total_active_users: u32, new_users_per_minute: u32, session_secs: u64) -> Setup {
+    let limits = Limits {
+        total_active_users,
+        new_users_per_minute,
+    };
+    Setup::new(limits, session_secs)
+}
+
+/// Lets the crowd do what it does.
+async fn meanwhile(secs: u64) {
+    sleep(Duration::from_secs(secs)).await; // tidy: time passes
+}

@@ -1,0 +1,137 @@
+//! `cargo xtask cluster`: runs one of the tests on real processes by hand, with all that it prints.
+//!
+//! The runs are tests of `anteroom-cluster`; this builds the program that they start, and passes on
+//! which of them is meant.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, bail};
+use clap::Args;
+
+use crate::cargo;
+
+/// What names the program to test; `anteroom-cluster` reads it.
+const BINARY: &str = "ANTEROOM_BINARY";
+
+/// Which run.
+#[derive(Args)]
+#[command(after_help = "Examples:
+  cargo xtask cluster                               the names of all runs
+  cargo xtask cluster a_node_is_paused              the runs with this in their name
+  cargo xtask cluster a_node_is_paused --times 20   again and again, until one fails
+  cargo xtask cluster '' --release                  all of them, with optimized programs
+
+Needs redis-server. A run that fails prints where the logs of its nodes are.")]
+pub(crate) struct Options {
+    /// Part of the name of a run; left out, all names are listed.
+    name: Option<String>,
+    /// Optimized: what the nodes take is more like what they take in production.
+    #[arg(long)]
+    release: bool,
+    /// How often; stops at the first failure.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    times: u32,
+    /// Test this program instead of building one.
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+}
+
+/// Lists the runs, or runs those that were asked for.
+///
+/// # Errors
+///
+/// When nothing has this name, the programs cannot be built, or a run failed.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let names = names(options)?;
+    let Some(part) = &options.name else {
+        println!("{}", names.join("\n"));
+        return Ok(());
+    };
+    if names.is_empty() {
+        bail!("no run has {part:?} in its name; `cargo xtask cluster` lists all");
+    }
+    if options.binary.is_none() {
+        cargo::run(&with_profile(options, &["build", "-p", "anteroom"]))?;
+    }
+    let mut arguments = test(options);
+    arguments.extend(["--nocapture", "--test-threads=1", part]);
+    for _ in 0..options.times {
+        match &options.binary {
+            Some(binary) => {
+                // Tests run in the folder of their crate.
+                let binary = std::path::absolute(binary).context("finding the program to test")?;
+                let binary = binary.to_str().context("the program's path is no UTF-8")?;
+                cargo::run_with(BINARY, binary, &arguments)?;
+            }
+            // The one that was built stands beside the tests, where they look for it.
+            None => cargo::run(&arguments)?,
+        }
+    }
+    Ok(())
+}
+
+fn names(options: &Options) -> anyhow::Result<Vec<String>> {
+    let mut arguments = test(options);
+    arguments.push("--list");
+    arguments.extend(options.name.as_deref());
+    Ok(listed(&cargo::read(&arguments)?))
+}
+
+fn test(options: &Options) -> Vec<&'static str> {
+    let mut arguments = with_profile(
+        options,
+        &["test", "-q", "-p", "anteroom-cluster", "--test", "limits"],
+    );
+    arguments.push("--");
+    arguments
+}
+
+fn with_profile(options: &Options, arguments: &[&'static str]) -> Vec<&'static str> {
+    let mut arguments = arguments.to_vec();
+    if options.release {
+        arguments.push("--release");
+    }
+    arguments
+}
+
+/// The names in a list of tests.
+fn listed(text: &str) -> Vec<String> {
+    let lines = text.lines();
+    lines
+        .filter_map(|line| line.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    fn check(typed: &[&str], expected: &str) {
+        let words = std::iter::once(&"cluster").chain(typed);
+        let typed = Typed::try_parse_from(words).unwrap();
+        assert_eq!(test(&typed.options).join(" "), expected);
+    }
+
+    #[test]
+    fn the_profile_is_that_of_tests_unless_optimized_programs_are_asked_for() {
+        let tests = "test -q -p anteroom-cluster --test limits";
+        check(&[], &format!("{tests} --"));
+        check(&["a_node", "--release"], &format!("{tests} --release --"));
+    }
+
+    #[test]
+    fn a_list_of_tests_is_read_without_what_else_stands_there() {
+        let text = "crowds::a: test\nnodes::b: test\n\n2 tests, 0 benchmarks\n";
+        assert_eq!(listed(text), ["crowds::a", "nodes::b"]);
+        assert!(listed("").is_empty());
+    }
+}
