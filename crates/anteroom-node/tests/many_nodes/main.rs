@@ -115,8 +115,8 @@ async fn calls_do_not_grow_with_visitors() {
         );
         println!("{told}");
         assert!(near <= 11.0 && far <= 8.0, "{told}");
-        // Where traffic begins at once, nobody has lent ahead.
-        assert!(refused * 500 <= visitors, "{told}");
+        // Where traffic begins at once nobody has lent ahead, and the world is far: a moment.
+        assert!(refused <= 30, "{told}");
     }
 }
 
