@@ -52,7 +52,8 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
     let path = match order {
         Order::AssumeEmpty => "assume-empty",
     };
-    let sending = send(admin, &format!("http://{admin}/rooms/{name}/{path}"));
+    let url = format!("http://{admin}/rooms/{name}/{path}");
+    let sending = send(admin, &url);
     let state = tokio::time::timeout(PATIENCE, sending)
         .await
         .unwrap_or_else(|_| anyhow::bail!("no answer within five seconds"))
