@@ -14,6 +14,7 @@ use crate::binary;
 use crate::crowd::{Doors, Tally};
 use crate::judge::{JudgingOrigin, ROOM};
 use crate::node::Node;
+use crate::recorder::Recorder;
 use crate::relay::{Delays, Relay};
 
 /// Half a round trip to the world's store: 70 ms there and back.
@@ -64,6 +65,7 @@ pub struct Cluster {
     origin: JudgingOrigin,
     data_centers: Vec<DataCenter>,
     world: RedisServer,
+    recorder: Recorder,
     /// After the nodes, which write into it; taken out to be kept.
     folder: Option<TempDir>,
 }
@@ -92,7 +94,7 @@ impl Cluster {
         let session = Duration::from_secs(setup.session_secs);
         let origin = JudgingOrigin::start(setup.limits, session).await;
         let world = RedisServer::start().await;
-        let mut data_centers = Vec::new();
+        let mut data_centers: Vec<DataCenter> = Vec::new();
         for name in &setup.data_centers {
             let local = RedisServer::start().await;
             let local_link = Relay::start(at(&local), Delays::default()).await;
@@ -114,11 +116,15 @@ impl Cluster {
                 world_link,
             });
         }
+        let nodes = data_centers.iter().flat_map(|dc| &dc.nodes);
+        let admins = nodes.map(|node| (node.name().to_owned(), node.admin().clone()));
+        let recorder = Recorder::start(folder.path(), admins.collect());
         let mut cluster = Self {
             setup,
             origin,
             data_centers,
             world,
+            recorder,
             folder: Some(folder),
         };
         cluster.start_nodes().await;
@@ -297,8 +303,12 @@ impl Drop for Cluster {
         for node in self.nodes() {
             eprintln!("{}", node.log_tail(TAIL_LINES));
         }
+        eprintln!("{}", self.recorder.tail(self.all().len()));
         if let Some(folder) = self.folder.take() {
-            eprintln!("all logs stay in {}", folder.keep().display());
+            eprintln!(
+                "all logs, and what the nodes said all the time (`states`), stay in {}",
+                folder.keep().display()
+            );
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod cluster;
 pub mod crowd;
 pub mod judge;
 pub mod node;
+mod recorder;
 pub mod relay;
 
 pub use anteroom_testkit::redis_server::eventually;

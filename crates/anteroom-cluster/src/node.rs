@@ -43,6 +43,7 @@ pub struct Node {
     binary: PathBuf,
     folder: PathBuf,
     door: Door,
+    admin: Door,
     child: Option<Child>,
     /// How often it was started; each start has a log of its own.
     starts: u32,
@@ -63,6 +64,7 @@ impl Node {
             binary: binary.to_owned(),
             folder,
             door: Door::default(),
+            admin: Door::default(),
             child: None,
             starts: 0,
         }
@@ -78,6 +80,11 @@ impl Node {
     #[must_use]
     pub const fn door(&self) -> &Door {
         &self.door
+    }
+
+    /// Where operators ask.
+    pub(crate) const fn admin(&self) -> &Door {
+        &self.admin
     }
 
     /// Starts the process; [`Node::serves`] waits until it is ready.
@@ -115,7 +122,11 @@ impl Node {
             serving_line(&log).is_some()
         })
         .await;
-        self.door.is_at(serving_line(&log));
+        let addresses = serving_line(&log);
+        self.admin
+            .is_at(addresses.map(|addresses| addresses.operators));
+        self.door
+            .is_at(addresses.map(|addresses| addresses.visitors));
     }
 
     /// `kill -9`, and waits until it is gone.
@@ -124,7 +135,7 @@ impl Node {
     ///
     /// If it does not run.
     pub async fn kill(&mut self) {
-        self.door.is_at(None);
+        self.leaves();
         let mut child = self.child.take().expect("the node runs");
         child.kill().await.expect("it is a child of this process");
     }
@@ -136,7 +147,7 @@ impl Node {
     ///
     /// If it does not run, or does not end well.
     pub async fn terminate(&mut self) {
-        self.door.is_at(None);
+        self.leaves();
         self.signal(Signal::TERM);
         let mut child = self.child.take().expect("the node runs");
         let ended = timeout(ENDS_WITHIN, child.wait()).await;
@@ -161,6 +172,11 @@ impl Node {
     /// If it does not run.
     pub fn resume(&self) {
         self.signal(Signal::CONT);
+    }
+
+    fn leaves(&self) {
+        self.door.is_at(None);
+        self.admin.is_at(None);
     }
 
     fn signal(&self, signal: Signal) {
@@ -192,16 +208,27 @@ impl Node {
     }
 }
 
-/// Where a node says that it serves visitors.
-fn serving_line(log: &Path) -> Option<SocketAddr> {
+/// Where a node serves.
+#[derive(Clone, Copy, Debug)]
+struct Addresses {
+    visitors: SocketAddr,
+    operators: SocketAddr,
+}
+
+/// What a node says of that, once it serves.
+fn serving_line(log: &Path) -> Option<Addresses> {
     let log = fs::read_to_string(log).ok()?;
     let line = log
         .lines()
         .find(|line| line.contains("\"message\":\"serving\""))?;
     let line: Value = serde_json::from_str(line).ok()?;
-    let url = line.get("visitors")?.as_str()?;
-    url.trim_start_matches("http://")
-        .trim_end_matches('/')
-        .parse()
-        .ok()
+    let address = |key: &str| {
+        let url = line.get(key)?.as_str()?;
+        let url = url.trim_start_matches("http://").trim_end_matches('/');
+        url.parse().ok()
+    };
+    Some(Addresses {
+        visitors: address("visitors")?,
+        operators: address("operators")?,
+    })
 }

@@ -20,6 +20,8 @@ use crate::judge::LOGOUT;
 
 /// Old tickets that somebody keeps for replays.
 const OLD_TICKETS_MAX: usize = 12;
+/// How often a ticket is sent at once after its session was ended.
+const REPLAYS_AFTER_LOGOUT: u32 = 4;
 /// After a request that nobody answered.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Whoever comes again sooner than this keeps the seat while nodes and stores are in touch: shorter
@@ -89,8 +91,9 @@ impl Visitor {
         sleep(arrives_after).await;
         loop {
             let pause = self.ask().await;
-            if self.happens(self.habits.replay_percent) {
-                self.replay().await;
+            if self.happens(self.habits.replay_percent) && !self.old.is_empty() {
+                let old = self.old[below(&mut self.dice, self.old.len())].clone();
+                self.replay(old).await;
             }
             if self.pages_left == 0 {
                 if self.happens(self.habits.log_out_percent) {
@@ -207,11 +210,7 @@ impl Visitor {
 
     /// Sends an old ticket, as somebody else would who has got hold of it: what comes back does not
     /// go into the jar.
-    async fn replay(&mut self) {
-        if self.old.is_empty() {
-            return;
-        }
-        let old = self.old[below(&mut self.dice, self.old.len())].clone();
+    async fn replay(&mut self, old: OldTicket) {
         let Some(goal) = self.goal() else { return };
         let answer = self
             .browser
@@ -258,6 +257,15 @@ impl Visitor {
             old.logged_out_at = old.logged_out_at.or(Some(at));
         }
         self.put_aside(jar, Some(at));
+        if self.happens(self.habits.replay_percent) {
+            // Quicker than the news of the logout, perhaps.
+            for _ in 0..REPLAYS_AFTER_LOGOUT {
+                let Some(newest) = self.old.last().cloned() else {
+                    return;
+                };
+                self.replay(newest).await;
+            }
+        }
     }
 
     fn goal(&mut self) -> Option<Goal> {

@@ -48,7 +48,7 @@ async fn old_tickets_are_replayed_and_tickets_of_those_who_logged_out() {
     let run = Run::small().await;
     let habits = Habits {
         wander: Wander::Anywhere,
-        pages: 3..=6,
+        pages: 2..=4,
         replay_percent: 60,
         log_out_percent: 80,
         ..Habits::default()
