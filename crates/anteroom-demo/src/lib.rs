@@ -204,6 +204,13 @@ impl<'a> Demo<'a> {
                  node with each request."
             )?;
         }
+        if layout.data_centers > 1 {
+            writeln!(
+                out,
+                "Whoever changes data center has a seat in each of them until the older one ends: \
+                 fewer are inside then."
+            )?;
+        }
         let doors: Vec<String> = self
             .gateways
             .doors()

@@ -321,6 +321,7 @@ async fn a_demo_with_several_nodes_shows_a_door_of_each_data_center() {
     let shared = "4 nodes in 2 data centers share these limits; 25 % of the visitors go to another \
                   node with each request.\n";
     assert!(out.contains(shared), "{out}");
+    assert!(out.contains("has a seat in each of them"), "{out}");
     let line = out.lines().find(|line| line.contains("in a browser"));
     assert_eq!(line.unwrap().matches("http://").count(), 2, "{out}");
     assert!(out.contains(" on 4 nodes in 2 data centers:\n"), "{out}");

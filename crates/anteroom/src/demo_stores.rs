@@ -316,10 +316,7 @@ mod tests {
         let programs = ["no-such-valkey-server", "no-such-redis-server"];
         let error = DemoStores::start_any_of(&programs, 2, folder.path()).await;
         let error = error.unwrap_err();
-        assert!(
-            matches!(error, StartStoresError::NotInstalled),
-            "{error:?}"
-        );
+        assert!(matches!(error, StartStoresError::NotInstalled), "{error:?}");
         let text = error.to_string();
         assert!(text.contains("apt-get install redis-server"), "{text}");
         assert!(text.contains("leave out --nodes"), "{text}");

@@ -1,14 +1,17 @@
 //! Does the demo show what it promises, and end when it should?
 
+use std::fs;
+use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::Child;
 use tokio::time::timeout;
 
-use crate::support::PATIENCE;
 use crate::support::client::Client;
 use crate::support::command::{command, run};
+use crate::support::{PATIENCE, eventually};
 
 #[tokio::test]
 async fn json_is_one_object_whose_numbers_make_sense() {
@@ -105,11 +108,7 @@ async fn from_the_keyboard_it_ends_early_and_leaves_nothing_behind() {
     assert_eq!(answer.status, 200);
     assert_eq!(folder.path().read_dir().unwrap().count(), 1);
 
-    let id = child.id().unwrap().to_string();
-    let kill = std::process::Command::new("kill")
-        .args(["-INT", &id])
-        .status();
-    assert!(kill.unwrap().success());
+    interrupt(&child);
     let mut rest = String::new();
     let read = timeout(PATIENCE, out.read_to_string(&mut rest)).await;
     read.expect("it ends").unwrap();
@@ -118,12 +117,143 @@ async fn from_the_keyboard_it_ends_early_and_leaves_nothing_behind() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
+/// Processes at home below `folder`, as the stores of a demo are.
+fn processes_in(folder: &Path) -> usize {
+    let processes = fs::read_dir("/proc").unwrap();
+    // Others come and go meanwhile, and some are not ours to ask.
+    let homes =
+        processes.filter_map(|process| fs::read_link(process.ok()?.path().join("cwd")).ok());
+    homes.filter(|home| home.starts_with(folder)).count()
+}
+
+/// Flags of a small demo on four nodes.
+const FOUR_NODES: [&str; 11] = [
+    "demo",
+    "--nodes",
+    "2",
+    "--data-centers",
+    "2",
+    "--session-duration",
+    "2s",
+    "--total-active-users",
+    "10",
+    "--visitors",
+    "80",
+];
+
+#[tokio::test]
+async fn four_nodes_in_two_data_centers_keep_the_limits_and_leave_no_store_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(&FOUR_NODES);
+    command.args(["--for", "8s", "--json"]);
+    command.env("TMPDIR", folder.path());
+    let output = timeout(PATIENCE, command.output()).await;
+    let output = output.expect("it ends").unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), err.as_str()), (Some(0), ""), "{out}");
+    let summary: Value = serde_json::from_str(&out).unwrap();
+    let number = |path: &str| {
+        let found = summary.pointer(path).and_then(Value::as_u64);
+        found.unwrap_or_else(|| panic!("{path}: {summary:#}"))
+    };
+    assert_eq!((number("/nodes"), number("/data_centers")), (4, 2));
+    assert_eq!(summary["is_within_limits"], true, "{summary:#}");
+    // More than one node can hold by itself were let in, and none too many.
+    let most_inside = number("/origin/most_inside");
+    assert!((2..=10).contains(&most_inside), "{summary:#}");
+    assert_eq!(number("/crowd/thrown_out"), 0, "{summary:#}");
+    assert_eq!(number("/crowd/failed"), 0, "{summary:#}");
+    assert!(number("/gateway/admitted") >= number("/crowd/admitted"));
+    assert_eq!(processes_in(folder.path()), 0);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn stores_of_a_demo_end_with_it_also_from_the_keyboard() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(&FOUR_NODES);
+    command.args(["--for", "1h"]).env("TMPDIR", folder.path());
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let mut greeting = String::new();
+    while !greeting.contains("in a browser") {
+        let read = timeout(PATIENCE, out.read_line(&mut greeting)).await;
+        assert!(read.unwrap().unwrap() > 0, "no greeting");
+    }
+    let shared = "4 nodes in 2 data centers share these limits";
+    assert!(greeting.contains(shared), "{greeting}");
+    assert_eq!(greeting.matches("http://127.0.0.1:").count(), 2);
+    assert_eq!(processes_in(folder.path()), 3, "one store each, one behind");
+
+    interrupt(&child);
+    let mut rest = String::new();
+    let read = timeout(PATIENCE, out.read_to_string(&mut rest)).await;
+    read.expect("it ends").unwrap();
+    assert_eq!(child.wait().await.unwrap().code(), Some(0), "{rest}");
+    let early = "on 4 nodes in 2 data centers, ended early:";
+    assert!(rest.contains(early), "{rest}");
+    assert_eq!(processes_in(folder.path()), 0);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn interrupted_while_it_starts_it_leaves_nothing_behind_either() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(&[
+        "demo",
+        "--nodes",
+        "10",
+        "--data-centers",
+        "5",
+        "--for",
+        "1h",
+    ]);
+    command.env("TMPDIR", folder.path());
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let has_begun = || async { processes_in(folder.path()) > 0 };
+    eventually("the first store runs", has_begun).await;
+    interrupt(&child);
+    let ended = timeout(PATIENCE, child.wait()).await;
+    ended.expect("it ends").unwrap();
+    assert_eq!(processes_in(folder.path()), 0);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn without_a_server_to_start_it_says_what_to_install() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = command(&["demo", "--nodes", "2"]);
+    command.env("PATH", folder.path());
+    let output = timeout(PATIENCE, command.output()).await;
+    let output = output.expect("it ends").unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert!(err.contains("install the package redis-server"), "{err}");
+    assert!(
+        err.contains("with one node the demo needs nothing"),
+        "{err}"
+    );
+}
+
+/// Presses Ctrl-C, as far as a process can tell.
+fn interrupt(child: &Child) {
+    let id = child.id().unwrap().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-INT", &id])
+        .status();
+    assert!(kill.unwrap().success());
+}
+
 #[tokio::test]
 async fn flags_that_cannot_be_are_refused_with_their_range() {
     for (flag, value) in [
         ("--total-active-users", "0"),
         ("--for", "5"),
         ("--for", "2d"),
+        ("--nodes", "0"),
+        ("--data-centers", "6"),
     ] {
         let ended = run(&["demo", flag, value]).await;
         assert_eq!(ended.code, Some(2), "{flag} {value}");
