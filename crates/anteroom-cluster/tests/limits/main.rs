@@ -67,15 +67,9 @@ impl Run {
         }
     }
 
-    /// Sends all home and judges.
+    /// Sends all home and judges: the limits, and those who stayed.
     async fn judge(&self, load: Load) -> Tally {
-        let stayers = load.stayers.go_home().await;
-        eprintln!("those who stay: {stayers}");
-        let mut tally = stayers.clone();
-        for crowd in load.others {
-            tally = tally.and(crowd.go_home().await);
-        }
-        self.cluster.assert_kept(&tally);
+        let (stayers, tally) = self.judge_limits(load).await;
         let entered = u64::from(STAYERS);
         assert_eq!(
             (stayers.entered, stayers.ran_out),
@@ -83,6 +77,19 @@ impl Run {
             "{stayers}"
         );
         tally
+    }
+
+    /// The same where those who stay had to change their data center while the room was full: they
+    /// may have found no seat there. Returns what they met, and what all met.
+    async fn judge_limits(&self, load: Load) -> (Tally, Tally) {
+        let stayers = load.stayers.go_home().await;
+        eprintln!("those who stay: {stayers}");
+        let mut tally = stayers.clone();
+        for crowd in load.others {
+            tally = tally.and(crowd.go_home().await);
+        }
+        self.cluster.assert_kept(&tally);
+        (stayers, tally)
     }
 }
 

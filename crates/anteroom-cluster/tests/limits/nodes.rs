@@ -50,7 +50,7 @@ async fn all_nodes_of_a_data_center_are_killed() {
         run.cluster.restart(NodeAt(0, number)).await;
     }
     meanwhile(10).await;
-    run.judge(load).await;
+    run.judge_limits(load).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

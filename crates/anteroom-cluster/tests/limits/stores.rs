@@ -3,7 +3,7 @@
 use anteroom_cluster::cluster::NodeAt;
 use anteroom_cluster::crowd::{Crowd, Habits, Wander};
 
-use super::{Run, meanwhile};
+use super::{Run, limits, meanwhile};
 
 /// Longer than a node's lease of ten seconds.
 const LONGER_THAN_A_LEASE_SECS: u64 = 12;
@@ -71,7 +71,8 @@ async fn data_centers_are_cut_from_each_other() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_cannot_reach_their_own_store_for_longer_than_a_lease() {
-    let run = Run::small().await;
+    // Seats outlast the outage: after its lease a node renews nobody.
+    let run = Run::start(limits(40, 600, 20)).await;
     let load = run.load(&Habits::default(), 130).await;
     run.cluster.local_link(0).stall();
     meanwhile(LONGER_THAN_A_LEASE_SECS).await;
