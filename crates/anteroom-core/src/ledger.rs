@@ -80,6 +80,8 @@ pub struct Ledger {
     pub left_waiting: LeftWaiting,
     /// The latest time that the children's clocks have shown. Never falls.
     pub heard_at: Millis,
+    /// What it showed when a child first spoke to this life; [`Millis::ZERO`] before.
+    pub began_at: Millis,
     /// The time of the newest request by the ledger's own clock; the journal's clock never falls
     /// behind it.
     pub as_of: Millis,
@@ -217,6 +219,7 @@ impl Ledger {
             revoked: RevokedList::default(),
             left_waiting: LeftWaiting::default(),
             heard_at: Millis::ZERO,
+            began_at: Millis::ZERO,
             as_of: Millis::ZERO,
             sums: Sums::default(),
         }

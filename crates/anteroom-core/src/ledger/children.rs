@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::mem::take;
 
-use super::{Child, Departed, Ledger};
+use super::{Child, Departed, LEASE_TTL, Ledger};
 use crate::estimate::ASK_AFTER_LAST;
 use crate::id::{DataCenterId, NodeId};
 use crate::planted::{Bug, is_planted};
@@ -30,6 +30,9 @@ impl Ledger {
             request.sent_at.min(now)
         };
         self.heard_at = self.heard_at.max(heard_at);
+        if self.began_at == Millis::ZERO {
+            self.began_at = self.heard_at;
+        }
         is_trusted
     }
 
@@ -132,7 +135,10 @@ impl Ledger {
         } else if is_planted(Bug::NoPhantomsOfCredits) {
             credits = 0;
         }
-        if self.is_alone(child.data_center) {
+        if !self.knows_all_seats() {
+            // A seat of a life before this one that it has prolonged is counted nowhere.
+            phantoms = phantoms.saturating_add(credits);
+        } else if self.is_alone(child.data_center) {
             row.prolong_first(credits, ends_at);
         } else {
             // Seats that it has prolonged without a word count twice: where they were, and here.
@@ -151,6 +157,16 @@ impl Ledger {
             ends_at,
             admitted,
         });
+    }
+
+    /// Whether no seat runs of which this life of the ledger was never told: those that were given
+    /// before it are counted above it, or in a reserve.
+    fn knows_all_seats(&self) -> bool {
+        let last_before = self.began_at + LEASE_TTL + self.longest_seat;
+        match self.upstream {
+            None => self.reserve.is_none(),
+            Some(_) => self.began_at != Millis::ZERO && self.agreed_now() >= last_before,
+        }
     }
 
     /// Whether the seats of a data center are those of one child alone, which has just been taken

@@ -34,6 +34,7 @@ pub(super) struct LedgerRecord {
     left_waiting: Vec<(u64, u32)>,
     left_waiting_until: u64,
     heard_at: u64,
+    began_at: u64,
     as_of: u64,
 }
 
@@ -134,6 +135,7 @@ impl From<&Ledger> for LedgerRecord {
             left_waiting: waiting_out(&ledger.left_waiting.counts),
             left_waiting_until: ledger.left_waiting.until.0,
             heard_at: ledger.heard_at.0,
+            began_at: ledger.began_at.0,
             as_of: ledger.as_of.0,
         }
     }
@@ -168,6 +170,7 @@ impl From<LedgerRecord> for Ledger {
             until: Millis(record.left_waiting_until),
         };
         ledger.heard_at = Millis(record.heard_at);
+        ledger.began_at = Millis(record.began_at);
         ledger.as_of = Millis(record.as_of);
         ledger.rebuild_sums();
         ledger

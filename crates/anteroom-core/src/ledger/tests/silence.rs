@@ -68,3 +68,40 @@ fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
     assert_eq!(ledger.admitted_in(START.minute()), 10);
     assert_eq!(ledger.admitted_in(START.minute().next()), 0);
 }
+
+#[test]
+fn credits_count_in_full_while_seats_may_run_that_this_ledger_was_never_told_of() {
+    let lending = LendingTerms::default();
+    let mut lost = request(1, 1, 0);
+    lost.wants.credits = 100;
+    let phantoms_of = |ledger: Ledger, at: Millis| {
+        let request = SyncRequest {
+            sent_at: at,
+            closed_through: at,
+            ..lost.clone()
+        };
+        let (mut ledger, _) = lent(ledger, &request, at);
+        ledger
+            .children
+            .get_mut(&NodeId(1))
+            .expect("it spoke")
+            .held
+            .credits = 100;
+        ledger.rebuild_sums();
+        ledger.give_up(NodeId(1), at + LEASE_TTL);
+        ledger.phantoms()
+    };
+    // A root in its reserve: those inside are counted anew as they are prolonged.
+    let root = Ledger::found_empty(Life(7), lending, START);
+    assert_eq!(phantoms_of(root, START), 100);
+    assert_eq!(phantoms_of(Ledger::new(), START), 0);
+    // A data center whose record was lost: the world counts what it had done.
+    let young = Ledger::below_world(Life(7), DataCenterId(1));
+    assert_eq!(phantoms_of(young.clone(), START), 100);
+    let old = Ledger {
+        began_at: START - LEASE_TTL - LONGEST - Span(2_000),
+        longest_seat: LONGEST,
+        ..young
+    };
+    assert_eq!(phantoms_of(old, START), 0);
+}
