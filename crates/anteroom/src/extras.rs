@@ -87,7 +87,10 @@ impl anteroom_control::Extras for Extras {
             accept_pauses: read(&connections.accept_paused),
             accept_failures: read(&connections.accept_failed),
             bypass_failures: self.layer.bypass_failures(),
-            journal_rewrites: self.store.as_ref().map_or(0, |store| store.rewritten_total()),
+            journal_rewrites: self
+                .store
+                .as_ref()
+                .map_or(0, |store| store.rewritten_total()),
             reloads: reloads.good,
             failed_reloads: reloads.bad,
             last_reload_error: reloads.problem.clone(),

@@ -26,7 +26,12 @@ pub struct RoomOptions {
     #[command(subcommand)]
     order: Order,
     /// Where the gateway's operators connect; any node will do
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081", global = true)]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8081",
+        global = true
+    )]
     admin: SocketAddr,
 }
 
@@ -61,7 +66,9 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
     let reopens_at = state["reopensAt"].as_str();
     match reopens_at {
         None => println!("room {name} admits without waiting for what may have been lent before"),
-        Some(at) => println!("room {name} was told; until all nodes have heard of it they say {at}"),
+        Some(at) => {
+            println!("room {name} was told; until all nodes have heard of it they say {at}")
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -40,7 +40,12 @@ pub struct ServeOptions {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     store: Option<String>,
     /// The server behind all data centers
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "config", requires = "store")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        conflicts_with = "config",
+        requires = "store"
+    )]
     world: Option<String>,
     /// Name of this data center
     #[arg(long, value_name = "NAME", conflicts_with = "config")]
