@@ -42,6 +42,8 @@ pub struct Habits {
     pub at_once: u32,
     /// After how many of a hundred pages somebody sends an old ticket of the same visitor.
     pub replay_percent: u32,
+    /// How often somebody sends the ticket at once, one after the other, when its session was ended.
+    pub replays_after_logout: u32,
     /// How many of a hundred log out when they leave; the others just stay away.
     pub log_out_percent: u32,
     /// Whether somebody else comes for each one who leaves.
@@ -58,6 +60,7 @@ impl Default for Habits {
             ask_again: Duration::from_millis(600)..=Duration::from_millis(1_200),
             at_once: 1,
             replay_percent: 0,
+            replays_after_logout: 0,
             log_out_percent: 30,
             are_followed: true,
         }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anteroom_core::rules::Limits;
 use anteroom_core::time::{Millis, Minute, Span};
-use anteroom_demo::judge::{Judge, ON_THE_WAY_MAX, Sighting, Verdict};
+use anteroom_demo::judge::{Judge, ON_THE_WAY_MAX, Sighting, VISITOR, Verdict};
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response};
@@ -32,6 +32,8 @@ pub const ROOM: &str = "shop";
 /// In an answer: until when the visitor's seat lasts. The ticket is sealed, so this is how a visitor
 /// knows whether it was thrown out too early.
 pub const JUDGE_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-ends");
+/// In an answer: whom the node took the visitor for.
+pub const JUDGE_VISITOR: HeaderName = HeaderName::from_static("judge-visitor");
 /// In a request: the node to which the visitor sent it.
 pub const VIA: HeaderName = HeaderName::from_static("crowd-via");
 /// Whoever asks for it is logged out.
@@ -240,12 +242,16 @@ async fn answer(
     let path = request.uri().path();
     let sighting = Sighting::from_headers(request.headers(), ROOM);
     court.judge(sighting.as_ref(), request.headers(), path);
+    let visitor = request.headers().get(VISITOR).cloned();
     let mut response = Response::new(Full::new(Bytes::from_static(b"the origin")));
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(sighting) = sighting {
         let ends_at = HeaderValue::from(sighting.seat_ends_at.0);
         headers.insert(JUDGE_SEAT_ENDS, ends_at);
+    }
+    if let Some(visitor) = visitor {
+        headers.insert(JUDGE_VISITOR, visitor);
     }
     if path == LOGOUT {
         headers.insert(COMMAND, HeaderValue::from_static("revoke"));

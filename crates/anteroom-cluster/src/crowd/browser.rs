@@ -13,7 +13,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::time::timeout;
 
 use super::doors::Goal;
-use crate::judge::{JUDGE_SEAT_ENDS, VIA};
+use crate::judge::{JUDGE_SEAT_ENDS, JUDGE_VISITOR, VIA};
 
 /// How long somebody waits for an answer: longer than any node takes on a busy machine, and less
 /// than the seats of these runs last.
@@ -28,6 +28,8 @@ pub(super) struct Jar {
     pub(super) cookie: Option<String>,
     /// Until when the ticket is valid; `None` if it is one of somebody who waits.
     pub(super) ends_at: Option<Millis>,
+    /// Whose it is; unknown until the origin has seen it.
+    pub(super) visitor: Option<String>,
 }
 
 /// An answer.
@@ -36,6 +38,7 @@ pub(super) enum Answer {
     /// The origin's page.
     Page {
         seat_ends_at: Millis,
+        visitor: String,
         cookie: Cookie,
     },
     /// The node's waiting page, and why.
@@ -109,6 +112,10 @@ fn understand(status: StatusCode, headers: &HeaderMap) -> Answer {
     match seat_ends_at {
         Some(ends_at) => Answer::Page {
             seat_ends_at: Millis(ends_at),
+            visitor: headers
+                .get(JUDGE_VISITOR)
+                .and_then(text)
+                .unwrap_or_default(),
             cookie,
         },
         None => Answer::Failed(status),
@@ -144,15 +151,20 @@ mod tests {
 
     #[test]
     fn answers_are_told_apart_by_who_gave_them() {
-        let page = headers(&[("judge-seat-ends", "17"), ("set-cookie", "a=b; Path=/")]);
+        let page = headers(&[
+            ("judge-seat-ends", "17"),
+            ("judge-visitor", "0a"),
+            ("set-cookie", "a=b; Path=/"),
+        ]);
         let Answer::Page {
             seat_ends_at,
+            visitor,
             cookie,
         } = understand(StatusCode::OK, &page)
         else {
             panic!("the origin's");
         };
-        assert_eq!(seat_ends_at, Millis(17));
+        assert_eq!((seat_ends_at, visitor.as_str()), (Millis(17), "0a"));
         assert!(matches!(cookie, Cookie::Given(pair) if pair == "a=b"));
         let queue = headers(&[("anteroom-verdict", "queue"), ("anteroom-reason", "full")]);
         let answer = understand(StatusCode::OK, &queue);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use anteroom_core::time::Span;
 use http::StatusCode;
 
 /// Most findings of a kind that are kept: the first ones tell the most.
@@ -32,6 +33,8 @@ pub struct Tally {
     pub replayed: (u64, u64),
     /// Tickets that passed although their session had been ended, and the longest time between.
     pub passed_after_logout: (u64, u64),
+    /// The first of them.
+    pub passed_after_logout_first: Vec<String>,
     /// Visitors who logged out.
     pub logged_out: u64,
 }
@@ -47,6 +50,16 @@ impl Tally {
         self.ran_out += 1;
         if self.ran_out_first.len() < FINDINGS_MAX {
             self.ran_out_first.push(finding());
+        }
+    }
+
+    pub(super) fn passes_after_logout(&mut self, since: Span, ended_at: &str, passed_at: &str) {
+        let (count, longest) = &mut self.passed_after_logout;
+        *count += 1;
+        *longest = since.0.max(*longest);
+        if self.passed_after_logout_first.len() < FINDINGS_MAX {
+            let finding = format!("ended at {ended_at}, {} ms later at {passed_at}", since.0);
+            self.passed_after_logout_first.push(finding);
         }
     }
 
@@ -69,6 +82,8 @@ impl Tally {
         self.replayed.1 += other.replayed.1;
         self.passed_after_logout.0 += other.passed_after_logout.0;
         self.passed_after_logout.1 = self.passed_after_logout.1.max(other.passed_after_logout.1);
+        self.passed_after_logout_first
+            .extend(other.passed_after_logout_first);
         self.logged_out += other.logged_out;
         self
     }
@@ -99,6 +114,9 @@ impl fmt::Display for Tally {
         )?;
         for line in &self.ran_out_first {
             write!(f, "\nran out: {line}")?;
+        }
+        for line in &self.passed_after_logout_first {
+            write!(f, "\npassed: {line}")?;
         }
         Ok(())
     }

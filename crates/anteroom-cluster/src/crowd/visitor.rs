@@ -20,8 +20,6 @@ use crate::judge::LOGOUT;
 
 /// Old tickets that somebody keeps for replays.
 const OLD_TICKETS_MAX: usize = 12;
-/// How often a ticket is sent at once after its session was ended.
-const REPLAYS_AFTER_LOGOUT: u32 = 4;
 /// After a request that nobody answered.
 const TRY_AGAIN_AFTER: Duration = Duration::from_millis(100);
 /// Whoever comes again sooner than this keeps the seat while nodes and stores are in touch: shorter
@@ -32,7 +30,14 @@ const SOON_MS: u64 = 4_000;
 #[derive(Clone, Debug)]
 struct OldTicket {
     jar: Jar,
-    logged_out_at: Option<Millis>,
+    ended: Option<Logout>,
+}
+
+/// How a session was ended.
+#[derive(Clone, Debug)]
+struct Logout {
+    at: Millis,
+    node: String,
 }
 
 /// One of a crowd.
@@ -80,7 +85,7 @@ impl Visitor {
     fn begin(&mut self) {
         self.jar = Jar::default();
         // Tickets of ended sessions are still worth a try; the others belonged to somebody else.
-        self.old.retain(|old| old.logged_out_at.is_some());
+        self.old.retain(|old| old.ended.is_some());
         self.last_page_at = None;
         self.pages_left = self.number(&self.habits.pages.clone());
         let percent = self.habits.first_data_center_percent;
@@ -150,12 +155,13 @@ impl Visitor {
         match answer {
             Answer::Page {
                 seat_ends_at,
+                visitor,
                 cookie,
             } => {
                 tally.pages += 1;
                 tally.entered += u64::from(self.last_page_at.is_none());
                 self.last_page_at = Some(now);
-                self.keep(cookie, Some(seat_ends_at));
+                self.keep(cookie, Some((seat_ends_at, visitor)));
             }
             Answer::Queue { reason, cookie } => {
                 self.judge_queue(&mut tally, goal, sent, &reason, now);
@@ -184,28 +190,31 @@ impl Visitor {
         }
     }
 
-    fn keep(&mut self, cookie: Cookie, ends_at: Option<Millis>) {
+    fn keep(&mut self, cookie: Cookie, seat: Option<(Millis, String)>) {
+        let (ends_at, visitor) = seat.unzip();
         let jar = match cookie {
             Cookie::Kept => return,
             Cookie::Deleted => Jar::default(),
             Cookie::Given(pair) => Jar {
                 cookie: Some(pair),
                 ends_at,
+                visitor,
             },
         };
         let before = std::mem::replace(&mut self.jar, jar);
         self.put_aside(before, None);
     }
 
-    fn put_aside(&mut self, jar: Jar, logged_out_at: Option<Millis>) {
+    fn put_aside(&mut self, jar: Jar, ended: Option<Logout>) {
         // A ticket of somebody who waits is worth nothing to a thief.
-        if jar.ends_at.is_none() || self.habits.replay_percent == 0 {
+        let is_thief = self.habits.replay_percent + self.habits.replays_after_logout > 0;
+        if jar.ends_at.is_none() || !is_thief {
             return;
         }
         if self.old.len() >= OLD_TICKETS_MAX {
             self.old.remove(0);
         }
-        self.old.push(OldTicket { jar, logged_out_at });
+        self.old.push(OldTicket { jar, ended });
     }
 
     /// Sends an old ticket, as somebody else would who has got hold of it: what comes back does not
@@ -218,7 +227,7 @@ impl Visitor {
             .await;
         let now = now();
         let mut tally = self.tally.lock();
-        let Some(logged_out_at) = old.logged_out_at else {
+        let Some(logout) = old.ended else {
             tally.replayed.0 += 1;
             let is_valid = old.jar.ends_at.is_some_and(|ends_at| now < ends_at);
             if let Answer::Queue { reason, .. } = answer
@@ -233,10 +242,13 @@ impl Visitor {
             return;
         };
         tally.replayed.1 += 1;
-        if matches!(answer, Answer::Page { .. }) {
-            let (count, longest) = tally.passed_after_logout;
-            let since = now.since(logged_out_at).0;
-            tally.passed_after_logout = (count + 1, longest.max(since));
+        // At a node that knows of the logout the ticket is worth nothing, and whoever brings it may
+        // be let in as somebody new.
+        if let Answer::Page { visitor, .. } = answer
+            && old.jar.visitor == Some(visitor)
+        {
+            let since = now.since(logout.at);
+            tally.passes_after_logout(since, &logout.node, &goal.name);
         }
     }
 
@@ -247,24 +259,25 @@ impl Visitor {
             .ask(&goal, LOGOUT, self.jar.cookie.as_deref())
             .await;
         // From the answer on: before it, the origin had not decided yet as far as anybody knows.
-        let at = now();
+        let logout = Logout {
+            at: now(),
+            node: goal.name,
+        };
         if !matches!(answer, Answer::Page { .. }) {
             return;
         }
         self.tally.lock().logged_out += 1;
         let jar = std::mem::take(&mut self.jar);
         for old in &mut self.old {
-            old.logged_out_at = old.logged_out_at.or(Some(at));
+            old.ended.get_or_insert_with(|| logout.clone());
         }
-        self.put_aside(jar, Some(at));
-        if self.happens(self.habits.replay_percent) {
-            // Quicker than the news of the logout, perhaps.
-            for _ in 0..REPLAYS_AFTER_LOGOUT {
-                let Some(newest) = self.old.last().cloned() else {
-                    return;
-                };
-                self.replay(newest).await;
-            }
+        self.put_aside(jar, Some(logout));
+        // Quicker than the news of the logout, perhaps.
+        for _ in 0..self.habits.replays_after_logout {
+            let Some(newest) = self.old.last().cloned() else {
+                return;
+            };
+            self.replay(newest).await;
         }
     }
 
