@@ -54,6 +54,25 @@ async fn all_nodes_of_a_data_center_are_killed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_killed_again_and_again_while_the_rate_holds_visitors_back() {
+    let mut run = Run::start(limits(400, 60, 12)).await;
+    let load = run.load(&Habits::default(), 45).await;
+    let nodes = run.cluster.all();
+    let mut kills = 0;
+    // Into the next minute: most are admitted at its beginning.
+    while kills < nodes.len() || run.cluster.origin().minutes().len() < 2 {
+        let node = nodes[kills % nodes.len()];
+        run.cluster.node_mut(node).kill().await;
+        run.cluster.restart(node).await;
+        meanwhile(1).await;
+        kills += 1;
+    }
+    meanwhile(3).await;
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_paused_for_longer_than_its_lease_and_woken() {
     // Seats outlast the pause, so that requests that were under way are not late.
     let run = Run::start(limits(40, 600, 15)).await;

@@ -80,3 +80,30 @@ async fn nodes_cannot_reach_their_own_store_for_longer_than_a_lease() {
     run.cluster.admits(20).await;
     run.judge(load).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_sleeps_while_the_store_of_its_data_center_is_lost() {
+    // Seats outlast the pause, so that requests that were under way are not late.
+    let mut run = Run::start(limits(40, 600, 20)).await;
+    let load = run.load(&Habits::default(), 140).await;
+    run.cluster.node(NodeAt(0, 0)).pause();
+    meanwhile(3).await;
+    run.cluster.local_mut(0).restart().await;
+    meanwhile(LONGER_THAN_A_LEASE_SECS).await;
+    run.cluster.node(NodeAt(0, 0)).resume();
+    meanwhile(15).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_of_the_world_is_killed_and_comes_back_empty() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 150).await;
+    run.cluster.world_mut().restart().await;
+    meanwhile(15).await;
+    // A node that starts now must not begin another deployment.
+    run.cluster.node_mut(NodeAt(1, 0)).kill().await;
+    run.cluster.restart(NodeAt(1, 0)).await;
+    meanwhile(20).await;
+    run.judge(load).await;
+}
