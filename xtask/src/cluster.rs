@@ -21,7 +21,8 @@ const BINARY: &str = "ANTEROOM_BINARY";
   cargo xtask cluster a_node_is_paused --times 20   again and again, until one fails
   cargo xtask cluster '' --release                  all of them, with optimized programs
 
-Needs redis-server. A run that fails prints where the logs of its nodes are.")]
+Needs redis-server. A run that fails prints where the logs of its nodes are; with
+ANTEROOM_CLUSTER_KEEP=1 all runs do.")]
 pub(crate) struct Options {
     /// Part of the name of a run; left out, all names are listed.
     name: Option<String>,

@@ -1,7 +1,8 @@
 //! What does a deployment consist of? A store for the world and one for each data center, links in
 //! front of them, nodes, and the origin that judges.
 //!
-//! Everything ends when the [`Cluster`] is dropped. When a test fails the logs are printed and kept.
+//! Everything ends when the [`Cluster`] is dropped. When a test fails the logs are printed and kept;
+//! with [`KEEP`] they are kept anyway.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use crate::relay::{Delays, Relay};
 
 /// Half a round trip to the world's store: 70 ms there and back.
 const WORLD_DELAY: Duration = Duration::from_millis(35);
+/// If it is set, logs are kept even if all went well.
+pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
 /// Lines of each log that a failure shows; the rest is in the folder that it names.
 const TAIL_LINES: usize = 25;
 
@@ -297,13 +300,16 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        let has_failed = std::thread::panicking();
+        if !has_failed && std::env::var_os(KEEP).is_none() {
             return;
         }
-        for node in self.nodes() {
-            eprintln!("{}", node.log_tail(TAIL_LINES));
+        if has_failed {
+            for node in self.nodes() {
+                eprintln!("{}", node.log_tail(TAIL_LINES));
+            }
+            eprintln!("{}", self.recorder.tail(self.all().len()));
         }
-        eprintln!("{}", self.recorder.tail(self.all().len()));
         if let Some(folder) = self.folder.take() {
             eprintln!(
                 "all logs, and what the nodes said all the time (`states`), stay in {}",
