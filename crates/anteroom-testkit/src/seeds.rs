@@ -33,7 +33,7 @@ fn read(folder: &Path, is_wanted: impl Fn(&Path) -> bool) -> Vec<Vec<u8>> {
         .unwrap_or_else(|error| panic!("reading {}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries
         .map(|entry| entry.expect("the folder can be read to its end").path())
-        .filter(|path| is_wanted(path))
+        .filter(|path| path.is_file() && is_wanted(path))
         .collect();
     assert!(!paths.is_empty(), "no seeds in {}", folder.display());
     // The order of a folder differs from machine to machine, and a seed must mean the same.
