@@ -30,6 +30,8 @@ bugs! {
     TransfersTakeAway,
     /// Every logout frees a seat, a repeated one too.
     LogoutsFreeTwice,
+    /// A logout frees its seat before other nodes know of it.
+    LogoutsFreeAtOnce,
     /// A visitor counts as waiting as soon as it was told to wait, whether it comes back or not.
     CountsBeforeReturn,
     /// Any answer is applied, not only the one to the newest request.

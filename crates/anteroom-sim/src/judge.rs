@@ -64,6 +64,8 @@ pub(crate) struct Watched {
     /// It has kept coming, and always met nodes in touch.
     is_steady: bool,
     is_logged_out: bool,
+    /// It passed after that.
+    is_back: bool,
     /// It was let in outside the limits.
     is_uncounted: bool,
 }
@@ -224,6 +226,26 @@ impl Judge {
             self.seats.handle_leave(watched.ends_at, now);
         }
         watched.is_logged_out = true;
+    }
+
+    /// A ticket passed. If its session had been ended, its holder is inside again: so its origin sees it.
+    pub(crate) fn handle_pass(&mut self, watched: &mut Watched, ticket: &Ticket, now: Millis) {
+        let ends_at = ticket.seats.ends_at().unwrap_or_default();
+        let before = if watched.is_back {
+            watched.ends_at
+        } else {
+            now
+        };
+        let is_ghost = watched.is_logged_out && watched.is_of(ticket.visitor);
+        if is_ghost && ends_at > before && !watched.is_uncounted {
+            (watched.is_back, watched.ends_at) = (true, ends_at);
+            let (inside, most) = self.seats.handle_move(before, ends_at, now);
+            if inside > most && self.has_promised_limits {
+                self.report(Promise::Seats, now, || {
+                    format!("{inside} inside where {most} may be, with one who had logged out")
+                });
+            }
+        }
     }
 
     fn report(&mut self, promise: Promise, now: Millis, seen: impl FnOnce() -> String) {

@@ -281,7 +281,12 @@ impl Simulation {
 
     fn glance(&self) -> Looking {
         let behaviour = &self.crowd.behaviour;
-        let doubles = behaviour.changes_data_center + behaviour.changes_node + behaviour.replays;
+        let mut doubles =
+            behaviour.changes_data_center + behaviour.changes_node + behaviour.replays;
+        if self.deployment.node_count() > 1 || self.deployment.stores.has_two_levels() {
+            // Where others may let a copy of the ticket pass, a seat outlives a logout.
+            doubles += behaviour.log_out;
+        }
         let opens_at = self.rules.opens_at.unwrap_or(Millis::ZERO);
         Looking {
             asking: self.measure.asking(),

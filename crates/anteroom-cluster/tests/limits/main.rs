@@ -7,6 +7,7 @@
 //! How full the room is, and how quickly, is printed and not judged: it depends on the machine.
 
 mod crowds;
+mod logouts;
 mod nodes;
 mod stores;
 mod visitors;

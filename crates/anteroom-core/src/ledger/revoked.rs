@@ -111,6 +111,13 @@ impl RevokedList {
 }
 
 impl Ledger {
+    /// Whether whoever may still let somebody pass knows of a logout that has just been told: the one
+    /// that told it, alone. Others hear of it with their next answers; until then a copy of the ticket
+    /// passes at them, and its seat must not be somebody else's. There the seat runs out by itself.
+    fn is_known_to_all(&self) -> bool {
+        self.upstream.is_none() && self.children.len() <= 1 && self.departed.is_empty()
+    }
+
     /// Takes over a child's revocations and frees the seat of each new one.
     ///
     /// An entry stays for the longest seat ever given: the ticket that was presented need not be
@@ -122,10 +129,11 @@ impl Ledger {
             .revocations
             .iter()
             .filter(|entry| entry.until > agreed);
+        let may_free = self.is_known_to_all() || is_planted(Bug::LogoutsFreeAtOnce);
         for &entry in running {
             let until = entry.until.max(self.heard_at + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
-            if is_new || is_planted(Bug::LogoutsFreeTwice) {
+            if (is_new && may_free) || is_planted(Bug::LogoutsFreeTwice) {
                 self.free_seat(request.data_center, entry.seat_ends_at);
             }
             if let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_new) {

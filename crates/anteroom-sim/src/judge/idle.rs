@@ -1,8 +1,7 @@
 //! Promise 5, its other half: a slot that nobody uses where it lies is back at the parent within two
 //! of its periods.
 //!
-//! What was in use is what was taken or asked for lately, counted from outside; a child that speaks
-//! to its parent may keep that much.
+//! In use is what was taken or asked for lately; a child that speaks to its parent may keep that much.
 
 use anteroom_core::time::{Millis, Span};
 
@@ -13,7 +12,7 @@ use crate::outcome::Promise;
 /// three of anybody else's.
 const LOOKED_AT: usize = 3;
 
-/// What a child took, handed on or was asked for, by stretches of one period.
+/// What a child took, handed on or was asked for, by periods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Uses {
     period: Span,
@@ -40,20 +39,16 @@ impl Uses {
 
     /// It speaks: how many there were lately, as far as two periods go back, or a little further.
     pub(crate) fn tell(&mut self, now: Millis) -> u32 {
-        self.advance(now);
-        let untold = std::mem::take(&mut self.untold);
-        self.counts[0] = self.counts[0].saturating_add(untold);
-        let counts = self.counts.iter();
-        counts.fold(0u32, |sum, count| sum.saturating_add(*count))
-    }
-
-    fn advance(&mut self, now: Millis) {
         let index = now.0 / self.period.0;
         let steps = usize::try_from(index.saturating_sub(self.newest)).unwrap_or(usize::MAX);
         let steps = steps.min(LOOKED_AT);
         self.counts.rotate_right(steps);
         self.counts[..steps].fill(0);
         self.newest = self.newest.max(index);
+        let untold = std::mem::take(&mut self.untold);
+        self.counts[0] = self.counts[0].saturating_add(untold);
+        let counts = self.counts.iter();
+        counts.fold(0u32, |sum, count| sum.saturating_add(*count))
     }
 }
 
@@ -79,7 +74,6 @@ mod tests {
         assert_eq!(uses.tell(Millis(1_000)), 3);
         uses.note(1);
         assert_eq!(uses.tell(Millis(1_249)), 4);
-        assert_eq!(uses.tell(Millis(1_749)), 4);
         assert_eq!(uses.tell(Millis(1_750)), 0);
         uses.note(1);
         assert_eq!(uses.tell(Millis(9_000)), 1);

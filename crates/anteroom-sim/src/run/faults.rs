@@ -82,16 +82,12 @@ impl Simulation {
         };
         let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
         let effects = leases + self.longest_seat() + MARGIN;
-        let is_far_away = matches!(
-            kind,
-            FaultKind::Cut {
-                link: LinkPlace::ToWorld(_),
-                ..
-            } | FaultKind::StoreDown {
-                store: StorePlace::World,
-                ..
-            }
-        ) && self.deployment.stores.has_two_levels();
+        let is_far_away = match kind {
+            FaultKind::Cut { link, .. } => matches!(link, LinkPlace::ToWorld(_)),
+            FaultKind::StoreDown { store, .. } => store == StorePlace::World,
+            _ => false,
+        };
+        let is_far_away = is_far_away && self.deployment.stores.has_two_levels();
         self.judge
             .handle_trouble(self.now + lasts + effects, is_far_away);
     }
