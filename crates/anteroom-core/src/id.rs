@@ -30,6 +30,10 @@ pub struct Life(pub u64);
 pub struct Epoch(pub u32);
 
 impl Life {
+    /// Of a ledger in the journal of one process: it has never known, and will never know, a child
+    /// that runs beside another one.
+    pub const ALONE: Self = Self(0);
+
     /// What of it is written into tickets.
     #[must_use]
     #[expect(

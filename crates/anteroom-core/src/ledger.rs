@@ -200,11 +200,11 @@ impl Default for LendingTerms {
 pub const LEASE_TTL: Span = Span::from_secs(10);
 
 impl Ledger {
-    /// An empty ledger at the root, of a first start: nothing was ever lent.
+    /// An empty ledger in the journal of one process: nothing was ever lent.
     #[must_use]
     pub fn new() -> Self {
         Self {
-            life: Life(0),
+            life: Life::ALONE,
             upstream: None,
             reserve: None,
             has_reserved: false,

@@ -36,6 +36,8 @@ pub struct Judge {
     recovery: Recovery,
     /// Only leases promise limits; for the others an excess is a figure.
     has_promised_limits: bool,
+    /// Elsewhere a copy of the ticket may pass for a while: its holder is inside as long as it says.
+    frees_at_logout: bool,
     starts_at: Millis,
     /// The largest error of a node's clock.
     tolerance: Span,
@@ -64,8 +66,6 @@ pub(crate) struct Watched {
     /// It has kept coming, and always met nodes in touch.
     is_steady: bool,
     is_logged_out: bool,
-    /// It passed after that.
-    is_back: bool,
     /// It was let in outside the limits.
     is_uncounted: bool,
 }
@@ -94,6 +94,7 @@ impl Judge {
             rate: Rate::new(limits.new_users_per_minute),
             recovery: Recovery::default(),
             has_promised_limits: allocation == AllocationKind::Leases,
+            frees_at_logout: scenario.is_one_node(),
             starts_at: scenario.starts_at,
             tolerance,
             trouble_until: Millis::ZERO,
@@ -202,7 +203,8 @@ impl Judge {
         let Some(ends_at) = ticket.seats.ends_at() else {
             return;
         };
-        if watched.id != Some(ticket.visitor) || watched.is_logged_out {
+        let is_gone = watched.is_logged_out && self.frees_at_logout;
+        if watched.id != Some(ticket.visitor) || is_gone {
             return;
         }
         if ends_at <= watched.ends_at {
@@ -222,30 +224,10 @@ impl Judge {
 
     /// A node said that it ended the session.
     pub(crate) fn handle_log_out(&mut self, watched: &mut Watched, now: Millis) {
-        if !watched.is_uncounted && !watched.is_logged_out {
+        if !watched.is_uncounted && !watched.is_logged_out && self.frees_at_logout {
             self.seats.handle_leave(watched.ends_at, now);
         }
         watched.is_logged_out = true;
-    }
-
-    /// A ticket passed. If its session had been ended, its holder is inside again: so its origin sees it.
-    pub(crate) fn handle_pass(&mut self, watched: &mut Watched, ticket: &Ticket, now: Millis) {
-        let ends_at = ticket.seats.ends_at().unwrap_or_default();
-        let before = if watched.is_back {
-            watched.ends_at
-        } else {
-            now
-        };
-        let is_ghost = watched.is_logged_out && watched.is_of(ticket.visitor);
-        if is_ghost && ends_at > before && !watched.is_uncounted {
-            (watched.is_back, watched.ends_at) = (true, ends_at);
-            let (inside, most) = self.seats.handle_move(before, ends_at, now);
-            if inside > most && self.has_promised_limits {
-                self.report(Promise::Seats, now, || {
-                    format!("{inside} inside where {most} may be, with one who had logged out")
-                });
-            }
-        }
     }
 
     fn report(&mut self, promise: Promise, now: Millis, seen: impl FnOnce() -> String) {

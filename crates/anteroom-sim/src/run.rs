@@ -283,7 +283,7 @@ impl Simulation {
         let behaviour = &self.crowd.behaviour;
         let mut doubles =
             behaviour.changes_data_center + behaviour.changes_node + behaviour.replays;
-        if self.deployment.node_count() > 1 || self.deployment.stores.has_two_levels() {
+        if !self.scenario.is_one_node() {
             // Where others may let a copy of the ticket pass, a seat outlives a logout.
             doubles += behaviour.log_out;
         }

@@ -5,7 +5,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Ledger;
-use crate::id::VisitorId;
+use crate::id::{Life, VisitorId};
 use crate::planted::{Bug, is_planted};
 use crate::sync::{Revocation, SyncRequest};
 use crate::time::Millis;
@@ -112,10 +112,11 @@ impl RevokedList {
 
 impl Ledger {
     /// Whether whoever may still let somebody pass knows of a logout that has just been told: the one
-    /// that told it, alone. Others hear of it with their next answers; until then a copy of the ticket
-    /// passes at them, and its seat must not be somebody else's. There the seat runs out by itself.
+    /// that told it, alone. Others hear of it with their next answers, or not at all while they are
+    /// cut off; until then a copy of the ticket passes at them, and its seat must not be somebody
+    /// else's. There the seat runs out by itself.
     fn is_known_to_all(&self) -> bool {
-        self.upstream.is_none() && self.children.len() <= 1 && self.departed.is_empty()
+        self.upstream.is_none() && self.life == Life::ALONE
     }
 
     /// Takes over a child's revocations and frees the seat of each new one.

@@ -105,7 +105,10 @@ impl Stores {
             store(role, StorePlace::Local(index))
         });
         let locals = locals.collect();
-        let root = store(Role::Root(lending), StorePlace::World);
+        let mut root = store(Role::Root(lending), StorePlace::World);
+        if scenario.is_one_node() {
+            root.ledger = Ledger::new();
+        }
         Self { locals, root }
     }
 

@@ -66,11 +66,6 @@ impl Simulation {
                     .check_refused_ticket(&owner.watched, &ticket, is_page, node_now, now);
             }
         }
-        if let (Said::Pass, Some(ticket)) = (said, request.ticket)
-            && let Some(owner) = self.crowd.visitors.get_mut(request.owner)
-        {
-            self.judge.handle_pass(&mut owner.watched, &ticket, now);
-        }
         let watched = match self.crowd.visitors.get_mut(request.owner) {
             Some(visitor) => watched_for(visitor, request, said).unwrap_or(&mut nobody),
             None => &mut nobody,
@@ -91,10 +86,7 @@ impl Simulation {
                     self.judge.check_order(Admission { rank, watermark }, now);
                 }
             }
-            Said::Renewed(ticket) => {
-                self.judge.handle_pass(watched, ticket, now);
-                self.judge.handle_ticket(watched, ticket, now);
-            }
+            Said::Renewed(ticket) => self.judge.handle_ticket(watched, ticket, now),
             Said::Queue(ticket, place) if has_order => {
                 let rank = ticket.filter(|_| met_as == MetAs::Waiting).map(rank_of);
                 self.judge_refusal(request, place.reason, rank, watermark);

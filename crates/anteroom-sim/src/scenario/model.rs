@@ -242,6 +242,23 @@ pub enum FaultKind {
     },
 }
 
+impl Scenario {
+    /// Whether there is one node with a journal of its own, which stays the one that it is.
+    #[must_use]
+    pub fn is_one_node(&self) -> bool {
+        let is_lost = |fault: &FaultPlan| {
+            let kind = &fault.kind;
+            matches!(
+                kind,
+                FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. }
+            )
+        };
+        let is_one = |only: &DataCenterPlan| only.nodes == 1 && only.to_world.to == Span::ZERO;
+        matches!(self.data_centers.as_slice(), [only] if is_one(only))
+            && !self.faults.iter().any(is_lost)
+    }
+}
+
 impl FaultKind {
     /// How long it goes on, its effects not counted. What changes once and stays lasts no time.
     #[must_use]
