@@ -45,7 +45,7 @@ use crate::watermark::WaitingCounts;
 pub use reserve::Reserve;
 pub use revoked::{REVOKED_MAX, RevokedList};
 pub use sums::Sums;
-pub use upstream::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT, Upstream, UpstreamDemand};
+pub use upstream::{UPSTREAM_PERIOD, Upstream, UpstreamDemand};
 
 /// The record of one room at one level.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -24,7 +24,7 @@ pub const UPSTREAM_PERIOD: Span = Span(1_000);
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// A request to the world that is not answered by then is lost, or whoever carried it is dead.
 /// Longer than a round takes on any link: a newer request voids the answer to an older one.
-pub const UPSTREAM_TIME_OUT: Span = Span(2_000);
+const UPSTREAM_TIME_OUT: Span = Span(2_000);
 /// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
 const UPSTREAM_HURRY: Span = Span(100);
 /// What the world said is worth following so long; after that a data center looks at what it has.

@@ -220,10 +220,15 @@ impl RoomHandle {
                 "waiting for the other process to let go; visitors inside pass, nobody new is admitted"
             );
         } else {
+            let remedy = if self.shared.stores.are_shared() {
+                "check the server and [store]"
+            } else {
+                "check disk and data_dir"
+            };
             tracing::error!(
                 room = %self.name,
                 cause,
-                "the store is away: what is lent is used up, then nobody is admitted; check disk and data_dir"
+                "the store is away: what is lent is used up, then nobody is admitted; {remedy}"
             );
         }
     }
