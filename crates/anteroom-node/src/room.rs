@@ -50,6 +50,7 @@ pub struct RoomHandle {
     shared: Arc<Shared>,
     name: String,
     here: DataCenterId,
+    opened_at: Millis,
     ledgers: Ledgers,
     history: figures::History,
     settings: ArcSwap<Settings>,
@@ -88,6 +89,7 @@ impl RoomHandle {
     pub(crate) fn new(shared: Arc<Shared>, identity: RoomIdentity, config: RoomConfig) -> Self {
         let name = config.name.to_string();
         let here = identity.data_center;
+        let opened_at = shared.clock.now();
         let ledgers = shared.stores.ledgers(&name, shared.birth, here);
         let rules = in_room_time(config.rules, &*shared.clock);
         let room = Room::new(identity, rules, Capacity::default());
@@ -102,6 +104,7 @@ impl RoomHandle {
             shared,
             name,
             here,
+            opened_at,
             ledgers,
             history: figures::History::default(),
         }

@@ -88,7 +88,8 @@ impl RoomHandle {
                 Watermark::UpTo(at) => state::Watermark::ArrivedBy(at),
                 Watermark::Open => state::Watermark::Open,
             },
-            age: figures.now.since(outlook.root_as_of),
+            // Nothing that is shown is older than this room's view of anything.
+            age: figures.now.since(outlook.root_as_of.max(self.opened_at)),
             epoch: outlook.epoch,
             phantom_seats: outlook.phantoms,
             reopens_at: outlook.reopens_at,

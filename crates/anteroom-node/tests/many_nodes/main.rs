@@ -258,3 +258,13 @@ async fn the_state_at_any_node_shows_what_every_data_center_admitted_and_how_old
     let state = deployment.room(0).state().await;
     assert!(state.age.0 >= 30_000, "{:?}", state.age);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_node_knows_that_has_heard_nothing_yet_is_as_old_as_the_node() {
+    let mut deployment = Deployment::one_level(1, SMALL).await;
+    deployment.world.set_away(true);
+    deployment.start(0);
+    let_pass(Duration::from_secs(3)).await;
+    let age = deployment.room(1).state().await.age.0;
+    assert!((3_000..3_100).contains(&age), "{age} ms");
+}

@@ -49,15 +49,21 @@ async fn a_server_that_lost_everything_takes_no_write_that_follows_from_what_it_
     assert_eq!(swap(&store, absent, b"late").await.unwrap(), Swap::Conflict);
 }
 
-#[tokio::test]
-async fn a_replica_that_replaces_a_dead_master_is_found_and_is_another_one() {
-    let mut master = RedisServer::start().await;
+/// A master, the sentinel that watches it, and the replica that the sentinel knows.
+async fn watched() -> (RedisServer, RedisSentinel, RedisServer) {
+    let master = RedisServer::start().await;
     let watcher = RedisSentinel::start("world", &master).await;
     let replica = RedisServer::start_replica_of(&master).await;
     eventually("the sentinel knows the replica", async || {
         watcher.replicas().await == 1
     })
     .await;
+    (master, watcher, replica)
+}
+
+#[tokio::test]
+async fn a_replica_that_replaces_a_dead_master_is_found_and_is_another_one() {
+    let (mut master, watcher, replica) = watched().await;
     let store = store(&sentinel(watcher.port(), "world"));
     let before = write(&store, b"value").await.unwrap();
     eventually("the replica has it", async || {
@@ -85,13 +91,7 @@ async fn a_replica_that_replaces_a_dead_master_is_found_and_is_another_one() {
 /// Here the old master lives on, as a replica that still answers loads.
 #[tokio::test]
 async fn a_master_that_had_to_step_down_is_left() {
-    let master = RedisServer::start().await;
-    let watcher = RedisSentinel::start("world", &master).await;
-    let replica = RedisServer::start_replica_of(&master).await;
-    eventually("the sentinel knows the replica", async || {
-        watcher.replicas().await == 1
-    })
-    .await;
+    let (_master, watcher, replica) = watched().await;
     let store = store(&sentinel(watcher.port(), "world"));
     let before = write(&store, b"value").await.unwrap();
 
