@@ -246,15 +246,6 @@ impl Cluster {
         &self.data_centers[data_center].world_link
     }
 
-    /// Waits until the room is full, as the origin counts.
-    ///
-    /// # Panics
-    ///
-    /// If that does not happen within a minute.
-    pub async fn is_full(&self) {
-        self.has_inside(self.setup.limits.total_active_users).await;
-    }
-
     /// Waits until so many are inside, as the origin counts.
     ///
     /// # Panics

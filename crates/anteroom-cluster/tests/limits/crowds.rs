@@ -6,7 +6,7 @@ use anteroom_cluster::cluster::NodeAt;
 use anteroom_cluster::crowd::{Crowd, Habits, Phase, Tally, Wander};
 use anteroom_cluster::eventually;
 
-use super::{Run, limits, meanwhile};
+use super::{Run, is_told_full, limits, meanwhile};
 
 /// From a tenth of the seats to ten times as many visitors as seats, within two seconds.
 fn spike(seats: u32) -> [Phase; 2] {
@@ -19,7 +19,7 @@ fn spike(seats: u32) -> [Phase; 2] {
 /// Sends such a crowd; returns what it met.
 async fn check_spike(run: &Run, habits: Habits) -> Tally {
     let crowd = Crowd::send(&run.cluster.doors(), &spike(40), &habits, 1);
-    run.cluster.is_full().await;
+    is_told_full(&crowd).await;
     meanwhile(25).await;
     let tally = crowd.go_home().await;
     run.cluster.assert_kept(&tally);
