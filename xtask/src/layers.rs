@@ -43,13 +43,24 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-core", "anteroom-wire", "anteroom-node"],
     ),
     ("anteroom-demo", &["anteroom-core"]),
+    ("anteroom-scenario", &["anteroom-core", "anteroom-wire"]),
     (
         "anteroom-sim",
-        &["anteroom-core", "anteroom-ticket", "anteroom-wire"],
+        &[
+            "anteroom-core",
+            "anteroom-ticket",
+            "anteroom-wire",
+            "anteroom-scenario",
+        ],
     ),
     (
         "anteroom-report",
-        &["anteroom-core", "anteroom-wire", "anteroom-sim"],
+        &[
+            "anteroom-core",
+            "anteroom-wire",
+            "anteroom-scenario",
+            "anteroom-sim",
+        ],
     ),
     (
         "anteroom",
@@ -63,6 +74,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-gateway",
             "anteroom-control",
             "anteroom-demo",
+            "anteroom-scenario",
             "anteroom-sim",
             "anteroom-report",
         ],

@@ -68,7 +68,6 @@ pub struct NodeAt(pub usize, pub usize);
 /// A deployment that runs.
 #[derive(Debug)]
 pub struct Cluster {
-    setup: Setup,
     origin: JudgingOrigin,
     data_centers: Vec<DataCenter>,
     world: RedisServer,
@@ -127,7 +126,6 @@ impl Cluster {
         let admins = nodes.map(|node| (node.name().to_owned(), node.admin().clone()));
         let recorder = Recorder::start(folder.path(), admins.collect());
         let mut cluster = Self {
-            setup,
             origin,
             data_centers,
             world,

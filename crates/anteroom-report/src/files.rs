@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
-use anteroom_sim::scenario::model::Scenario;
 
 use crate::chart;
 use crate::charts::charts;

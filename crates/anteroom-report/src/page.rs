@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
-use anteroom_sim::scenario::model::Scenario;
 
 use crate::ASSUMPTIONS;
 use crate::chart::Chart;

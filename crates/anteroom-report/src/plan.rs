@@ -1,6 +1,6 @@
 //! What was rehearsed, in words: the deployment, the rooms, and what went wrong on purpose.
 
-use anteroom_sim::scenario::model::{
+use anteroom_scenario::model::{
     FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
 };
 use anteroom_wire::time_text::rfc3339_secs;

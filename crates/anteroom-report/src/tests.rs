@@ -4,11 +4,11 @@ use std::fs;
 
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
+use anteroom_scenario::model::{
+    Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
+};
 use anteroom_sim::outcome::{
     DataCenterOutcome, DataCenterSample, Figures, Outcome, Promise, Sample, Violation,
-};
-use anteroom_sim::scenario::model::{
-    Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
 };
 
 use crate::{ReportError, json, table, write_html};

@@ -18,7 +18,7 @@ use anteroom_core::ticket::Ticket;
 use anteroom_core::time::{Millis, Span};
 
 use crate::outcome::{Promise, Violation};
-use crate::scenario::model::{FaultKind, Scenario};
+use anteroom_scenario::model::{FaultKind, Scenario};
 pub(crate) use no_waste::Refusal;
 pub(crate) use order::Admission;
 use rate::Rate;

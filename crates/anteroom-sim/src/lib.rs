@@ -12,7 +12,6 @@ mod measure;
 pub mod outcome;
 mod queue;
 pub mod run;
-pub mod scenario;
 pub mod seeds;
 pub mod trace;
 

@@ -11,7 +11,7 @@ use anteroom_core::rules::AllocationKind;
 
 use crate::outcome::{Promise, Violation};
 use crate::run::Simulation;
-use crate::scenario::model::Scenario;
+use anteroom_scenario::model::Scenario;
 pub use generate::scenario;
 pub use shorten::explain;
 

@@ -12,8 +12,8 @@ use std::thread;
 
 use anteroom_core::rules::AllocationKind;
 use anteroom_core::time::Span;
-use anteroom_sim::scenario::model::{FaultKind, LinkPlace, Scenario, StorePlace};
-use anteroom_sim::scenario::shipped::Shipped;
+use anteroom_scenario::model::{FaultKind, LinkPlace, Scenario, StorePlace};
+use anteroom_scenario::shipped::Shipped;
 use anteroom_sim::seeds::{self, SeedRun};
 use anteroom_sim::{Simulation, run};
 

@@ -2,11 +2,11 @@
 
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
-use anteroom_sim::outcome::Outcome;
-use anteroom_sim::run::run;
-use anteroom_sim::scenario::model::{
+use anteroom_scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::run::run;
 use anteroom_wire::words;
 
 use super::tell::{push, push_chart};

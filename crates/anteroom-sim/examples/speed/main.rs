@@ -10,8 +10,8 @@ mod told;
 use std::process::ExitCode;
 
 use anteroom_core::rules::AllocationKind;
+use anteroom_scenario::model::Scenario;
 use anteroom_sim::run;
-use anteroom_sim::scenario::model::Scenario;
 use clap::{Parser, value_parser};
 
 use meter::{Meter, peak_bytes};

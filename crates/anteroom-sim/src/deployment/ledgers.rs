@@ -17,7 +17,7 @@ use anteroom_core::time::{Millis, Span};
 use super::node::Talk;
 use crate::dice::{Draw, Lot};
 use crate::judge::idle::Uses;
-use crate::scenario::model::{Scenario, StorePlace};
+use anteroom_scenario::model::{Scenario, StorePlace};
 use history::History;
 
 /// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the

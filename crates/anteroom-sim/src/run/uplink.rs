@@ -14,7 +14,7 @@ use super::slab::Key;
 use super::syncing::{PAUSE_AFTER_FAILURE, ROUND_TIME_OUT, tell};
 use crate::deployment::network::joined;
 use crate::dice::Draw;
-use crate::scenario::model::Delay;
+use anteroom_scenario::model::Delay;
 
 /// When a data center asks the world first, after all has started.
 const FIRST_FROM: Span = Span(300);

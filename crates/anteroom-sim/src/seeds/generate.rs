@@ -5,7 +5,7 @@ use anteroom_core::rules::{Limits, Rules, SeatNeedsCookie};
 use anteroom_core::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose};
-use crate::scenario::model::{
+use anteroom_scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
     RatePoint, RoomPlan, Scenario, StorePlace,
 };

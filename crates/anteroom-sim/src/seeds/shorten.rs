@@ -8,7 +8,7 @@ use anteroom_core::time::Span;
 use super::{STEPS_MAX, breaks, generate, run_scenario};
 use crate::outcome::Violation;
 use crate::run::Simulation;
-use crate::scenario::model::{Behaviour, Scenario};
+use anteroom_scenario::model::{Behaviour, Scenario};
 
 /// What happened in a seed, for a person: the world with everything left out that is not needed
 /// to break the promise, and the last `lines` of what went on before it broke. For a seed that

@@ -120,7 +120,7 @@ fn bar(jobs: usize) -> ProgressBar {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_sim::scenario::shipped::Shipped;
+    use anteroom_scenario::shipped::Shipped;
 
     use super::*;
 

@@ -5,10 +5,10 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use anteroom_sim::scenario::file::{FILE_BYTES_MAX, ScenarioText};
-use anteroom_sim::scenario::model::Scenario;
-use anteroom_sim::scenario::settings::{self, Setting};
-use anteroom_sim::scenario::shipped::{SHIPPED, Shipped};
+use anteroom_scenario::file::{FILE_BYTES_MAX, ScenarioText};
+use anteroom_scenario::model::Scenario;
+use anteroom_scenario::settings::{self, Setting};
+use anteroom_scenario::shipped::{SHIPPED, Shipped};
 use anteroom_wire::config::{Problem, Problems};
 use anyhow::Context as _;
 

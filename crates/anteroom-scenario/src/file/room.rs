@@ -7,7 +7,7 @@ use anteroom_wire::config::reading::{
 use anteroom_wire::config::{Finding, RoomName};
 
 use super::{Frame, arrivals};
-use crate::scenario::model::{Behaviour, RoomPlan};
+use crate::model::{Behaviour, RoomPlan};
 
 /// Most rooms: they are rehearsed one by one.
 const ROOMS_MAX: usize = 64;

@@ -1,12 +1,12 @@
 //! One bad file per rule of scenarios, and what is said about it, word for word.
 //!
-//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-sim --test scenario_fixtures` rewrites what is
+//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-scenario --test fixtures` rewrites what is
 //! expected; the difference is then there to be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anteroom_sim::scenario::file::ScenarioText;
+use anteroom_scenario::file::ScenarioText;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/scenario")

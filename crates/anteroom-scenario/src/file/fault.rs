@@ -9,7 +9,7 @@ use anteroom_wire::config::reading::{
 
 use super::kinds::Step;
 use super::{Frame, LENGTH_MAX, did_you_mean};
-use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
+use crate::model::{FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
 
 /// Most faults, each node counted for itself.
 const FAULTS_MAX: usize = 10_000;

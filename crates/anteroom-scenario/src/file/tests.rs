@@ -3,8 +3,8 @@
 use anteroom_core::ledger::LendingTerms;
 
 use super::*;
-use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};
-use crate::scenario::shipped::SHIPPED;
+use crate::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};
+use crate::shipped::SHIPPED;
 
 const SMALL: &str = r#"
 [room.shop]
@@ -284,7 +284,7 @@ fn a_file_that_is_too_long_is_not_read_at_all() {
 
 #[test]
 fn the_example_shows_every_kind_of_fault_and_of_arrivals() {
-    let text = include_str!("../../../../../scenario.example.toml");
+    let text = include_str!("../../../../scenario.example.toml");
     let scenario = read(text).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(scenario.name, "friday");
     assert_eq!(scenario.data_centers.len(), 13);

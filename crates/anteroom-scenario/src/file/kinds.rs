@@ -5,7 +5,7 @@ use anteroom_wire::config::duration;
 use anteroom_wire::config::reading::{Kind, Refusal, quoted};
 use toml::de::DeValue;
 
-use crate::scenario::model::{Delay, RatePoint};
+use crate::model::{Delay, RatePoint};
 
 /// Most newcomers per second: a thousand times what we have seen.
 pub(super) const PER_SECOND_MAX: f64 = 1_000_000.0;

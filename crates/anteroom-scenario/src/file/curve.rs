@@ -15,7 +15,7 @@ use toml::de::DeValue;
 
 use super::kinds::PER_SECOND_MAX;
 use super::{Frame, LENGTH_MAX, did_you_mean};
-use crate::scenario::model::{Arrivals, RatePoint};
+use crate::model::{Arrivals, RatePoint};
 
 /// Most mistakes that are told of one file: a file of another kind has one in every line.
 const MISTAKES_MAX: usize = 20;

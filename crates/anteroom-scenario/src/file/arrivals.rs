@@ -10,7 +10,7 @@ use anteroom_wire::config::reading::{Choice, Duration, Key, Number, Refusal, Tab
 
 use super::kinds::{PER_SECOND_MAX, Point};
 use super::{Frame, LENGTH_MAX, curve, did_you_mean};
-use crate::scenario::model::{Arrivals, RatePoint};
+use crate::model::{Arrivals, RatePoint};
 
 /// Most streams of a room: each is looked at for every newcomer.
 const STREAMS_MAX: usize = 1_000;

@@ -1,14 +1,14 @@
 //! The readers of scenarios and of their CSV files on damaged files: never a panic, never two lines
 //! for a problem, never a scenario beyond the bounds.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-sim --test fuzz_scenario` takes longer;
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-scenario --test fuzz` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
 
 use std::path::Path;
 
-use anteroom_sim::scenario::file::{ScenarioText, fuzz_csv};
-use anteroom_sim::scenario::model::Scenario;
-use anteroom_sim::scenario::settings;
+use anteroom_scenario::file::{ScenarioText, fuzz_csv};
+use anteroom_scenario::model::Scenario;
+use anteroom_scenario::settings;
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
 
 /// Pieces that mean something to a scenario.

@@ -9,7 +9,7 @@ use anteroom_wire::config::reading::{
 };
 
 use super::kinds::Travel;
-use crate::scenario::model::{DataCenterPlan, Delay};
+use crate::model::{DataCenterPlan, Delay};
 
 /// Most nodes in all: each keeps a room in memory and talks to a store every second.
 const NODES_MAX: u32 = 5_000;
