@@ -21,6 +21,7 @@ use crate::outcome::{Promise, Violation};
 use anteroom_scenario::model::{FaultKind, Scenario};
 pub(crate) use no_waste::Refusal;
 pub(crate) use order::Admission;
+use inside::Away;
 use rate::Rate;
 use recovery::Recovery;
 use seats::Seats;
@@ -65,6 +66,8 @@ pub(crate) struct Watched {
     last_request_at: Millis,
     /// It has kept coming, and always met nodes in touch.
     is_steady: bool,
+    /// It is in a data center where it has no seat.
+    away: Option<Away>,
     is_logged_out: bool,
     /// It was let in outside the limits.
     is_uncounted: bool,

@@ -6,13 +6,31 @@ use anteroom_core::time::{Millis, Span};
 use super::{Judge, Watched};
 use crate::outcome::Promise;
 
+/// How long others may still be let in after somebody has come from another data center: two
+/// periods of each level, the trips between them, and the slots that are out by then.
+const HEARD_OF_WITHIN: Span = Span::from_secs(5);
+/// Whoever comes again after that long keeps coming, however soon it came before.
+const SOON: Span = Span::from_secs(2);
+
+/// Somebody is where it has no seat.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Away {
+    data_center: u32,
+    /// Since it was due for a seat there.
+    since: Millis,
+    /// Others were let in although it was known by then that somebody inside lacks a seat.
+    is_passed_over: bool,
+}
+
 /// What is known of a node that a visitor met.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Meeting {
     /// The node's lease ran.
     pub(crate) is_in_touch: bool,
-    /// The visitor's ticket has a seat in the node's data center.
-    pub(crate) is_at_home: bool,
+    /// Where it is, if the visitor's ticket has no seat there.
+    pub(crate) away_in: Option<u32>,
+    /// It should get a newer ticket.
+    pub(crate) is_due: bool,
     /// By the rules there.
     pub(crate) session: Span,
     /// A check-in prolongs the session there.
@@ -31,17 +49,49 @@ impl Judge {
         if watched.id != Some(ticket.visitor) {
             return;
         }
-        let gap = now.since(watched.last_request_at);
-        watched.last_request_at = now;
         let end = ticket.seats.ends_at().unwrap_or_default();
+        let before = std::mem::replace(&mut watched.last_request_at, now);
+        let gap = now.since(before);
         // A first seat may be shorter than the session.
         let seat = end.since(ticket.last_check_in_at);
         let is_often = gap.times(2) <= meeting.session.min(seat);
         watched.is_steady &= is_often
             && meeting.is_in_touch
-            && meeting.is_at_home
             && meeting.is_renewed
             && now >= self.upset_until;
+        // A seat is kept for it until it has been away for as long again, twice.
+        let unseated = before.since(ticket.last_check_in_at);
+        let is_soon = gap <= unseated.times(2).max(SOON);
+        if end <= now {
+            watched.is_steady &= watched.away.is_none() || is_soon;
+            return;
+        }
+        let Some(data_center) = meeting.away_in else {
+            watched.away = None;
+            return;
+        };
+        let is_there = |away: &Away| away.data_center == data_center && is_soon;
+        let known = watched.away.filter(is_there);
+        let mut away = known.or_else(|| {
+            meeting.is_due.then_some(Away {
+                data_center,
+                since: now,
+                is_passed_over: false,
+            })
+        });
+        if let Some(away) = &mut away {
+            let admitted_at = self.newest_admission();
+            let heard_of = away.since + HEARD_OF_WITHIN;
+            away.is_passed_over |= admitted_at.is_some_and(|at| at >= heard_of);
+            // Where the world is in trouble, nobody elsewhere hears of it.
+            if !self.is_calm(now) {
+                away.since = now;
+                away.is_passed_over = false;
+            }
+        }
+        // Without a seat, and not known to lack one.
+        watched.is_steady &= away.is_some() || !meeting.is_due;
+        watched.away = away;
     }
 
     /// Somebody who came with an accepted ticket was treated as new, at `node_now` by the clock of
@@ -66,10 +116,17 @@ impl Judge {
                 format!("refused a visitor whose ticket had {left} left")
             });
         } else if is_page && is_ours && watched.is_steady && now >= self.upset_until {
+            let lost = match watched.away {
+                None => "a visitor who kept coming lost its ticket",
+                Some(away) if away.is_passed_over => {
+                    "a visitor who kept coming lost its ticket to those who came in after it had \
+                     changed the data center"
+                }
+                // There was no seat.
+                Some(_) => return,
+            };
             self.thrown_out += 1;
-            self.report(Promise::Inside, now, || {
-                "a visitor who kept coming lost its ticket".to_owned()
-            });
+            self.report(Promise::Inside, now, || lost.to_owned());
         }
     }
 }

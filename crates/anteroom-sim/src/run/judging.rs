@@ -4,7 +4,7 @@ use anteroom_core::decision::QueueReason;
 use anteroom_core::order;
 use anteroom_core::rules::{AllocationKind, QueueingMethod};
 use anteroom_core::ticket::Ticket;
-use anteroom_core::time::Millis;
+use anteroom_core::time::{Millis, Span};
 use anteroom_core::watermark::Watermark;
 
 use super::Simulation;
@@ -25,9 +25,15 @@ impl Simulation {
         };
         let node = &mut self.deployment.nodes[request.node as usize];
         let node_now = node.clock.read(self.now);
+        let seat = ticket.seats.of(node.room.data_center());
+        let is_at_home = seat.is_some_and(|seat| seat.ends_at > node_now);
+        // A ticket is exchanged when it is older than a sixtieth of a session.
+        let interval = Span((node.room.rules().session_duration.0 / 60).max(1_000));
+        let check_in_age = node_now.since(ticket.last_check_in_at);
         let meeting = Meeting {
             is_in_touch: node.room.has_live_lease(node_now),
-            is_at_home: ticket.seats.of(node.room.data_center()).is_some(),
+            away_in: (!is_at_home).then_some(node.data_center),
+            is_due: request.role == Role::Page && check_in_age > interval,
             session: node.room.rules().session_duration,
             is_renewed: node.room.rules().session_renewal,
         };

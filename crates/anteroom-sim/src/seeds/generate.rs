@@ -20,7 +20,7 @@ const LENGTH: Span = Span::from_secs(240);
 pub fn scenario(seed: u64) -> Scenario {
     let mut dice = Dice::new(seed, Purpose::World);
     let data_centers = data_centers(&mut dice);
-    let rules = rules(&mut dice);
+    let mut rules = rules(&mut dice);
     let world_lease = dice.between(Span::from_secs(4), Span::from_secs(20));
     let shape = Shape {
         world_lease,
@@ -45,10 +45,14 @@ pub fn scenario(seed: u64) -> Scenario {
     };
     let behaviour = behaviour(&mut dice, rules.session_duration);
     let faults = faults(&mut dice, shape, rules);
-    let (behaviour, faults) = if dice.chance(0.06) {
-        (jam(&mut dice, behaviour), Vec::new())
-    } else {
-        (behaviour, faults)
+    let (behaviour, faults) = match dice.below(100) {
+        0..6 => (jam(&mut dice, behaviour), Vec::new()),
+        6..14 => {
+            rules.session_duration = dice.between(Span::from_secs(12), Span::from_secs(20));
+            rules.session_renewal = true;
+            (travellers(&mut dice, behaviour), Vec::new())
+        }
+        _ => (behaviour, faults),
     };
     Scenario {
         name: format!("seed {seed}"),
@@ -167,6 +171,19 @@ fn jam(dice: &mut Dice, behaviour: Behaviour) -> Behaviour {
         changes_node: 0.0,
         changes_data_center: 0.0,
         replays: 0.0,
+        ..behaviour
+    }
+}
+
+/// Visitors who keep coming, and seldom change the data center: whoever has changed it stays for a
+/// while.
+fn travellers(dice: &mut Dice, behaviour: Behaviour) -> Behaviour {
+    Behaviour {
+        pages: 40.0,
+        think_time: dice.between(Span(400), Span(1_500)),
+        changes_data_center: 0.02 + dice.unit() * 0.08,
+        without_cookies: 0.0,
+        log_out: 0.0,
         ..behaviour
     }
 }
