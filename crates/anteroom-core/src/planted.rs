@@ -30,6 +30,8 @@ bugs! {
     TransfersTakeAway,
     /// Every logout frees a seat, a repeated one too.
     LogoutsFreeTwice,
+    /// A visitor who has changed the data center finds a seat there no sooner than those who wait.
+    MoversWaitInLine,
     /// A logout frees its seat before other nodes know of it.
     LogoutsFreeAtOnce,
     /// A visitor counts as waiting as soon as it was told to wait, whether it comes back or not.

@@ -10,6 +10,7 @@
 
 pub mod check_in;
 mod demand;
+mod moving;
 mod place;
 mod revoke;
 pub mod syncing;
@@ -35,6 +36,7 @@ use crate::time::{Millis, Minute, Span};
 use crate::waiting::WaitingBook;
 use crate::watermark::WaitingCounts;
 use demand::Demand;
+use moving::Moving;
 use revoke::Revoked;
 
 /// Who this node is, and the deployment's secret for lotteries.
@@ -162,6 +164,7 @@ pub struct Room {
     longest_known: Span,
     has_left: bool,
     demand: Demand,
+    moving: Moving,
     tally: Tally,
 }
 
@@ -194,6 +197,7 @@ impl Room {
             longest_known: Span::ZERO,
             has_left: false,
             demand: Demand::default(),
+            moving: Moving::default(),
             tally: Tally::default(),
         }
     }

@@ -89,6 +89,11 @@ pub struct Held {
 pub struct Wants {
     /// Seats and admissions alike.
     pub slots: u32,
+    /// Seats beyond those that it holds, and beyond `slots`: visitors who are inside elsewhere ask
+    /// for them, and come before those who wait.
+    pub first: u32,
+    /// Seats that it would like to find free when more such visitors ask.
+    pub later: u32,
     /// Renewal credits.
     pub credits: u32,
 }

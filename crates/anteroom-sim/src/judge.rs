@@ -19,9 +19,9 @@ use anteroom_core::time::{Millis, Span};
 
 use crate::outcome::{Promise, Violation};
 use anteroom_scenario::model::{FaultKind, Scenario};
+use inside::Away;
 pub(crate) use no_waste::Refusal;
 pub(crate) use order::Admission;
-use inside::Away;
 use rate::Rate;
 use recovery::Recovery;
 use seats::Seats;

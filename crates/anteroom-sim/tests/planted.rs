@@ -22,7 +22,7 @@ fn checkers_of(bug: Bug) -> &'static [Promise] {
     match bug {
         Bug::ForgetsNewestEnds => &[Promise::Recovery],
         Bug::CountsBeforeReturn | Bug::HoardsSlots => &[Promise::NoWaste],
-        Bug::FewCreditsFarAway => &[Promise::Inside],
+        Bug::FewCreditsFarAway | Bug::MoversWaitInLine => &[Promise::Inside],
         Bug::AppliesStaleAnswers | Bug::NoReserveAfterLoss => &[Promise::Seats, Promise::Rate],
         Bug::LendsBeyondOwnLease => &[Promise::Seats, Promise::Recovery],
         Bug::ClosesByOwnClock => &[Promise::Seats, Promise::Inside],

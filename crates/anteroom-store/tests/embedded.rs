@@ -78,6 +78,7 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
         wants: Wants {
             slots: 5,
             credits: 2,
+            ..Wants::default()
         },
         used: Used::default(),
         admitted: vec![],

@@ -267,7 +267,10 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         generation: lease.generation(),
         is_final: !lease.is_live(NOW),
         held: lease.held(),
-        wants: Wants { slots, credits: 0 },
+        wants: Wants {
+            slots,
+            ..Wants::default()
+        },
         used: Used::default(),
         admitted: vec![],
         row: SeatRow::default(),

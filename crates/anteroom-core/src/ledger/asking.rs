@@ -28,6 +28,7 @@ impl Ledger {
         let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
         let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
         let keep = self.wanted_in_hand(minute, now)?;
+        let claims = saturating_u32(self.sums.unmet().claims());
         let group_of = self.upstream.as_ref()?.data_center;
         let group = self.groups.get(&group_of);
         let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
@@ -37,6 +38,7 @@ impl Ledger {
         upstream.asked_at = now;
         let number = upstream.lease.begin_request(at);
         let pool = upstream.lease.held();
+        let first = claims.saturating_sub(pool.seats);
         let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
         Some(SyncRequest {
             child: NodeId(life.0),
@@ -57,7 +59,9 @@ impl Ledger {
                 credits: pool.credits + lent.credits,
             },
             wants: Wants {
-                slots: keep.seats.saturating_add(lent.seats),
+                slots: keep.admissions.saturating_add(lent.seats),
+                first,
+                later: 0,
                 credits: keep.credits.saturating_add(lent.credits),
             },
             used: upstream.used,
@@ -105,6 +109,7 @@ impl Ledger {
     /// period like the last.
     fn wanted_in_hand(&mut self, minute: Minute, now: Millis) -> Option<Held> {
         let unmet = self.unmet();
+        let claims = unmet.first.saturating_add(unmet.later);
         // Those who are let in before the next answer are inside as well.
         let may_be_inside = self
             .inside()
@@ -127,7 +132,7 @@ impl Ledger {
         let slots = slots.saturating_add(ahead);
         let credits = expected.credits.saturating_add(unmet.credits);
         Some(Held {
-            seats: slots,
+            seats: slots.saturating_add(claims),
             admissions: slots,
             minute,
             credits: credits.max(self.credits_for_a_lease(may_be_inside.saturating_add(slots))),

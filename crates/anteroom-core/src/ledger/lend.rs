@@ -40,6 +40,7 @@ impl Ledger {
                 child.held.minute = granted.minute;
             }
             child.held.seats += granted.seats;
+            child.wants.first = child.wants.first.saturating_sub(granted.seats);
             child.held.credits += granted.credits;
             if child.held.minute == granted.minute {
                 child.held.admissions += granted.admissions;
@@ -106,12 +107,14 @@ impl Ledger {
             0
         };
         let wanted = |held: u32| request.wants.slots.saturating_sub(held);
+        let free = self.seats_free();
+        let first = request.wants.first.min(free);
         let wanted_credits = request.wants.credits.min(CREDITS_MAX);
         let credits = wanted_credits.saturating_sub(child.held.credits);
         let others = self.sums.unmet().without(Unmet::of(child));
         let admissions_free = self.admissions_free(request.sent_at, minute);
         Held {
-            seats: part(self.seats_free(), wanted(child.held.seats), others),
+            seats: first + part(self.seats_to_admit(), wanted(child.held.seats), others),
             admissions: part(admissions_free, wanted(admissions_held), others),
             minute,
             credits: match &self.upstream {
@@ -124,10 +127,13 @@ impl Ledger {
     }
 
     /// What the children would like to hold and do not.
-    pub(super) fn unmet(&self) -> Wants {
+    #[must_use]
+    pub fn unmet(&self) -> Wants {
         let unmet = self.sums.unmet();
         Wants {
             slots: saturating_u32(unmet.slots),
+            first: saturating_u32(unmet.first),
+            later: saturating_u32(unmet.later),
             credits: saturating_u32(unmet.credits),
         }
     }
@@ -143,6 +149,13 @@ impl Ledger {
         };
         let taken = u64::from(self.inside()) + u64::from(self.phantoms()) + self.seats_lent();
         saturating_u32(u64::from(terms.limits.total_active_users).saturating_sub(taken))
+    }
+
+    /// Those of them that are not kept for visitors who are inside and lack a seat where they are.
+    #[must_use]
+    pub fn seats_to_admit(&self) -> u32 {
+        let claims = saturating_u32(self.sums.unmet().claims());
+        self.seats_free().saturating_sub(claims)
     }
 
     /// Admissions of `minute` that may be lent at `at`.

@@ -126,7 +126,7 @@ impl Ledger {
                 return 0;
             }
             let pool = upstream.lease.held();
-            let seats = u64::from(pool.seats) + self.seats_lent();
+            let seats = u64::from(self.seats_to_admit()) + self.seats_lent();
             let admissions = self.admissions_lent(minute)
                 + u64::from(if pool.minute == minute {
                     pool.admissions
@@ -141,6 +141,7 @@ impl Ledger {
         let ending = self.sums.row.between(Millis::ZERO, soon);
         let ending = u64::try_from(ending).unwrap_or(0);
         let taken = u64::from(self.inside()) + u64::from(self.phantoms());
+        let taken = taken + self.sums.unmet().claims();
         let seats = (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken);
         let used = u64::from(self.admitted_in(minute));
         let admissions = self.admissions_allowed(soon, minute).saturating_sub(used);
@@ -192,7 +193,7 @@ impl Here {
             closed_through: ledger.closed_through(data_center),
             closing_lag: slowest.map_or(Span::ZERO, |slowest| at.since(slowest)),
             nodes: members.fold(0u32, |sum, member| sum.saturating_add(member.nodes)),
-            seats_free: ledger.seats_free(),
+            seats_free: ledger.seats_to_admit(),
             admissions_free: ledger.admissions_free(at, at.minute()),
             longest_known: ledger.longest_seat,
         }

@@ -52,6 +52,10 @@ pub(super) struct Unmet {
     pub(super) children: u32,
     pub(super) slots: u64,
     pub(super) credits: u64,
+    /// Seats for visitors who are inside elsewhere: those that somebody asks for now.
+    pub(super) first: u64,
+    /// Those that are to be there when others ask.
+    pub(super) later: u64,
 }
 
 impl Unmet {
@@ -62,7 +66,14 @@ impl Unmet {
             children: u32::from(slots > 0),
             slots: slots.into(),
             credits: credits.into(),
+            first: child.wants.first.into(),
+            later: child.wants.later.into(),
         }
+    }
+
+    /// Seats that those who wait do not get.
+    pub(super) fn claims(self) -> u64 {
+        self.first + self.later
     }
 
     pub(super) fn without(self, other: Self) -> Self {
@@ -70,6 +81,8 @@ impl Unmet {
             children: self.children - other.children,
             slots: self.slots - other.slots,
             credits: self.credits - other.credits,
+            first: self.first - other.first,
+            later: self.later - other.later,
         }
     }
 
@@ -78,6 +91,8 @@ impl Unmet {
             children: self.children + other.children,
             slots: self.slots + other.slots,
             credits: self.credits + other.credits,
+            first: self.first + other.first,
+            later: self.later + other.later,
         }
     }
 }

@@ -62,7 +62,11 @@ pub(super) fn lent(ledger: Ledger, request: &SyncRequest, now: Millis) -> (Ledge
 /// A ledger of which child 1 holds all ten slots and `credits`, having used none.
 fn ten_lent(credits: u32) -> Ledger {
     let mut first = request(1, 1, 0);
-    first.wants = Wants { slots: 10, credits };
+    first.wants = Wants {
+        slots: 10,
+        credits,
+        ..Wants::default()
+    };
     let (ledger, answer) = lent(Ledger::new(), &first, START);
     assert_eq!(answer.granted.seats, 10);
     assert_eq!(answer.granted.admissions, 10);
@@ -77,6 +81,25 @@ fn what_is_lent_is_not_lent_again() {
     assert_eq!(answer.granted.seats, 0);
     assert!(answer.outlook.is_dry());
     assert_eq!(ledger.seats_lent(), 10);
+}
+
+#[test]
+fn a_seat_for_somebody_inside_comes_first_and_one_that_is_kept_goes_to_nobody_else() {
+    let mut movers = request(1, 1, 0);
+    (movers.wants.first, movers.wants.later) = (2, 5);
+    let (ledger, answer) = lent(Ledger::new(), &movers, START);
+    assert_eq!((answer.granted.seats, answer.granted.admissions), (2, 0));
+    assert_eq!(answer.outlook.seats_free, 3, "for those who wait");
+    let mut waiting = request(2, 1, 0);
+    waiting.wants.slots = 9;
+    let (ledger, answer) = lent(ledger, &waiting, START);
+    assert_eq!(answer.granted.seats, 3);
+    movers = request(1, 2, 1);
+    movers.held.seats = 2;
+    movers.wants.first = 4;
+    let (ledger, answer) = lent(ledger, &movers, START);
+    assert_eq!(answer.granted.seats, 4);
+    assert_eq!((ledger.seats_free(), ledger.unmet().first), (1, 0));
 }
 
 #[test]
@@ -172,6 +195,7 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
     first.wants = Wants {
         slots: 5,
         credits: 3,
+        ..Wants::default()
     };
     let (ledger, answer) = lent(ledger, &first, START);
     assert_eq!((answer.granted.seats, answer.granted.credits), (0, 3));

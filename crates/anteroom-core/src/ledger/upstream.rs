@@ -95,6 +95,7 @@ impl UpstreamDemand {
         Wants {
             slots: self.now.slots.max(self.before.slots),
             credits: self.now.credits.max(self.before.credits),
+            ..Wants::default()
         }
     }
 }

@@ -158,9 +158,9 @@ impl Room {
             return CheckIn::Renewed(ticket);
         }
         if self.take_seat(now).is_err() {
-            self.demand.note_missing_slot();
-            return self.pass_unrenewed(visit);
+            return self.pass_without_seat(visit, now);
         }
+        self.moving.handle_seated(ticket.visitor);
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
         if is_planted(Bug::TransfersTakeAway) {
@@ -212,8 +212,29 @@ impl Room {
         Ok(())
     }
 
+    /// There is no seat here: the visitor is inside all the same, and comes before those who wait.
+    fn pass_without_seat(&mut self, visit: Return, now: Millis) -> CheckIn {
+        if !self.uses_leases() || is_planted(Bug::MoversWaitInLine) {
+            self.demand.note_missing_slot();
+            return self.pass_unrenewed(visit);
+        }
+        let ticket = visit.ticket;
+        let ends_at = ticket.seats.ends_at().unwrap_or_default();
+        let seat = (ticket.last_check_in_at, ends_at);
+        let session = self.rules.session_duration;
+        self.moving.note(ticket.visitor, seat, session, now);
+        if visit.may_ask_parent {
+            self.moving.note_asking();
+        }
+        self.pass(visit)
+    }
+
     fn pass_unrenewed(&mut self, visit: Return) -> CheckIn {
         self.demand.note_missing_credit();
+        self.pass(visit)
+    }
+
+    fn pass(&mut self, visit: Return) -> CheckIn {
         if visit.may_ask_parent {
             return CheckIn::AskParent;
         }

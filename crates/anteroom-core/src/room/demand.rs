@@ -32,26 +32,36 @@ pub(super) struct Demand {
 /// Whoever waits for the parent's answer takes what it brings a moment later; a request that is
 /// made in that moment must not give it back.
 #[derive(Clone, Copy, Debug, Default)]
-struct Missing {
+pub(super) struct Missing {
     untold: u32,
     /// Told, and not taken yet.
     told: Stretch,
 }
 
 impl Missing {
-    fn note(&mut self) {
+    pub(super) fn note(&mut self) {
         self.untold = self.untold.saturating_add(1);
     }
 
-    fn note_taken(&mut self) {
+    pub(super) fn note_taken(&mut self) {
         self.told.take_one();
     }
 
     /// What is missing now or was a moment ago. Who was told to wait and did not come back within
     /// two periods is not waited for: on a busy evening those would be all slots that there are.
-    fn begin_request(&mut self, now: Millis) -> u32 {
+    pub(super) fn begin_request(&mut self, now: Millis) -> u32 {
         self.told.note_many(core::mem::take(&mut self.untold), now);
+        self.told()
+    }
+
+    /// What was missing by the newest request, and has not been taken since.
+    pub(super) fn told(&self) -> u32 {
         self.told.count.saturating_add(self.told.before)
+    }
+
+    /// Whether the parent does not know yet.
+    pub(super) fn is_news(&self) -> bool {
+        self.untold > 0
     }
 }
 
@@ -134,7 +144,7 @@ impl Demand {
     /// Whether there is news for the parent, or will be: a wish is taken back as soon as it is over,
     /// or slots would be kept for it.
     pub(super) fn has_news(&self) -> bool {
-        self.has_changed || self.has_wished || self.slots.untold > 0 || self.credits.untold > 0
+        self.has_changed || self.has_wished || self.slots.is_news() || self.credits.is_news()
     }
 
     /// Admissions that the outlook does not contain yet.
@@ -153,6 +163,7 @@ impl Demand {
         Wants {
             slots: slots.min(SLOTS_MAX),
             credits: credits.max(CREDITS_MIN.min(inside)),
+            ..Wants::default()
         }
     }
 

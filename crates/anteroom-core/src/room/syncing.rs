@@ -23,6 +23,7 @@ impl Room {
     pub fn sync_period(&self) -> Span {
         let holds = self.lease.held();
         let is_busy = self.demand.has_news()
+            || !self.moving.is_empty()
             || self.waiting.eligible_total() > 0
             || holds.seats > 0
             || !self.revoked.unconfirmed().is_empty();
@@ -41,7 +42,9 @@ impl Room {
             .outlook
             .inside
             .saturating_add(self.demand.unreported_admissions());
-        let wants = self.demand.begin_request(inside, now);
+        let mut wants = self.demand.begin_request(inside, now);
+        let (asking, expected) = self.moving.begin_request(now);
+        wants.later = expected;
         let wants = if self.uses_leases() {
             wants
         } else {
@@ -54,12 +57,13 @@ impl Room {
             wants.slots
         };
         self.lease.give_back(Held {
-            seats: keep,
+            seats: keep.saturating_add(asking),
             admissions: keep,
             credits: wants.credits,
             minute: now.minute(),
         });
-        let request = self.request(wants, false, now);
+        let mut request = self.request(wants, false, now);
+        request.wants.first = asking.saturating_sub(request.held.seats);
         if is_planted(Bug::KeepsWhatItGivesBack) {
             self.lease.take_back(Held {
                 seats: held_before.seats.saturating_sub(request.held.seats),

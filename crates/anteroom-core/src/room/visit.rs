@@ -49,6 +49,9 @@ impl Room {
             };
             return self.queue(visit, reason, now);
         }
+        if self.uses_leases() && self.lease.held().seats <= self.moving.claims() {
+            return self.find_slot(visit, now);
+        }
         let snapshot = self.snapshot(now);
         let mut context = TillContext {
             rules: &self.rules,
@@ -63,15 +66,18 @@ impl Room {
                 self.admit(visit, now)
             }
             Take::TakeNumber(key) => Verdict::TakeNumber(key),
-            Take::AskParent => {
-                self.demand.note_missing_slot();
-                if visit.may_ask_parent && !self.is_parent_dry(now) {
-                    Verdict::AskParent
-                } else {
-                    self.queue(visit, QueueReason::Full, now)
-                }
-            }
+            Take::AskParent => self.find_slot(visit, now),
             Take::Dry => self.queue(visit, QueueReason::Full, now),
+        }
+    }
+
+    /// There is no slot here: asks for one, if the parent may have one.
+    fn find_slot(&mut self, visit: Visit, now: Millis) -> Verdict {
+        self.demand.note_missing_slot();
+        if visit.may_ask_parent && !self.is_parent_dry(now) {
+            Verdict::AskParent
+        } else {
+            self.queue(visit, QueueReason::Full, now)
         }
     }
 

@@ -238,7 +238,10 @@ impl Store {
         let world = &upstream.outlook;
         let is_scarce = world.waiting > 0 || world.seats_free.min(world.admissions_free) == 0;
         let used = self.uses.tell(now);
-        is_scarce.then(|| (upstream.lease.held().seats, used))
+        let wants = self.ledger.unmet();
+        let kept = upstream.lease.held().seats;
+        let kept = kept.saturating_sub(wants.first.saturating_add(wants.later));
+        is_scarce.then_some((kept, used))
     }
 
     /// Applies a reply of the world. `false`: the store is down.
@@ -333,7 +336,7 @@ impl Store {
     fn is_free(&self, at: Millis) -> bool {
         let upstream = self.ledger.upstream.as_ref();
         upstream.is_none_or(|upstream| upstream.lease.is_live(at))
-            && self.ledger.seats_free() > 0
+            && self.ledger.seats_to_admit() > 0
             && self.ledger.admissions_free(at, at.minute()) > 0
     }
 }

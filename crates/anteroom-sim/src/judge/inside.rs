@@ -55,10 +55,8 @@ impl Judge {
         // A first seat may be shorter than the session.
         let seat = end.since(ticket.last_check_in_at);
         let is_often = gap.times(2) <= meeting.session.min(seat);
-        watched.is_steady &= is_often
-            && meeting.is_in_touch
-            && meeting.is_renewed
-            && now >= self.upset_until;
+        watched.is_steady &=
+            is_often && meeting.is_in_touch && meeting.is_renewed && now >= self.upset_until;
         // A seat is kept for it until it has been away for as long again, twice.
         let unseated = before.since(ticket.last_check_in_at);
         let is_soon = gap <= unseated.times(2).max(SOON);

@@ -58,6 +58,8 @@ fn child() -> Child {
         wants: Wants {
             slots: 7,
             credits: 8,
+            first: 2,
+            later: 5,
         },
         terms: terms(),
         terms_version: 2,
@@ -163,10 +165,12 @@ fn below_world() -> Ledger {
         now: Wants {
             slots: 1,
             credits: 2,
+            ..Wants::default()
         },
         before: Wants {
             slots: 3,
             credits: 4,
+            ..Wants::default()
         },
         height: 7,
     };

@@ -100,7 +100,11 @@ impl From<&Upstream> for UpstreamRecord {
 
 impl From<UpstreamRecord> for Upstream {
     fn from(record: UpstreamRecord) -> Self {
-        let wants = |(slots, credits)| Wants { slots, credits };
+        let wants = |(slots, credits)| Wants {
+            slots,
+            credits,
+            ..Wants::default()
+        };
         let (index, now, before, height) = record.demand;
         let unconfirmed = record.unconfirmed.into_iter();
         Self {

@@ -1,0 +1,136 @@
+//! Visitors who are inside by a seat in another data center and find no free one here.
+//!
+//! Each passes unrenewed, and the parent keeps the next free seat for it, ahead of those who wait.
+//! When it comes again it asks for that seat, at whichever node of the data center it is: what is
+//! kept lies at the ledger, and nobody is told for whom.
+
+use alloc::collections::BTreeMap;
+
+use super::demand::Missing;
+use crate::id::VisitorId;
+use crate::time::{Millis, Span};
+
+/// Most visitors for whom a seat is kept on behalf of one node. Others ask again all the same, and
+/// find one if it happens to be free.
+const MOVING_MAX: usize = 1 << 16;
+/// Shortest time for which a seat is kept: the parent needs a moment to find one.
+const KEPT_AT_LEAST: Span = Span::from_secs(2);
+
+/// Who lacks a seat here.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Moving {
+    /// Until when each is waited for.
+    expected: BTreeMap<VisitorId, Millis>,
+    /// Those who are asking at this moment.
+    asking: Missing,
+}
+
+impl Moving {
+    /// Somebody asks in vain whose seat elsewhere runs until `ends_at`, and was prolonged last at
+    /// `prolonged_at`. It is expected again within twice the time since then: whoever comes often is
+    /// waited for briefly, and nobody for longer than half a session.
+    pub(super) fn note(
+        &mut self,
+        visitor: VisitorId,
+        (prolonged_at, ends_at): (Millis, Millis),
+        session: Span,
+        now: Millis,
+    ) {
+        let away = now.since(prolonged_at).times(2);
+        let patience = away.min(Span(session.0 / 2)).max(KEPT_AT_LEAST);
+        let until = ends_at.min(now + patience);
+        let has_room = self.expected.len() < MOVING_MAX;
+        if has_room || self.expected.contains_key(&visitor) {
+            self.expected.insert(visitor, until);
+        }
+    }
+
+    /// One of them waits for what the parent says.
+    pub(super) fn note_asking(&mut self) {
+        self.asking.note();
+    }
+
+    /// Somebody has got a seat here.
+    pub(super) fn handle_seated(&mut self, visitor: VisitorId) {
+        if self.expected.remove(&visitor).is_some() {
+            self.asking.note_taken();
+        }
+    }
+
+    /// Whether nobody is known to lack a seat.
+    pub(super) fn is_empty(&self) -> bool {
+        self.expected.is_empty()
+    }
+
+    /// How many of the seats held here are for those who ask at this moment.
+    pub(super) fn claims(&self) -> u32 {
+        let expected = u32::try_from(self.expected.len()).unwrap_or(u32::MAX);
+        self.asking.told().min(expected)
+    }
+
+    /// For a request: how many ask now, and how many more are expected.
+    pub(super) fn begin_request(&mut self, now: Millis) -> (u32, u32) {
+        self.expected.retain(|_, until| *until > now);
+        self.asking.begin_request(now);
+        let expected = u32::try_from(self.expected.len()).unwrap_or(u32::MAX);
+        let asking = self.claims();
+        (asking, expected - asking)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SESSION: Span = Span::from_secs(60);
+
+    #[test]
+    fn whoever_asks_in_vain_is_expected_for_as_long_again_twice() {
+        let mut moving = Moving::default();
+        let seat = (Millis(5_000), Millis(100_000));
+        moving.note(VisitorId([7; 16]), seat, SESSION, Millis(10_000));
+        moving.note_asking();
+        assert_eq!(moving.begin_request(Millis(10_010)), (1, 0));
+        assert_eq!(moving.begin_request(Millis(12_000)), (0, 1));
+        assert_eq!(moving.begin_request(Millis(19_999)), (0, 1));
+        assert_eq!(moving.begin_request(Millis(20_000)), (0, 0));
+    }
+
+    #[test]
+    fn nobody_is_expected_beyond_its_seat_or_for_more_than_half_a_session() {
+        let mut moving = Moving::default();
+        moving.note(
+            VisitorId([1; 16]),
+            (Millis(0), Millis(101_000)),
+            SESSION,
+            Millis(100_000),
+        );
+        moving.note(
+            VisitorId([2; 16]),
+            (Millis(0), Millis(900_000)),
+            SESSION,
+            Millis(100_000),
+        );
+        assert_eq!(moving.begin_request(Millis(100_000)), (0, 2));
+        assert_eq!(moving.begin_request(Millis(105_000)), (0, 1));
+        assert_eq!(moving.begin_request(Millis(130_000)), (0, 0));
+    }
+
+    #[test]
+    fn one_who_asks_twice_is_one_and_one_who_is_seated_is_none() {
+        let mut moving = Moving::default();
+        for _ in 0..2 {
+            moving.note(
+                VisitorId([1; 16]),
+                (Millis(0), Millis(9_000)),
+                SESSION,
+                Millis(1_000),
+            );
+            moving.note_asking();
+        }
+        assert_eq!(moving.begin_request(Millis(1_001)), (1, 0));
+        moving.handle_seated(VisitorId([1; 16]));
+        assert_eq!(moving.begin_request(Millis(1_002)), (0, 0));
+        assert!(moving.is_empty());
+    }
+}

@@ -1,0 +1,63 @@
+//! Visitors who are inside by a seat in another data center.
+
+use super::*;
+
+/// A ticket with a seat elsewhere, prolonged a while ago, as whoever is inside there has it.
+fn from_elsewhere(now: Millis) -> Ticket {
+    let mut seats = Seats::default();
+    seats.put(Seat {
+        data_center: DataCenterId(2),
+        ends_at: now + Span(15_000),
+        epoch: Epoch(0),
+    });
+    Ticket {
+        visitor: VisitorId([7; 16]),
+        bucket: START - Span(60_000),
+        last_check_in_at: now - Span(5_000),
+        accepted_at: Some(START - Span(60_000)),
+        is_provisional: false,
+        seats,
+    }
+}
+
+/// A room of one seat, which is taken until the time that is returned, and somebody who waits.
+fn full() -> (Pair, Millis, Ticket) {
+    let mut pair = Pair::new(Rules {
+        session_duration: Span(12_000),
+        ..rules(1, 100)
+    });
+    let inside = pair.admit();
+    let (waiting, _) = pair.queue(None);
+    let (waiting, _) = pair.queue(Some(waiting));
+    let ends_at = inside.seats.ends_at().expect("it has a seat");
+    (pair, ends_at, waiting)
+}
+
+#[test]
+fn the_next_free_seat_is_for_whoever_is_inside_elsewhere_and_not_for_those_who_wait() {
+    let (mut pair, ends_at, waiting) = full();
+    pair.now = ends_at - Span(2_000);
+    let mover = from_elsewhere(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(2_500);
+    pair.sync();
+    let (_, place) = pair.queue(Some(waiting));
+    assert_eq!(place.reason, QueueReason::Full);
+    let renewed = pair.renew(mover);
+    assert!(renewed.seats.of(DataCenterId(1)).is_some());
+    pair.sync();
+    assert_eq!(pair.ledger.inside(), 1);
+    assert_eq!(pair.ledger.unmet().later, 0);
+}
+
+#[test]
+fn a_seat_is_not_kept_for_ever_for_somebody_who_does_not_come_back() {
+    let (mut pair, ends_at, waiting) = full();
+    pair.now = ends_at - Span(2_000);
+    let mover = from_elsewhere(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(7_000);
+    pair.sync();
+    pair.sync();
+    assert!(matches!(pair.visit(Some(waiting)), Verdict::Admit(_)));
+}
