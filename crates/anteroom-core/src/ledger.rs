@@ -104,6 +104,8 @@ pub struct Child {
     pub used: Used,
     /// When the lease ends by the parent's clock.
     pub ends_at: Millis,
+    /// If it has not spoken by then, by the same clock, those who wait at it are left to others.
+    pub quiet_at: Millis,
     /// By when it has ended by the child's own clock.
     pub ends_there_at: Millis,
     /// The longest seat that it may give under it.
@@ -353,6 +355,7 @@ impl Ledger {
             let next = self.children.values().map(|child| child.ends_at).min();
             self.sums.next_end = next.unwrap_or(Millis::NEVER);
         }
+        self.hush(now);
         if self.left_waiting.until <= now && !self.left_waiting.counts.is_empty() {
             self.take_left_waiting();
         }

@@ -7,6 +7,8 @@
 
 mod cohorts;
 
+use alloc::collections::BTreeMap;
+
 use hashbrown::HashMap;
 
 use crate::hash::FixedState;
@@ -58,11 +60,14 @@ pub struct Ask {
     pub ask_after: Span,
 }
 
-/// Counts left by a former life of this node, until those visitors have asked here.
+/// Counts left by a node that is gone, until those visitors have asked here.
 #[derive(Clone, Debug, Default)]
 struct Inherited {
     counts: WaitingCounts,
-    until: Millis,
+    /// By rank, when the last of them must have asked.
+    until: BTreeMap<Millis, Millis>,
+    /// The first of those times.
+    next_end: Millis,
     /// Rises with every inheritance.
     number: u64,
 }
@@ -92,16 +97,22 @@ impl WaitingBook {
         }
     }
 
-    /// Takes over counts of visitors who waited at a former life of this node, good until `until`.
+    /// Takes over counts of visitors who waited at a node that is gone; `until` says for a rank when
+    /// all of them must have asked again, wherever they are.
     ///
     /// Those who wait here already may be among them: a node that was cut off for longer than its
     /// lease inherits from itself. Each of them takes one out with its next ask. That may be one too
-    /// many, and is made good when whoever it stood for asks; one that nobody takes out holds up
-    /// everybody behind it until the time is over.
-    pub fn inherit(&mut self, counts: WaitingCounts, until: Millis) {
-        self.inherited.number += 1;
-        self.inherited.counts.absorb(&counts);
-        self.inherited.until = until;
+    /// many, and is made good when whoever it stood for asks. Those who ask at other nodes nobody
+    /// takes out here: they hold up everybody behind them until their time is over.
+    pub fn inherit(&mut self, counts: &WaitingCounts, mut until: impl FnMut(Millis) -> Millis) {
+        let inherited = &mut self.inherited;
+        inherited.number += 1;
+        inherited.counts.absorb(counts);
+        for (rank, _) in counts.iter() {
+            let until = until(rank);
+            inherited.until.insert(rank, until);
+            inherited.next_end = inherited.next_end.min(until);
+        }
     }
 
     /// Records that somebody brought its waiting ticket back.
@@ -206,9 +217,7 @@ impl WaitingBook {
     fn expire(&mut self, now: Millis) {
         self.eligible.expire(now);
         self.present.expire(now);
-        if now >= self.inherited.until {
-            self.inherited.counts.clear();
-        }
+        self.inherited.expire(now);
     }
 
     fn sweep(&mut self, now: Millis) {
@@ -263,6 +272,21 @@ impl Inherited {
 
     fn take_one(&mut self, rank: Millis) {
         self.counts.take(rank, 1);
+    }
+
+    fn expire(&mut self, now: Millis) {
+        if self.until.is_empty() || now < self.next_end {
+            return;
+        }
+        let counts = &mut self.counts;
+        self.until.retain(|rank, until| {
+            let is_over = *until <= now;
+            if is_over {
+                counts.take(*rank, u32::MAX);
+            }
+            !is_over
+        });
+        self.next_end = self.until.values().copied().min().unwrap_or(Millis::NEVER);
     }
 
     fn total(&self) -> u32 {

@@ -8,7 +8,7 @@ use crate::estimate::ASK_AFTER_LAST;
 use crate::id::{DataCenterId, NodeId};
 use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
-use crate::sync::{Held, MINUTES_KEPT, SyncRequest};
+use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 use crate::waiting::OVERDUE;
 use crate::watermark::WaitingCounts;
@@ -68,6 +68,7 @@ impl Ledger {
             held,
             used: request.used,
             ends_at: Millis::ZERO,
+            quiet_at: Millis::NEVER,
             ends_there_at: request.sent_at,
             longest_seat: request.longest_seat,
             row,
@@ -224,6 +225,31 @@ impl Ledger {
         }
     }
 
+    /// Children that have not spoken for a while: what they may have done counts as before, but nobody
+    /// waits for them. Those who wait there ask elsewhere, or are served from what they have.
+    pub(super) fn hush(&mut self, now: Millis) {
+        if now < self.sums.next_quiet {
+            return;
+        }
+        let is_quiet = |child: &Child| child.quiet_at <= now;
+        let quiet = self.children.iter().filter(|(_, child)| is_quiet(child));
+        let quiet: Vec<(NodeId, Child)> =
+            quiet.map(|(&node, child)| (node, child.clone())).collect();
+        for (node, child) in quiet {
+            self.leave_waiting(&child, now);
+            let hushed = Child {
+                quiet_at: Millis::NEVER,
+                wants: Wants::default(),
+                waiting: WaitingCounts::new(),
+                handed: WaitingCounts::new(),
+                ..child
+            };
+            self.insert_child(node, hushed);
+        }
+        let next = self.children.values().map(|child| child.quiet_at).min();
+        self.sums.next_quiet = next.unwrap_or(Millis::NEVER);
+    }
+
     fn leave_waiting(&mut self, child: &Child, now: Millis) {
         if child.waiting.is_empty() {
             return;
@@ -241,6 +267,10 @@ impl Ledger {
         self.add_left_waiting(&counts, now + LATEST_ASK);
     }
 }
+
+/// How long a child may be silent while people wait at it. As long as a data center believes what the
+/// world said last; after that it goes by what it has itself.
+pub(super) const QUIET_AFTER: Span = Span(5_000);
 
 /// How long those who wait at a node that is gone may take until they have asked elsewhere.
 pub(super) const LATEST_ASK: Span = Span(2 * ASK_AFTER_LAST.0 + OVERDUE.0);

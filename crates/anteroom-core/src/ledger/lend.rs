@@ -4,6 +4,7 @@
 //! not, so that the last seats are not all in one pocket. Renewal credits are not scarce: a
 //! prolonged seat is counted already.
 
+use super::children::QUIET_AFTER;
 use super::sums::Unmet;
 use super::{Ledger, LendingTerms, Upstream};
 use crate::planted::{Bug, is_planted};
@@ -34,6 +35,7 @@ impl Ledger {
             // Its record may outlive its lease: what it wants is to be known all the same.
             child.ends_at = now + lending.ttl;
             child.ends_there_at = request.sent_at + ttl;
+            child.quiet_at = now + QUIET_AFTER;
             if child.held.minute < granted.minute {
                 // What was lent of the minute before is reported by now, or was not used.
                 child.held.admissions = 0;
@@ -51,6 +53,7 @@ impl Ledger {
             self.left_waiting.until = until;
         }
         self.sums.next_end = self.sums.next_end.min(now + lending.ttl);
+        self.sums.next_quiet = self.sums.next_quiet.min(now + QUIET_AFTER);
         if let Some(upstream) = &mut self.upstream {
             upstream.hand_on(granted, now);
         }

@@ -41,6 +41,8 @@ pub struct Sums {
     groups: BTreeMap<DataCenterId, Members>,
     /// No lease ends before this.
     pub(super) next_end: Millis,
+    /// No child that spoke before is quiet before this.
+    pub(super) next_quiet: Millis,
     /// Whether a child came, went or changed its terms since they were agreed on.
     pub(super) are_terms_old: bool,
 }

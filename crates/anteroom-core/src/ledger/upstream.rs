@@ -8,7 +8,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::children::LATEST_ASK;
+use super::children::{LATEST_ASK, QUIET_AFTER};
 use super::closing::CLOCKS_APART;
 use super::lend::saturating_u32;
 use super::{Child, Ledger};
@@ -27,8 +27,6 @@ const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 const UPSTREAM_TIME_OUT: Span = Span(2_000);
 /// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
 const UPSTREAM_HURRY: Span = Span(100);
-/// What the world said is worth following so long; after that a data center looks at what it has.
-const OUTLOOK_FRESH: Span = Span(5_000);
 
 /// A ledger's place under the world's.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -187,7 +185,7 @@ impl Upstream {
 
     /// Whether what the world said is recent, by the ledger's own clock.
     pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
-        self.answered != 0 && now.since(self.outlook_at) < OUTLOOK_FRESH
+        self.answered != 0 && now.since(self.outlook_at) < QUIET_AFTER
     }
 }
 

@@ -8,7 +8,7 @@ use crate::planted::{Bug, is_planted};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
-use crate::waiting::Ask;
+use crate::waiting::{Ask, OVERDUE};
 use crate::watermark::people_before;
 
 /// When a room opens, those who wait ask spread over a second for every so many of them.
@@ -79,6 +79,18 @@ impl Room {
             ask_after: Some(ask_after),
             arrived_at,
         }
+    }
+
+    /// When somebody of this rank must have asked again that was told when to by another node, as late
+    /// as this one would have told it.
+    pub(super) fn latest_ask(&mut self, rank: Millis, now: Millis) -> Millis {
+        let ahead = people_before(&self.outlook.line, rank);
+        let waiting = self.outlook.waiting;
+        let reason = self.hold(now).unwrap_or(QueueReason::NotYourTurn);
+        let wait = self.wait(reason, ahead, waiting, now);
+        let interval = self.ask_after(reason, ahead, waiting, wait, 0, now);
+        // Chance may have added an eighth.
+        now + Span(interval.0 + interval.0 / 8) + OVERDUE
     }
 
     /// How many stand before `rank` at other nodes: in the whole line, as it was told, less those of

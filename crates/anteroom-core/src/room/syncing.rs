@@ -1,5 +1,7 @@
 //! The conversation with the parent: when to speak, what to say, what to make of the answer.
 
+use alloc::collections::BTreeMap;
+
 use super::Room;
 use crate::id::Epoch;
 use crate::ledger::LEASE_TTL;
@@ -7,7 +9,7 @@ use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{Held, Outlook, Reply, SyncRequest, Terms, Used, Wants};
 use crate::time::{Millis, Span};
-use crate::watermark::compact;
+use crate::watermark::{WaitingCounts, compact};
 
 /// Time between requests while something happens: what a position or a freed seat is late by.
 pub const SYNC_PERIOD: Span = Span(250);
@@ -149,10 +151,6 @@ impl Room {
                 if let Some(list) = answer.revoked {
                     self.revoked.handle_news(list);
                 }
-                if !answer.inherited.is_empty() {
-                    let until = now + INHERITED_FOR;
-                    self.waiting.inherit(answer.inherited, until);
-                }
                 let outlook = answer.outlook;
                 self.told_waiting.clone_from(&self.telling_waiting);
                 self.note_admissions(&outlook, now);
@@ -162,6 +160,7 @@ impl Room {
                     .advance(outlook.slots_in_round, outlook.waiting, now);
                 self.newcomer_slots = outlook.slots_to_spare;
                 self.outlook = outlook;
+                self.inherit(&answer.inherited, now);
                 self.adopt_seat_terms();
                 true
             }
@@ -184,6 +183,18 @@ impl Room {
         self.throughput.handle_admissions(more.sum(), now);
     }
 
+    /// Takes over those who waited at a node that is gone.
+    fn inherit(&mut self, counts: &WaitingCounts, now: Millis) {
+        if counts.is_empty() {
+            return;
+        }
+        let latest = counts
+            .iter()
+            .map(|(rank, _)| (rank, self.latest_ask(rank, now)));
+        let latest: BTreeMap<Millis, Millis> = latest.collect();
+        self.waiting.inherit(counts, |rank| latest[&rank]);
+    }
+
     /// The ledger is another one than before: what was done under the old one is counted above it,
     /// or covered by its reserve. From here on everything is counted anew.
     fn begin_row(&mut self) {
@@ -196,7 +207,3 @@ impl Room {
         self.revoked.begin_row();
     }
 }
-
-/// How long visitors of a former life are waited for: the longest ask-again interval with its
-/// jitter, and a little for those who come late.
-const INHERITED_FOR: Span = Span::from_secs(66);

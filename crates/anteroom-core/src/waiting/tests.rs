@@ -67,13 +67,13 @@ fn one_who_went_in_waits_no_more() {
 #[test]
 fn inherited_counts_stand_until_their_visitors_have_asked_or_the_time_is_over() {
     let mut book = WaitingBook::new(10);
-    book.inherit([(Millis(1_000), 2)].into(), Millis(60_000));
+    book.inherit(&[(Millis(1_000), 2)].into(), |_| Millis(60_000));
     assert_eq!(counts(&mut book, 5_000), [(1_000, 2)]);
     book.handle_ask(ask(1, 1_000), Millis(5_000));
     assert_eq!(counts(&mut book, 5_001), [(1_000, 2)]);
     book.handle_gone(visitor(2), Millis(1_000), Millis(5_002));
     assert_eq!(counts(&mut book, 5_003), [(1_000, 1)]);
-    book.inherit([(Millis(1_000), 2)].into(), Millis(60_000));
+    book.inherit(&[(Millis(1_000), 2)].into(), |_| Millis(60_000));
     assert_eq!(counts(&mut book, 60_000), []);
 }
 
@@ -83,7 +83,7 @@ fn a_node_that_inherits_from_itself_counts_each_visitor_once_after_its_next_ask(
     for n in 1..=3 {
         book.handle_ask(ask(n, 1_000), Millis(5_000));
     }
-    book.inherit([(Millis(1_000), 3)].into(), Millis(60_000));
+    book.inherit(&[(Millis(1_000), 3)].into(), |_| Millis(60_000));
     assert_eq!(counts(&mut book, 5_001), [(1_000, 6)]);
     for now in [6_000, 6_100] {
         book.handle_ask(ask(1, 1_000), Millis(now));
@@ -100,4 +100,17 @@ fn a_full_book_serves_but_does_not_count() {
     book.handle_ask(ask(1, 1_000), Millis(5_000));
     book.handle_ask(ask(2, 1_000), Millis(5_000));
     assert_eq!(counts(&mut book, 5_001), [(1_000, 1)]);
+}
+
+#[test]
+fn those_who_are_not_heard_of_in_time_hold_up_nobody() {
+    let mut book = WaitingBook::new(10);
+    let counts = [(Millis(1_000), 3), (Millis(9_000), 2)].into();
+    // At the front they ask every other second, far back once a minute.
+    let until = |rank| if rank == Millis(1_000) { 3_000 } else { 60_000 };
+    book.inherit(&counts, |rank| Millis(until(rank)));
+    assert_eq!(book.counts(Millis(2_999)).total(), 5);
+    let left: Vec<_> = book.counts(Millis(3_000)).iter().collect();
+    assert_eq!(left, [(Millis(9_000), 2)]);
+    assert!(book.counts(Millis(60_000)).is_empty());
 }

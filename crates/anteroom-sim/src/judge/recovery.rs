@@ -15,6 +15,10 @@ const STUCK: Span = Span::from_secs(150);
 /// and the time until those who are called ask.
 const SPARE: Span = Span::from_secs(6);
 
+/// How long free slots may be kept for those at the front of the line if none of them takes one: they
+/// ask every second or two, and whoever does not come then has left.
+const HELD_BACK: Span = Span::from_secs(8);
+
 /// What is seen once a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Glance<'a> {
@@ -37,6 +41,8 @@ pub(super) struct Recovery {
     idle_since: Option<Millis>,
     /// Since when more slots have been free than there are people who ask.
     spare_since: Option<Millis>,
+    /// Since when there has been a slot to lend and nobody was let in.
+    unused_since: Option<Millis>,
     has_complained: bool,
     admitted_at: Option<Millis>,
 }
@@ -45,6 +51,7 @@ impl Recovery {
     pub(super) fn handle_admission(&mut self, now: Millis) {
         self.admitted_at = Some(now);
         self.idle_since = None;
+        self.unused_since = None;
         self.has_complained = false;
     }
 }
@@ -59,6 +66,7 @@ impl Judge {
     pub(crate) fn check_progress(&mut self, glance: Glance<'_>, now: Millis) {
         self.check_drift(glance, now);
         self.watch_spare_slots(glance, now);
+        self.watch_unused_slots(glance, now);
         let has_room = self.has_room(glance.root, now);
         let should_go_on =
             self.has_promised_limits && self.is_calm(now) && glance.is_open && glance.asking > 0;
@@ -128,6 +136,27 @@ impl Judge {
             self.recovery.spare_since.get_or_insert(now);
         } else {
             self.recovery.spare_since = None;
+        }
+    }
+
+    fn watch_unused_slots(&mut self, glance: Glance<'_>, now: Millis) {
+        let root = glance.root;
+        let at = root.heard_at;
+        let has_slot = root.seats_to_admit() > 0 && root.admissions_free(at, at.minute()) > 0;
+        if has_slot && glance.is_open && self.is_calm(now) {
+            self.recovery.unused_since.get_or_insert(now);
+        } else {
+            self.recovery.unused_since = None;
+        }
+    }
+
+    /// Somebody who waits was told that others are to go first.
+    pub(crate) fn check_held_back(&mut self, now: Millis) {
+        let since = self.recovery.unused_since;
+        if since.is_some_and(|since| now.since(since) >= HELD_BACK) && self.has_promised_limits {
+            self.report(Promise::NoWaste, now, || {
+                format!("slots were kept for {HELD_BACK} for people who did not come for them")
+            });
         }
     }
 

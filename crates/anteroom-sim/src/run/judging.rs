@@ -117,6 +117,9 @@ impl Simulation {
         if reason == QueueReason::NotYourTurn && rank.is_none() && !is_eligible {
             self.judge.check_turned_away(now);
         }
+        if reason == QueueReason::NotYourTurn && rank.is_some() && !is_eligible {
+            self.judge.check_held_back(now);
+        }
         if reason != QueueReason::Full || !is_eligible {
             return;
         }

@@ -45,6 +45,7 @@ fn child() -> Child {
             credits: 13,
         },
         ends_at: Millis(10_000),
+        quiet_at: Millis(8),
         ends_there_at: Millis(10_001),
         longest_seat: Span(310_000),
         row: row(),

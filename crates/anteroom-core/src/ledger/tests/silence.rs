@@ -62,6 +62,32 @@ fn credits_of_a_silent_child_count_for_the_seats_that_they_may_have_prolonged_an
 }
 
 #[test]
+fn nobody_waits_for_those_who_wait_at_a_quiet_child_longer_than_for_the_next_to_ask() {
+    let mut quiet = request(1, 1, 0);
+    (quiet.wants.slots, quiet.wants.later) = (15, 2);
+    quiet.waiting.add(START, 40);
+    let (ledger, _) = lent(Ledger::new(), &quiet, START);
+    let mut other = request(2, 1, 0);
+    let (ledger, answer) = lent(ledger, &other, START + Span(4_999));
+    assert_eq!((answer.outlook.waiting, ledger.unmet().later), (40, 2));
+    assert!(answer.inherited.is_empty());
+    other.number = 2;
+    other.generation = 2;
+    let (mut ledger, answer) = lent(ledger, &other, START + Span(5_000));
+    // Eight slots were lent to those at its front.
+    let left = 40 - ledger.children[&NodeId(1)].held.seats;
+    assert_eq!(
+        answer.inherited.total(),
+        left,
+        "handed to whoever asks next"
+    );
+    assert_eq!((ledger.unmet().slots, ledger.unmet().later), (0, 0));
+    assert_eq!(ledger.phantoms(), 0, "its lease runs");
+    ledger.rebuild_sums();
+    assert_eq!(ledger.waiting_total(), left);
+}
+
+#[test]
 fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
     let mut ledger = ten_lent(0);
     ledger.presume_children_dead(START + Span(1_000));
