@@ -43,7 +43,7 @@ use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
 use crate::time::{Millis, Minute, Span};
 use crate::watermark::WaitingCounts;
 pub use reserve::Reserve;
-pub use revoked::{REVOKED_MAX, RevokedList};
+pub use revoked::{Logouts, REVOKED_MAX, RevokedList, Unfreed};
 pub use sums::Sums;
 pub use upstream::{UPSTREAM_PERIOD, Upstream, UpstreamDemand};
 
@@ -76,6 +76,8 @@ pub struct Ledger {
     pub settled_minutes: BTreeMap<Minute, u32>,
     /// Sessions that were ended early.
     pub revoked: RevokedList,
+    /// Who knows of them, and whose seats are to be freed then.
+    pub logouts: Logouts,
     /// Waiting visitors of children that are gone, until those visitors have asked elsewhere.
     pub left_waiting: LeftWaiting,
     /// The latest time that the children's clocks have shown. Never falls.
@@ -129,6 +131,8 @@ pub struct Child {
     pub handed: WaitingCounts,
     /// How much it would like to hold.
     pub wants: crate::sync::Wants,
+    /// Up to which version of the list of revocations it refuses tickets, and so does everybody below.
+    pub refuses_through: u64,
     /// What its file says.
     pub terms: Terms,
     /// The version of the agreed terms under which all was lent that it holds.
@@ -219,6 +223,7 @@ impl Ledger {
             groups: BTreeMap::new(),
             settled_minutes: BTreeMap::new(),
             revoked: RevokedList::default(),
+            logouts: Logouts::default(),
             left_waiting: LeftWaiting::default(),
             heard_at: Millis::ZERO,
             began_at: Millis::ZERO,
@@ -294,6 +299,7 @@ impl Ledger {
             self.handle_goodbye(request.child, now);
             return self.farewell(&request, now);
         }
+        self.free_logged_out();
         self.close_intervals(request.data_center, now);
         self.end_reserve();
         self.forget_departed();

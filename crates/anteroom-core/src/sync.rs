@@ -61,6 +61,8 @@ pub struct SyncRequest {
     pub revocations: Vec<Revocation>,
     /// The newest list of revocations it has.
     pub revoked_version: u64,
+    /// Up to which version of that list it refuses all tickets, and so does everybody below it.
+    pub refuses_through: u64,
     /// What its configuration says.
     pub terms: Terms,
     /// It says goodbye: it holds nothing and will do nothing more.
@@ -257,6 +259,8 @@ pub struct Outlook {
     pub longest_known: Span,
     /// How far the slowest of them holds back the freeing of intervals.
     pub closing_lag: Span,
+    /// Up to which version of the root's list of revocations all nodes refuse tickets.
+    pub refused_through: u64,
 }
 
 impl Outlook {

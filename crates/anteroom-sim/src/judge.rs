@@ -37,8 +37,6 @@ pub struct Judge {
     recovery: Recovery,
     /// Only leases promise limits; for the others an excess is a figure.
     has_promised_limits: bool,
-    /// Elsewhere a copy of the ticket may pass for a while: its holder is inside as long as it says.
-    frees_at_logout: bool,
     starts_at: Millis,
     /// The largest error of a node's clock.
     tolerance: Span,
@@ -78,6 +76,15 @@ impl Watched {
     pub(crate) fn is_of(&self, visitor: VisitorId) -> bool {
         self.id == Some(visitor)
     }
+
+    /// Whether the holder of this id has ended its session, and was counted while it ran.
+    pub(crate) fn is_gone(&self, visitor: VisitorId) -> bool {
+        self.is_of(visitor) && self.is_logged_out && !self.is_uncounted
+    }
+
+    pub(crate) fn accepted_at(&self) -> Millis {
+        self.accepted_at
+    }
 }
 
 impl Judge {
@@ -97,7 +104,6 @@ impl Judge {
             rate: Rate::new(limits.new_users_per_minute),
             recovery: Recovery::default(),
             has_promised_limits: allocation == AllocationKind::Leases,
-            frees_at_logout: scenario.is_one_node(),
             starts_at: scenario.starts_at,
             tolerance,
             trouble_until: Millis::ZERO,
@@ -206,8 +212,7 @@ impl Judge {
         let Some(ends_at) = ticket.seats.ends_at() else {
             return;
         };
-        let is_gone = watched.is_logged_out && self.frees_at_logout;
-        if watched.id != Some(ticket.visitor) || is_gone {
+        if watched.id != Some(ticket.visitor) || watched.is_logged_out {
             return;
         }
         if ends_at <= watched.ends_at {
@@ -227,10 +232,24 @@ impl Judge {
 
     /// A node said that it ended the session.
     pub(crate) fn handle_log_out(&mut self, watched: &mut Watched, now: Millis) {
-        if !watched.is_uncounted && !watched.is_logged_out && self.frees_at_logout {
+        if !watched.is_uncounted && !watched.is_logged_out {
             self.seats.handle_leave(watched.ends_at, now);
         }
         watched.is_logged_out = true;
+    }
+
+    /// Somebody passed whose session was ended: a node has not heard of it, and as long as that may
+    /// be its seat must not be somebody else's.
+    pub(crate) fn check_passed_after_logout(&mut self, accepted_at: Millis, now: Millis) {
+        let inside = self.seats.inside(now) + 1;
+        let most = self.seats.limit();
+        // After a lowering more may be inside, if they were before.
+        let was_lowered = self.seats.lowered_at() >= accepted_at;
+        if inside > most && !was_lowered && self.has_promised_limits {
+            self.report(Promise::Seats, now, || {
+                format!("with one who had logged out {inside} inside where {most} may be")
+            });
+        }
     }
 
     fn report(&mut self, promise: Promise, now: Millis, seen: impl FnOnce() -> String) {

@@ -90,6 +90,7 @@ fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest
         waiting: [(now, 4)].into(),
         revocations: vec![],
         revoked_version: 0,
+        refuses_through: 0,
         terms: Terms {
             limits: Limits {
                 total_active_users: 10,

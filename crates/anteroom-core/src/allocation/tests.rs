@@ -281,6 +281,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         waiting: crate::watermark::WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
+        refuses_through: 0,
         terms: Terms {
             limits: rules(10, 100).limits,
             longest_seat: Span(310_000),

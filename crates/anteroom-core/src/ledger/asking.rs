@@ -33,12 +33,15 @@ impl Ledger {
         let group = self.groups.get(&group_of);
         let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
         let (life, at) = (self.life, self.heard_at);
+        self.hear_refusals();
         let upstream = self.upstream.as_deref_mut()?;
+        upstream.tell(&self.revoked, &self.logouts);
         upstream.lease.give_back(keep);
         upstream.asked_at = now;
         let number = upstream.lease.begin_request(at);
         let pool = upstream.lease.held();
         let first = claims.saturating_sub(pool.seats);
+        upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
         let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
         Some(SyncRequest {
             child: NodeId(life.0),
@@ -74,6 +77,7 @@ impl Ledger {
             waiting: crate::watermark::compact(&self.sums.waiting),
             revocations: upstream.unconfirmed.clone(),
             revoked_version: upstream.revoked_version,
+            refuses_through: upstream.told,
             terms,
             is_leaving: false,
         })

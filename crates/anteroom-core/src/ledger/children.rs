@@ -80,6 +80,11 @@ impl Ledger {
             waiting: take(&mut request.waiting),
             handed: WaitingCounts::new(),
             wants: request.wants,
+            // Versions of another life are not comparable.
+            refuses_through: request
+                .parent
+                .filter(|life| *life == self.life)
+                .map_or(0, |_| request.refuses_through),
             terms: request.terms,
             terms_version,
         };
@@ -127,6 +132,8 @@ impl Ledger {
             return;
         };
         self.leave_waiting(&child, now);
+        self.logouts
+            .note_departure(child.ends_there_at + self.longest_seat);
         let ends_at = child.ends_there_at + child.longest_seat;
         let mut phantoms = child.held.seats;
         let mut row = child.row;
@@ -180,18 +187,22 @@ impl Ledger {
             && !departed.any(|gone| gone.data_center == data_center)
     }
 
-    /// How many seats a data center has, `row` included: no child can have prolonged more.
+    /// How many seats a data center may have, `row` included: no child can have prolonged more. Those
+    /// of which nobody has told yet are among what others hold, or are phantoms of others.
     fn seats_of(&self, data_center: DataCenterId, row: &SeatRow) -> u32 {
         let members = self.sums.members(data_center).iter();
         let live = members.filter_map(|member| self.children.get(&member.node));
         let here = |gone: &&Departed| gone.data_center == data_center;
         let departed = self.departed.iter().filter(here);
+        let held = live.clone().map(|child| i64::from(child.held.seats));
+        let untold = held.chain(departed.clone().map(|gone| gone.phantoms.into()));
+        let untold: i64 = untold.sum();
         let settled = self.groups.get(&data_center).map(|group| &group.settled);
         let rows = live.map(|child| &child.row);
         let rows = rows.chain(departed.map(|gone| &gone.row));
         let rows = rows.chain(settled).chain([row]);
-        let sum: i64 = rows.map(|row| row.total_after(Millis::ZERO)).sum();
-        u32::try_from(sum.max(0)).unwrap_or(u32::MAX)
+        let told: i64 = rows.map(|row| row.total_after(Millis::ZERO)).sum();
+        u32::try_from((told + untold).max(0)).unwrap_or(u32::MAX)
     }
 
     /// Forgets departed children of whom nothing counts any more: no phantom, no seat, no admission

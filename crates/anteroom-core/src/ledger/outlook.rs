@@ -96,6 +96,7 @@ impl Ledger {
             traffic: self.traffic(at.minute().previous()),
             longest_known: here.longest_known,
             closing_lag: here.closing_lag,
+            refused_through: self.logouts.refused_through,
         }
     }
 
@@ -112,6 +113,7 @@ impl Ledger {
             reopens_at: world.reopens_at,
             nodes: world.nodes.max(own.nodes),
             traffic: world.traffic.clone(),
+            refused_through: world.refused_through,
             ..own
         }
     }

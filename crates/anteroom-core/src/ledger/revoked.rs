@@ -5,14 +5,17 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Ledger;
-use crate::id::{Life, VisitorId};
+use crate::id::{DataCenterId, Life, VisitorId};
 use crate::planted::{Bug, is_planted};
 use crate::sync::{Revocation, SyncRequest};
-use crate::time::Millis;
+use crate::time::{Millis, Span};
 
 /// Most sessions on the list; 10 000 logouts within one session length. When it is full a seat
 /// runs out by itself, and the visitor's cookie is deleted all the same.
 pub const REVOKED_MAX: usize = 10_000;
+
+/// A walk over all children is not made for each of thousands that speak.
+const REFUSALS_EVERY: Span = Span(50);
 
 /// Sessions that were ended early.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -110,13 +113,89 @@ impl RevokedList {
     }
 }
 
+/// Seats of sessions that were ended, until they may be somebody else's.
+///
+/// A node that has not heard of a logout lets a copy of the ticket pass. Its holder is inside, so the
+/// seat is freed when all nodes have said that they refuse the ticket. A node that fell silent may
+/// never hear of it: after that no more seats are freed for as long as a seat lasts. They run out by
+/// themselves, as all seats do.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Logouts {
+    /// Not freed yet.
+    pub unfreed: Vec<Unfreed>,
+    /// Up to which version of the list all children refuse tickets.
+    pub refused_through: u64,
+    /// Until then somebody may pass tickets who is heard of no more.
+    pub heed_until: Millis,
+}
+
+/// A seat whose session was ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Unfreed {
+    /// Whose.
+    pub visitor: VisitorId,
+    /// Where it is counted.
+    pub data_center: DataCenterId,
+    /// Its end.
+    pub seat_ends_at: Millis,
+    /// The version of the root's list in which it is; 0 = the root does not know of it yet.
+    pub listed_at: u64,
+}
+
+impl Logouts {
+    /// A child is gone that may go on letting visitors pass until then.
+    pub(super) fn note_departure(&mut self, until: Millis) {
+        self.heed_until = self.heed_until.max(until);
+    }
+
+    /// The root has these entries, in this version of its list.
+    pub(super) fn note_listed(&mut self, entries: &[Revocation], version: u64) {
+        let is_among = |visitor| entries.iter().any(|entry| entry.visitor == visitor);
+        let unlisted = self.unfreed.iter_mut().filter(|seat| seat.listed_at == 0);
+        for seat in unlisted.filter(|seat| is_among(seat.visitor)) {
+            seat.listed_at = version;
+        }
+    }
+}
+
 impl Ledger {
-    /// Whether whoever may still let somebody pass knows of a logout that has just been told: the one
-    /// that told it, alone. Others hear of it with their next answers, or not at all while they are
-    /// cut off; until then a copy of the ticket passes at them, and its seat must not be somebody
-    /// else's. There the seat runs out by itself.
+    /// Whether there is nobody but the node that told of a logout who could let a copy of its ticket
+    /// pass.
     fn is_known_to_all(&self) -> bool {
         self.upstream.is_none() && self.life == Life::ALONE
+    }
+
+    /// Learns up to which version of the list all children refuse tickets.
+    pub(super) fn hear_refusals(&mut self) {
+        let is_heeding = self.agreed_now() < self.logouts.heed_until;
+        let is_early = self.as_of < self.sums.refusals_at + REFUSALS_EVERY;
+        if self.revoked.version() == 0 || is_heeding || is_early {
+            return;
+        }
+        self.sums.refusals_at = self.as_of;
+        let known = self.children.values().map(|child| child.refuses_through);
+        self.logouts.refused_through = known.min().unwrap_or(0);
+    }
+
+    /// Frees the seats of sessions whose tickets all nodes refuse.
+    pub(super) fn free_logged_out(&mut self) {
+        self.hear_refusals();
+        if self.logouts.unfreed.is_empty() {
+            return;
+        }
+        let refused = match &self.upstream {
+            Some(upstream) => upstream.outlook.refused_through,
+            None => self.logouts.refused_through,
+        };
+        let agreed = self.agreed_now();
+        let unfreed = core::mem::take(&mut self.logouts.unfreed);
+        for seat in unfreed {
+            if seat.listed_at != 0 && seat.listed_at <= refused {
+                self.free_seat(seat.data_center, seat.seat_ends_at);
+            } else if seat.seat_ends_at > agreed {
+                self.logouts.unfreed.push(seat);
+            }
+        }
     }
 
     /// Takes over a child's revocations and frees the seat of each new one.
@@ -136,6 +215,14 @@ impl Ledger {
             let is_new = self.revoked.insert(Revocation { until, ..entry });
             if (is_new && may_free) || is_planted(Bug::LogoutsFreeTwice) {
                 self.free_seat(request.data_center, entry.seat_ends_at);
+            } else if is_new && entry.seat_ends_at > agreed {
+                let is_root = self.upstream.is_none();
+                self.logouts.unfreed.push(Unfreed {
+                    visitor: entry.visitor,
+                    data_center: request.data_center,
+                    seat_ends_at: entry.seat_ends_at,
+                    listed_at: if is_root { self.revoked.version() } else { 0 },
+                });
             }
             if let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_new) {
                 // Its seat is freed here, and the row says so.

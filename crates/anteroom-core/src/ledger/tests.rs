@@ -35,6 +35,7 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         waiting: WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
+        refuses_through: 0,
         terms: Terms {
             limits: Limits {
                 total_active_users: 10,

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::children::{LATEST_ASK, QUIET_AFTER};
 use super::closing::CLOCKS_APART;
 use super::lend::saturating_u32;
-use super::{Child, Ledger};
+use super::{Child, Ledger, Logouts, RevokedList};
 use crate::id::{DataCenterId, Epoch, Life};
 use crate::lease::Lease;
 use crate::planted::{Bug, is_planted};
@@ -47,12 +47,19 @@ pub struct Upstream {
     pub outlook_at: Millis,
     /// When the world was asked last, by the same clock.
     pub asked_at: Millis,
+    /// By the newest request somebody waits here, or something is wanted: that is to be taken back as
+    /// soon as it is over.
+    pub has_wished: bool,
     /// An epoch that somebody here has seen and the world may not know of.
     pub witnessed: Option<Epoch>,
     /// Logouts that the world has not confirmed.
     pub unconfirmed: Vec<Revocation>,
     /// The world's list of logouts that was merged last.
     pub revoked_version: u64,
+    /// A version of the world's list, and the version of the own one that has all of it.
+    pub telling: (u64, u64),
+    /// The newest version of the world's list of which all children know.
+    pub told: u64,
     /// What was handed on lately.
     pub demand: UpstreamDemand,
 }
@@ -109,9 +116,12 @@ impl Upstream {
             outlook: Outlook::default(),
             outlook_at: Millis::ZERO,
             asked_at: Millis::ZERO,
+            has_wished: false,
             witnessed: None,
             unconfirmed: Vec::new(),
             revoked_version: 0,
+            telling: (0, 0),
+            told: 0,
             demand: UpstreamDemand::default(),
         }
     }
@@ -183,6 +193,15 @@ impl Upstream {
         }
     }
 
+    /// Notes how far the children know the world's list of logouts, and what they are to know next.
+    pub(super) fn tell(&mut self, own: &RevokedList, logouts: &Logouts) {
+        let (world, here) = self.telling;
+        if here <= logouts.refused_through {
+            self.told = world;
+            self.telling = (self.revoked_version, own.version());
+        }
+    }
+
     /// Whether what the world said is recent, by the ledger's own clock.
     pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
         self.answered != 0 && now.since(self.outlook_at) < QUIET_AFTER
@@ -226,7 +245,9 @@ impl Ledger {
     #[must_use]
     pub fn upstream_period(&self) -> Span {
         let wants = self.unmet();
-        let is_idle = self.sums.row.is_empty()
+        let has_wished = self.upstream.as_deref().is_some_and(|up| up.has_wished);
+        let is_idle = !has_wished
+            && self.sums.row.is_empty()
             && self.sums.waiting_total == 0
             && self.sums.seats_held == 0
             && wants == Wants::default()
@@ -284,6 +305,7 @@ impl Ledger {
         self.longest_seat = self.longest_seat.max(upstream.outlook.longest_known);
         if let Some((version, entries)) = answer.revoked {
             upstream.revoked_version = version;
+            self.logouts.note_listed(&entries, version);
             upstream
                 .unconfirmed
                 .retain(|own| !entries.iter().any(|entry| entry.visitor == own.visitor));
@@ -291,6 +313,7 @@ impl Ledger {
                 self.revoked.insert(entry.without_seat());
             }
         }
+        upstream.tell(&self.revoked, &self.logouts);
         if !answer.inherited.is_empty() {
             self.add_left_waiting(&answer.inherited, now + LATEST_ASK);
         }

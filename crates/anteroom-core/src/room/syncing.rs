@@ -27,6 +27,7 @@ impl Room {
         let is_busy = self.demand.has_news()
             || !self.moving.is_empty()
             || self.waiting.eligible_total() > 0
+            || !self.telling_waiting.is_empty()
             || holds.seats > 0
             || !self.revoked.unconfirmed().is_empty();
         if is_busy {
@@ -118,6 +119,7 @@ impl Room {
             waiting,
             revocations: self.revoked.unconfirmed().to_vec(),
             revoked_version: self.revoked.version(),
+            refuses_through: self.revoked.version(),
             terms: Terms {
                 limits: self.rules.limits,
                 longest_seat: self.rules.longest_seat(),

@@ -76,6 +76,8 @@ pub(crate) struct Uplink {
     pub(crate) talk: Talk,
     /// Which node carries the round, counted in its data center; after a failure it is the next.
     pub(crate) carrier: u32,
+    /// When the next round begins at the latest.
+    pub(crate) due_at: Millis,
 }
 
 impl Stores {

@@ -21,6 +21,7 @@ pub(crate) struct Seats {
     limit: u32,
     /// What may not be exceeded: the limit, or what was inside when it was lowered.
     most: u32,
+    lowered_at: Millis,
     tolerance: Span,
     inside_max: u32,
     above_max: u32,
@@ -35,6 +36,7 @@ impl Seats {
             doubtful: BTreeMap::new(),
             limit,
             most: limit,
+            lowered_at: Millis::ZERO,
             tolerance,
             inside_max: 0,
             above_max: 0,
@@ -43,6 +45,9 @@ impl Seats {
 
     pub(super) fn handle_limit(&mut self, limit: u32, now: Millis) {
         let inside = self.inside(now);
+        if limit < self.limit {
+            self.lowered_at = now;
+        }
         self.limit = limit;
         let perhaps = inside + self.doubtful.values().sum::<u32>();
         self.most = limit.max(perhaps.min(self.most));
@@ -80,6 +85,11 @@ impl Seats {
     pub(crate) fn inside(&mut self, now: Millis) -> u32 {
         self.expire(now);
         self.inside
+    }
+
+    /// When the limit was lowered last.
+    pub(super) fn lowered_at(&self) -> Millis {
+        self.lowered_at
     }
 
     pub(crate) fn limit(&self) -> u32 {

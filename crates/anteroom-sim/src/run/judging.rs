@@ -72,6 +72,14 @@ impl Simulation {
                     .check_refused_ticket(&owner.watched, &ticket, is_page, node_now, now);
             }
         }
+        if met_as == MetAs::Inside
+            && let Some(owner) = self.crowd.visitors.get_mut(request.owner)
+            && let Some(ticket) = request.ticket
+            && owner.watched.is_gone(ticket.visitor)
+        {
+            let accepted_at = owner.watched.accepted_at();
+            self.judge.check_passed_after_logout(accepted_at, now);
+        }
         let watched = match self.crowd.visitors.get_mut(request.owner) {
             Some(visitor) => watched_for(visitor, request, said).unwrap_or(&mut nobody),
             None => &mut nobody,

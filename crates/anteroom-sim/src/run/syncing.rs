@@ -211,6 +211,7 @@ impl Simulation {
             Some(reply) => {
                 let body = Body::Reply(reply);
                 self.send(Message { body, ..message });
+                self.hurry_uplink(data_center);
             }
             None => {
                 let (node, round) = (message.node, message.round);

@@ -271,6 +271,27 @@ impl Simulation {
         } else {
             self.now + PAUSE_AFTER_FAILURE
         };
+        self.plan_uplink(data_center, at);
+    }
+
+    /// A node has spoken to its store: an idle data center may have something to tell now.
+    pub(super) fn hurry_uplink(&mut self, data_center: u32) {
+        let uplink = &self.deployment.data_centers[data_center as usize].uplink;
+        if uplink.talk.is_under_way || uplink.talk.is_failing {
+            return;
+        }
+        let (sent_at, due_at) = (uplink.talk.sent_at, uplink.due_at);
+        let period = self.deployment.stores.local(data_center).upstream_period();
+        let at = self.now.max(sent_at + period);
+        if at < due_at {
+            self.plan_uplink(data_center, at);
+        }
+    }
+
+    fn plan_uplink(&mut self, data_center: u32, at: Millis) {
+        let uplink = &mut self.deployment.data_centers[data_center as usize].uplink;
+        uplink.due_at = at;
+        let round = uplink.talk.round;
         self.plan(at, Event::UplinkDue { data_center, round });
     }
 }

@@ -37,6 +37,7 @@ pub(super) struct ChildRecord {
     wants_first: u32,
     wants_later: u32,
     wants_credits: u32,
+    refuses_through: u64,
     terms: TermsRecord,
     terms_version: u32,
 }
@@ -109,6 +110,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             wants_first: child.wants.first,
             wants_later: child.wants.later,
             wants_credits: child.wants.credits,
+            refuses_through: child.refuses_through,
             terms: child.terms.into(),
             terms_version: child.terms_version,
         }
@@ -144,6 +146,7 @@ impl From<ChildRecord> for Child {
                 later: record.wants_later,
                 credits: record.wants_credits,
             },
+            refuses_through: record.refuses_through,
             terms: record.terms.into(),
             terms_version: record.terms_version,
         }

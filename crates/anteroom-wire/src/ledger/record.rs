@@ -4,7 +4,9 @@
 //! [`upstream`](super::upstream).
 
 use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
-use anteroom_core::ledger::{Child, Departed, Group, Ledger, LeftWaiting, Reserve, RevokedList};
+use anteroom_core::ledger::{
+    Child, Departed, Group, Ledger, LeftWaiting, Logouts, Reserve, RevokedList, Unfreed,
+};
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Revocation, Terms};
@@ -31,6 +33,9 @@ pub(super) struct LedgerRecord {
     settled_minutes: Vec<(u64, u32)>,
     revoked_version: u64,
     revoked: Vec<(RevocationRecord, u64)>,
+    unfreed: Vec<UnfreedRecord>,
+    refused_through: u64,
+    heed_until: u64,
     left_waiting: Vec<(u64, u32)>,
     left_waiting_until: u64,
     heard_at: u64,
@@ -69,6 +74,14 @@ pub(super) struct RevocationRecord {
     visitor: [u8; 16],
     seat_ends_at: u64,
     until: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UnfreedRecord {
+    visitor: [u8; 16],
+    data_center: u32,
+    seat_ends_at: u64,
+    listed_at: u64,
 }
 
 pub(super) fn row_out(row: &SeatRow) -> Vec<(u64, i64)> {
@@ -132,6 +145,14 @@ impl From<&Ledger> for LedgerRecord {
                 .iter()
                 .map(|(entry, came_at)| (RevocationRecord::from(entry), came_at))
                 .collect(),
+            unfreed: ledger
+                .logouts
+                .unfreed
+                .iter()
+                .map(UnfreedRecord::from)
+                .collect(),
+            refused_through: ledger.logouts.refused_through,
+            heed_until: ledger.logouts.heed_until.0,
             left_waiting: waiting_out(&ledger.left_waiting.counts),
             left_waiting_until: ledger.left_waiting.until.0,
             heard_at: ledger.heard_at.0,
@@ -165,6 +186,12 @@ impl From<LedgerRecord> for Ledger {
         let revoked = record.revoked.into_iter();
         let revoked = revoked.map(|(entry, came_at)| (Revocation::from(entry), came_at));
         ledger.revoked = RevokedList::from_parts(record.revoked_version, revoked);
+        let unfreed = record.unfreed.into_iter();
+        ledger.logouts = Logouts {
+            unfreed: unfreed.map(Unfreed::from).collect(),
+            refused_through: record.refused_through,
+            heed_until: Millis(record.heed_until),
+        };
         ledger.left_waiting = LeftWaiting {
             counts: waiting_in(record.left_waiting),
             until: Millis(record.left_waiting_until),
@@ -174,6 +201,28 @@ impl From<LedgerRecord> for Ledger {
         ledger.as_of = Millis(record.as_of);
         ledger.rebuild_sums();
         ledger
+    }
+}
+
+impl From<&Unfreed> for UnfreedRecord {
+    fn from(seat: &Unfreed) -> Self {
+        Self {
+            visitor: seat.visitor.0,
+            data_center: seat.data_center.0,
+            seat_ends_at: seat.seat_ends_at.0,
+            listed_at: seat.listed_at,
+        }
+    }
+}
+
+impl From<UnfreedRecord> for Unfreed {
+    fn from(record: UnfreedRecord) -> Self {
+        Self {
+            visitor: VisitorId(record.visitor),
+            data_center: DataCenterId(record.data_center),
+            seat_ends_at: Millis(record.seat_ends_at),
+            listed_at: record.listed_at,
+        }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use anteroom_core::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
 use anteroom_core::lease::{Lease, LeaseParts, Pending};
-use anteroom_core::ledger::{Child, Departed, Group, Reserve, RevokedList, UpstreamDemand};
+use anteroom_core::ledger::{
+    Child, Departed, Group, Logouts, Reserve, RevokedList, Unfreed, UpstreamDemand,
+};
 use anteroom_core::rules::Limits;
 use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Held, Outlook, Revocation, Terms, Used, Wants};
@@ -46,6 +48,7 @@ fn child() -> Child {
         },
         ends_at: Millis(10_000),
         quiet_at: Millis(8),
+        refuses_through: 7,
         ends_there_at: Millis(10_001),
         longest_seat: Span(310_000),
         row: row(),
@@ -112,6 +115,16 @@ fn full() -> Ledger {
         until: Millis(90_000),
     };
     ledger.revoked = RevokedList::from_parts(8, [(entry, 7)]);
+    ledger.logouts = Logouts {
+        unfreed: vec![Unfreed {
+            visitor: VisitorId([3; 16]),
+            data_center: DataCenterId(7),
+            seat_ends_at: Millis(70_000),
+            listed_at: 8,
+        }],
+        refused_through: 6,
+        heed_until: Millis(66_000),
+    };
     ledger.left_waiting.counts.add(Millis(2_000), 5);
     ledger.left_waiting.until = Millis(120_000);
     ledger.as_of = Millis(65_000);
@@ -155,12 +168,15 @@ fn below_world() -> Ledger {
         reopens_at: Some(Millis(70_000)),
         epoch: Epoch(4),
         seats_free: 17,
+        refused_through: 3,
         ..Outlook::default()
     };
     upstream.outlook_at = Millis(63_500);
+    upstream.has_wished = true;
     upstream.witnessed = Some(Epoch(3));
     upstream.unconfirmed = ledger.revoked.to_vec();
     upstream.revoked_version = 5;
+    (upstream.telling, upstream.told) = ((5, 8), 4);
     upstream.demand = UpstreamDemand {
         index: 63,
         now: Wants {

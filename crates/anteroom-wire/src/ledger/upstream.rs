@@ -23,9 +23,12 @@ pub(super) struct UpstreamRecord {
     outlook: OutlookRecord,
     outlook_at: u64,
     asked_at: u64,
+    has_wished: bool,
     witnessed: Option<u32>,
     unconfirmed: Vec<RevocationRecord>,
     revoked_version: u64,
+    telling: (u64, u64),
+    told: u64,
     demand: (u64, (u32, u32), (u32, u32), u32),
 }
 
@@ -63,6 +66,7 @@ struct OutlookRecord {
     traffic: Vec<(u32, u32)>,
     longest_known: u64,
     closing_lag: u64,
+    refused_through: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -85,9 +89,12 @@ impl From<&Upstream> for UpstreamRecord {
             outlook: OutlookRecord::from(&upstream.outlook),
             outlook_at: upstream.outlook_at.0,
             asked_at: upstream.asked_at.0,
+            has_wished: upstream.has_wished,
             witnessed: upstream.witnessed.map(|epoch| epoch.0),
             unconfirmed: unconfirmed.map(RevocationRecord::from).collect(),
             revoked_version: upstream.revoked_version,
+            telling: upstream.telling,
+            told: upstream.told,
             demand: (
                 upstream.demand.index,
                 wants(upstream.demand.now),
@@ -119,9 +126,12 @@ impl From<UpstreamRecord> for Upstream {
             outlook: record.outlook.into(),
             outlook_at: Millis(record.outlook_at),
             asked_at: Millis(record.asked_at),
+            has_wished: record.has_wished,
             witnessed: record.witnessed.map(Epoch),
             unconfirmed: unconfirmed.map(Revocation::from).collect(),
             revoked_version: record.revoked_version,
+            telling: record.telling,
+            told: record.told,
             demand: UpstreamDemand {
                 index,
                 now: wants(now),
@@ -193,6 +203,7 @@ impl From<&Outlook> for OutlookRecord {
             traffic: traffic.map(|&(id, count)| (id.0, count)).collect(),
             longest_known: outlook.longest_known.0,
             closing_lag: outlook.closing_lag.0,
+            refused_through: outlook.refused_through,
         }
     }
 }
@@ -228,6 +239,7 @@ impl From<OutlookRecord> for Outlook {
             traffic: Arc::new(traffic.map(|(id, n)| (DataCenterId(id), n)).collect()),
             longest_known: Span(record.longest_known),
             closing_lag: Span(record.closing_lag),
+            refused_through: record.refused_through,
         }
     }
 }
