@@ -235,6 +235,8 @@ pub struct Outlook {
     pub lent: u32,
     /// Seats that nobody has.
     pub seats_free: u32,
+    /// Seats that visitors who are inside lack where they are now: no other is lent before them.
+    pub seats_owed: u32,
     /// Admissions that may still be lent now, pacing included.
     pub admissions_free: u32,
     /// Admissions by minute, oldest first, the running minute last.

@@ -133,7 +133,11 @@ impl Ledger {
         }
         let ahead = missing.max(self.spare_part());
         let slots = expected.slots.saturating_add(unmet.slots);
-        let slots = slots.saturating_add(ahead);
+        let slots = if self.owes_elsewhere() {
+            0
+        } else {
+            slots.saturating_add(ahead)
+        };
         let credits = expected.credits.saturating_add(unmet.credits);
         Some(Held {
             seats: slots.saturating_add(claims),

@@ -157,8 +157,20 @@ impl Ledger {
     /// Those of them that are not kept for visitors who are inside and lack a seat where they are.
     #[must_use]
     pub fn seats_to_admit(&self) -> u32 {
+        if self.owes_elsewhere() {
+            return 0;
+        }
         let claims = saturating_u32(self.sums.unmet().claims());
         self.seats_free().saturating_sub(claims)
+    }
+
+    /// Whether a seat that this data center has no use for belongs to somebody who is inside and in
+    /// another one, as the world said.
+    pub(super) fn owes_elsewhere(&self) -> bool {
+        let claims = self.sums.unmet().claims();
+        self.upstream.as_deref().is_some_and(|upstream| {
+            upstream.is_outlook_fresh(self.as_of) && u64::from(upstream.outlook.seats_owed) > claims
+        })
     }
 
     /// Admissions of `minute` that may be lent at `at`.

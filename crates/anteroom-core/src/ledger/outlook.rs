@@ -84,6 +84,7 @@ impl Ledger {
             phantoms: self.phantoms(),
             lent: saturating_u32(self.seats_lent()),
             seats_free: here.seats_free,
+            seats_owed: saturating_u32(self.sums.unmet().claims()),
             admissions_free: here.admissions_free,
             admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
             waiting: self.waiting_total(),
