@@ -168,19 +168,19 @@ impl Court {
 
 impl Book {
     fn observe(&mut self, sighting: &Sighting, headers: &HeaderMap, now: Millis, limits: Limits) {
-        let inside_before = self.judge.inside(now);
-        let counted_before = self.judge.verdict(limits, now).admissions;
+        let before = self.judge.verdict(limits, now);
         self.judge.observe(sighting, now);
         let who = format!("{sighting:?}");
-        let inside = self.judge.inside(now);
-        if inside > inside_before && inside > limits.total_active_users as usize {
+        let after = self.judge.verdict(limits, now);
+        let inside = after.most_inside;
+        if inside > before.most_inside && inside > limits.total_active_users as usize {
             self.note(now, &format!("{inside} inside"), headers, &who);
         }
         let late = now.since(sighting.seat_ends_at);
         if late > ON_THE_WAY_MAX {
             self.note(now, &format!("{} ms late", late.0), headers, &who);
         }
-        if self.judge.verdict(limits, now).admissions == counted_before {
+        if after.admissions == before.admissions {
             return;
         }
         self.admissions += 1;

@@ -35,13 +35,17 @@ pub const ON_THE_WAY_MAX: Span = Span(500);
 /// - Expiry comes before counting: whoever's seat has ended at `now` is out before anybody else
 ///   is counted in.
 /// - Time does not go back: an earlier `now` than the last is taken as the last.
-/// - The memory grows by one entry per admission, which a demo can afford and a gateway could not.
+/// - The memory grows by one entry per admission and one per logout, which a demo can afford and a gateway could not.
 #[derive(Debug)]
 pub struct Judge {
     session_duration: Span,
     now: Millis,
     inside: Deadlines,
     seen: Deadlines,
+    /// Who has logged out, and when.
+    gone: BTreeMap<VisitorId, Millis>,
+    /// Most inside at a moment at which one of them was let through.
+    most_with_gone: usize,
     admissions: BTreeMap<Minute, BTreeSet<(VisitorId, Millis)>>,
     admission_count: u64,
     most_admissions: usize,
@@ -99,6 +103,8 @@ impl Judge {
             now: Millis::ZERO,
             inside: Deadlines::default(),
             seen: Deadlines::default(),
+            gone: BTreeMap::new(),
+            most_with_gone: 0,
             admissions: BTreeMap::new(),
             admission_count: 0,
             most_admissions: 0,
@@ -111,13 +117,17 @@ impl Judge {
 
     /// Counts one request that arrived `now`.
     ///
-    /// A visitor who was revoked and comes back with the same seat is inside again: the judge
-    /// counts who is let through, not who should be.
+    /// A visitor who was revoked and comes back with the same seat is inside at that moment: the
+    /// judge counts who is let through, not who should be. It is not counted until the seat's end,
+    /// for as soon as all nodes refuse it the seat may be somebody else's.
     pub fn observe(&mut self, sighting: &Sighting, now: Millis) {
         self.advance(now);
         self.requests += 1;
         if sighting.seat_ends_at <= self.now {
             self.late.record(self.now.since(sighting.seat_ends_at));
+        } else if self.is_gone(sighting) {
+            let with_it = self.inside.len() + 1;
+            self.most_with_gone = self.most_with_gone.max(with_it);
         } else {
             self.inside.extend(sighting.visitor, sighting.seat_ends_at);
         }
@@ -144,6 +154,7 @@ impl Judge {
     pub fn revoke(&mut self, visitor: VisitorId, now: Millis) {
         self.advance(now);
         self.seen.remove(visitor);
+        self.gone.insert(visitor, self.now);
         if self.inside.remove(visitor) {
             self.revoked += 1;
         }
@@ -160,7 +171,7 @@ impl Judge {
         self.advance(now);
         Verdict {
             total_active_users: limits.total_active_users,
-            most_inside: self.inside.most(),
+            most_inside: self.inside.most().max(self.most_with_gone),
             new_users_per_minute: limits.new_users_per_minute,
             most_admissions_in_a_minute: self.most_admissions,
             inside: self.inside.len(),
@@ -173,6 +184,12 @@ impl Judge {
             late_ms_max: self.late.longest.0,
             unjudged_requests: self.unjudged,
         }
+    }
+
+    /// Whether this admission was ended before.
+    fn is_gone(&self, sighting: &Sighting) -> bool {
+        let ended_at = self.gone.get(&sighting.visitor);
+        ended_at.is_some_and(|ended_at| sighting.accepted_at <= *ended_at)
     }
 
     fn advance(&mut self, now: Millis) {

@@ -123,14 +123,18 @@ fn with_an_unjudged_request_nothing_is_proved() {
 }
 
 #[test]
-fn whoever_logs_out_leaves_at_once_and_counts_again_if_let_through() {
+fn whoever_logs_out_leaves_at_once_and_counts_in_the_moment_in_which_it_is_let_through() {
     let mut judge = judge(&[(0, sighting(1, 0, 9_000))]);
     judge.revoke(visitor(1), Millis(10));
     judge.revoke(visitor(1), Millis(10));
     assert_eq!(judge.inside(Millis(10)), 0);
+    judge.observe(&sighting(2, 0, 9_000), Millis(20));
     judge.observe(&sighting(1, 0, 9_000), Millis(20));
     assert_eq!(judge.inside(Millis(20)), 1);
-    assert_eq!(judge.verdict(LIMITS, Millis(20)).revoked, 1);
+    let verdict = judge.verdict(LIMITS, Millis(20));
+    assert_eq!((verdict.revoked, verdict.most_inside), (1, 2));
+    judge.observe(&sighting(1, 30, 9_000), Millis(30));
+    assert_eq!(judge.inside(Millis(30)), 2, "it was admitted again");
 }
 
 #[test]
@@ -179,6 +183,7 @@ fn events() -> impl Strategy<Value = Vec<(u64, Event)>> {
 #[derive(Default)]
 struct Model {
     kept: Vec<(Millis, Sighting)>,
+    gone: BTreeMap<VisitorId, Millis>,
     admitted: Vec<Sighting>,
     most_inside: usize,
     most_seen: usize,
@@ -202,8 +207,21 @@ impl Model {
     }
 
     fn request(&mut self, now: Millis, sighting: Sighting) {
-        self.kept.push((now, sighting));
         self.admitted.push(sighting);
+        let ended_at = self.gone.get(&sighting.visitor);
+        if ended_at.is_some_and(|at| sighting.accepted_at <= *at) {
+            if sighting.seat_ends_at > now {
+                self.most_inside = self.most_inside.max(self.inside(now) + 1);
+            }
+            let seen = Sighting {
+                seat_ends_at: Millis::ZERO,
+                ..sighting
+            };
+            self.kept.push((now, seen));
+            self.most_seen = self.most_seen.max(self.seen(now));
+            return;
+        }
+        self.kept.push((now, sighting));
         self.most_inside = self.most_inside.max(self.inside(now));
         self.most_seen = self.most_seen.max(self.seen(now));
     }
@@ -246,6 +264,7 @@ proptest! {
                 Event::Revoke { visitor: number } => {
                     judge.revoke(visitor(number), now);
                     model.kept.retain(|(_, kept)| kept.visitor != visitor(number));
+                    model.gone.insert(visitor(number), now);
                 }
             }
             let verdict = judge.verdict(LIMITS, now);

@@ -1,0 +1,86 @@
+//! When is the seat of an ended session somebody else's?
+
+use super::*;
+
+const END: Millis = Millis(START.0 + 100_000);
+
+fn logout() -> Revocation {
+    Revocation {
+        visitor: VisitorId([5; 16]),
+        seat_ends_at: END,
+        until: START + LONGEST,
+    }
+}
+
+/// Two nodes on a shared store; the first tells of a logout of one of its two seats.
+struct Two {
+    ledger: Ledger,
+    nodes: [SyncRequest; 2],
+    now: Millis,
+}
+
+impl Two {
+    fn new() -> Self {
+        let mut nodes = [request(1, 1, 0), request(2, 1, 0)];
+        nodes[0].row.add_many(END, 2);
+        let mut two = Self {
+            ledger: Ledger::first_start(Life(7)),
+            nodes,
+            now: START,
+        };
+        two.speak(0);
+        two.speak(1);
+        two.nodes[0].revocations = vec![logout()];
+        two.speak(0);
+        two.nodes[0].revocations.clear();
+        two
+    }
+
+    /// A node speaks, and knows from then on what it was answered.
+    fn speak(&mut self, index: usize) {
+        self.now = self.now + Span(100);
+        let node = &mut self.nodes[index];
+        let ledger = core::mem::take(&mut self.ledger);
+        let (ledger, answer) = lent(ledger, node, self.now);
+        self.ledger = ledger;
+        node.number += 1;
+        node.answered = answer.number;
+        node.generation = answer.generation;
+        node.parent = Some(answer.life);
+        node.is_final = false;
+        if let Some((version, _)) = answer.revoked {
+            (node.revoked_version, node.refuses_through) = (version, version);
+        }
+    }
+}
+
+#[test]
+fn the_seat_is_free_when_all_nodes_have_said_that_they_refuse_the_ticket() {
+    let mut two = Two::new();
+    assert_eq!(two.ledger.inside(), 2);
+    two.speak(0);
+    two.speak(1);
+    assert_eq!(two.ledger.inside(), 2, "the other hears of it just now");
+    two.speak(1);
+    assert_eq!(two.ledger.inside(), 1);
+    two.nodes[1].revocations = vec![logout()];
+    two.speak(1);
+    two.speak(0);
+    two.speak(1);
+    assert_eq!(two.ledger.inside(), 1, "told again, it frees no other");
+}
+
+#[test]
+fn while_a_node_that_fell_silent_may_let_the_ticket_pass_its_seat_is_kept() {
+    let mut two = Two::new();
+    two.speak(0);
+    two.now = START + LEASE_TTL + Span(1_000);
+    two.nodes[0].is_final = true;
+    two.nodes[0].generation = 0;
+    for _ in 0..3 {
+        two.speak(0);
+    }
+    assert_eq!(two.ledger.children.len(), 1, "the other is given up");
+    assert_eq!(two.ledger.inside(), 2);
+    assert!(two.ledger.logouts.heed_until >= two.now + LONGEST - LEASE_TTL - Span(2_000));
+}
