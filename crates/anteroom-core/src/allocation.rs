@@ -131,6 +131,3 @@ impl MinuteBudget {
         (budget, is_new)
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -27,6 +27,7 @@ mod asking;
 mod children;
 mod closing;
 mod lend;
+mod lending_terms;
 mod outlook;
 mod reserve;
 mod revoked;
@@ -42,6 +43,7 @@ use crate::seats::SeatRow;
 use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
 use crate::time::{Millis, Minute, Span};
 use crate::watermark::WaitingCounts;
+pub use lending_terms::{LEASE_TTL, LendingTerms};
 pub use reserve::Reserve;
 pub use revoked::{Logouts, REVOKED_MAX, RevokedList, Unfreed};
 pub use sums::Sums;
@@ -179,31 +181,6 @@ pub struct LeftWaiting {
     /// When those who still wait must have asked again.
     pub until: Millis,
 }
-
-/// What the caller of a ledger decides.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct LendingTerms {
-    /// How long a lease runs.
-    pub ttl: Span,
-}
-
-impl LendingTerms {
-    /// Of the world to a data center. Ten minutes: a link between continents may be cut for a
-    /// while; what that costs is how long the seats of a data center that was lost stay counted.
-    pub const WORLD: Self = Self {
-        ttl: Span::from_secs(600),
-    };
-}
-
-impl Default for LendingTerms {
-    fn default() -> Self {
-        Self { ttl: LEASE_TTL }
-    }
-}
-
-/// How long a node may go on without its store. Ten seconds bridge a restart of a store; what
-/// that costs is phantom seats after a crash, and intervals freed that much later.
-pub const LEASE_TTL: Span = Span::from_secs(10);
 
 impl Ledger {
     /// An empty ledger in the journal of one process: nothing was ever lent.

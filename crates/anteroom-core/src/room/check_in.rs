@@ -25,9 +25,9 @@ impl Room {
         let mut visit = visit;
         visit.may_ask_parent &= !self.has_left;
         let ticket = visit.ticket;
-        if visit.may_ask_parent && !self.has_heard_from_parent() {
-            // Which sessions were ended, only the parent knows. If it does not answer, whoever has
-            // a valid ticket passes all the same.
+        if visit.may_ask_parent && !(self.has_heard_from_parent() && self.lease.is_live(now)) {
+            // Which sessions were ended lately, only the parent knows: a process that slept has
+            // missed it. If it does not answer, whoever has a valid ticket passes all the same.
             return CheckIn::AskParent;
         }
         if self.revoked.contains(ticket.visitor) {

@@ -16,8 +16,9 @@ pub(super) struct View {
     epoch: Epoch,
     grid: Span,
     revoked: HashSet<VisitorId>,
-    /// Before the first answer of its parent a node does not know whose session was ended.
-    is_complete: bool,
+    /// Before the first answer of its parent, and after its lease, a node does not know whose session
+    /// was ended.
+    is_complete_until: Millis,
 }
 
 impl View {
@@ -29,7 +30,11 @@ impl View {
             epoch: room.outlook().epoch,
             grid: room.rules().seat_grid(),
             revoked: room.revoked().into_iter().collect(),
-            is_complete: room.has_heard_from_parent(),
+            is_complete_until: if room.has_heard_from_parent() {
+                room.lease_ends_at()
+            } else {
+                Millis::ZERO
+            },
         }
     }
 
@@ -51,7 +56,7 @@ impl View {
         let seat = ticket.seats.of(self.data_center)?;
         let may_be_renewed = self.rules.session_renewal || ticket.is_provisional;
         let is_due = may_be_renewed && ticket.is_check_in_due(now, self.grid, is_navigation);
-        let is_plain = self.is_complete
+        let is_plain = now < self.is_complete_until
             && seat.epoch == self.epoch
             && !is_due
             && !ticket.is_from_the_future(now)

@@ -76,6 +76,8 @@ impl Simulation {
             && let Some(owner) = self.crowd.visitors.get_mut(request.owner)
             && let Some(ticket) = request.ticket
             && owner.watched.is_gone(ticket.visitor)
+            // Who has been out of touch for longer than a seat lasts is not waited for.
+            && node_now < node.room.lease_ends_at() + rules.longest_seat()
         {
             let accepted_at = owner.watched.accepted_at();
             self.judge.check_passed_after_logout(accepted_at, now);

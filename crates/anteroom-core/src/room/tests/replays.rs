@@ -54,6 +54,7 @@ fn a_ticket_with_a_seat_elsewhere_takes_one_seat_here_however_often_it_is_shown(
     ticket.seats = Seats::default();
     ticket.seats.put(elsewhere);
     pair.wait(60_000);
+    pair.sync();
     for _ in 0..10 {
         let renewed = pair.renew(ticket);
         assert!(renewed.seats.of(DataCenterId(1)).is_some());

@@ -1,15 +1,18 @@
 //! The worked numbers of the source article, against the real tills.
 
-use super::*;
-use crate::id::NodeId;
-use crate::ledger::{Ledger, LendingTerms};
-use crate::rules::{CurveFactor, Limits};
-use crate::seats::SeatRow;
-use crate::snapshot::Utilization;
-use crate::sync::{Reply, SyncRequest, Terms, Used, Wants};
-use crate::time::Span;
-use alloc::collections::BTreeMap;
-use alloc::vec;
+use std::collections::BTreeMap;
+
+use anteroom_core::allocation::counters::CounterTill;
+use anteroom_core::allocation::{AnyTill, CounterKey, Take, Till, TillContext, curve, even};
+use anteroom_core::id::{DataCenterId, NodeId};
+use anteroom_core::lease::Lease;
+use anteroom_core::ledger::{Ledger, LendingTerms};
+use anteroom_core::rules::{AllocationKind, CurveFactor, Limits, Rules};
+use anteroom_core::seats::SeatRow;
+use anteroom_core::snapshot::{Budget, Snapshot, Utilization};
+use anteroom_core::sync::{Reply, SyncRequest, Terms, Used, Wants};
+use anteroom_core::time::{Millis, Span};
+use anteroom_core::watermark::WaitingCounts;
 
 const SAN_JOSE: DataCenterId = DataCenterId(1);
 const LONDON: DataCenterId = DataCenterId(2);
@@ -223,7 +226,7 @@ fn two_nodes_share_ten_slots() {
 fn a_number_is_received_and_then_compared() {
     let rules = rules(100, 100);
     let snapshot = anywhere(10, 1);
-    let mut till = counters::CounterTill::default();
+    let mut till = CounterTill::default();
     let mut lease = Lease::default();
     let mut context = TillContext {
         rules: &rules,
@@ -278,7 +281,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         longest_seat: Span(310_000),
         longest_known: Span(310_000),
         nodes: 1,
-        waiting: crate::watermark::WaitingCounts::new(),
+        waiting: WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
         refuses_through: 0,
