@@ -13,6 +13,7 @@ pub mod decision;
 pub mod estimate;
 pub mod hash;
 pub mod id;
+pub mod inversion;
 pub mod lease;
 pub mod ledger;
 pub mod newest;

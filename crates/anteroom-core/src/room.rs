@@ -22,6 +22,7 @@ use crate::allocation::{AnyTill, CounterKey};
 use crate::decision::{Place, QueueReason};
 use crate::hash::LotteryKey;
 use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+use crate::inversion::Inversions;
 use crate::lease::Lease;
 use crate::newest::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
@@ -129,6 +130,8 @@ pub struct Tally {
     pub future_tickets: u64,
     /// Sessions that the origin ended.
     pub revoked: u64,
+    /// How far those who had waited went in out of order.
+    pub inversions: Inversions,
 }
 
 /// One room at one node.

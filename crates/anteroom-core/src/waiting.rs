@@ -185,6 +185,18 @@ impl WaitingBook {
         counts
     }
 
+    /// The oldest rank in which somebody counts.
+    pub fn oldest(&mut self, now: Millis) -> Option<Millis> {
+        self.expire(now);
+        let own = self.eligible.counts().iter().next();
+        let inherited = self.inherited.counts.iter().next();
+        [own, inherited]
+            .into_iter()
+            .flatten()
+            .map(|(rank, _)| rank)
+            .min()
+    }
+
     /// How many count for the watermark.
     #[must_use]
     pub fn eligible_total(&self) -> u32 {

@@ -26,7 +26,7 @@ pub enum Watermark {
 
 /// Buckets at the front of the line that are told one by one. The watermark moves through them
 /// before it is told anew.
-const TOLD_EXACTLY: usize = 48;
+pub(crate) const TOLD_EXACTLY: usize = 48;
 /// Groups into which all later buckets are put.
 const GROUPS: usize = 16;
 

@@ -237,7 +237,9 @@ impl Measure {
         figures.wait_ms_p90 = of(&self.waits, 0.9);
         figures.wait_ms_p99 = of(&self.waits, 0.99);
         figures.wait_ms_max = of(&self.waits, 1.0);
+        figures.order_inversion_ms_p50 = of(&self.inversions, 0.5);
         figures.order_inversion_ms_p99 = of(&self.inversions, 0.99);
+        figures.order_inversion_ms_max = of(&self.inversions, 1.0);
         figures.added_latency_ms_p50 = of(&self.latencies, 0.5).unwrap_or(0);
         figures.added_latency_ms_p99 = of(&self.latencies, 0.99).unwrap_or(0);
         let secs = length.0.max(1) as f64 / 1_000.0;

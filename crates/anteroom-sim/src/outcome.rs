@@ -69,9 +69,13 @@ pub struct Figures {
     pub wait_ms_max: Option<u64>,
     /// Visitors who left while they waited.
     pub abandoned: u64,
-    /// Somebody got in although another one, who was still asking, had come this much earlier: the
-    /// 99th percentile over all admissions, in ms.
+    /// Somebody got in although another one, who was still asking, had come this much earlier: half of
+    /// all admissions by no more than this, in ms.
+    pub order_inversion_ms_p50: Option<u64>,
+    /// 99 % of them.
     pub order_inversion_ms_p99: Option<u64>,
+    /// The largest.
+    pub order_inversion_ms_max: Option<u64>,
     /// Time that the decision itself took (round trips to stores), of all newcomers, in ms.
     pub added_latency_ms_p50: u64,
     /// The same, 99 %.

@@ -20,6 +20,15 @@ pub(super) struct Title<'a> {
     pub(super) help: &'a str,
 }
 
+/// Lengths of time, by class.
+#[derive(Clone, Debug)]
+pub(super) struct Distribution {
+    /// Upper bound in seconds (the last is beyond all), and how many were above the bound before.
+    pub(super) classes: Vec<(f64, u64)>,
+    /// Of all, in seconds.
+    pub(super) sum: f64,
+}
+
 impl<'e> Families<'e> {
     pub(super) const fn new(encoder: DescriptorEncoder<'e>) -> Self {
         Self { encoder }
@@ -72,6 +81,28 @@ impl<'e> Families<'e> {
             .encode_descriptor(title.name, title.help, unit, kind)?;
         for (labels, value) in samples {
             family.encode_family(&labels)?.encode_gauge(&value)?;
+        }
+        Ok(())
+    }
+
+    /// How often lengths of time fell into which class: for each sample all of them, the sum in
+    /// seconds, and how many there were.
+    pub(super) fn distributions<L: EncodeLabelSet>(
+        &mut self,
+        title: Title<'_>,
+        samples: impl IntoIterator<Item = (L, Distribution)>,
+    ) -> fmt::Result {
+        let unit = Some(&Unit::Seconds);
+        let kind = MetricType::Histogram;
+        let mut family = self
+            .encoder
+            .encode_descriptor(title.name, title.help, unit, kind)?;
+        for (labels, distribution) in samples {
+            let Distribution { classes, sum } = distribution;
+            let count = classes.iter().map(|(_, count)| count).sum();
+            family
+                .encode_family(&labels)?
+                .encode_histogram::<NoLabelSet>(sum, count, &classes, None)?;
         }
         Ok(())
     }

@@ -7,10 +7,10 @@ use std::fmt;
 
 use anteroom_core::decision::QueueReason;
 use anteroom_core::rules::Limits;
-use anteroom_core::time::Millis;
+use anteroom_core::time::{Millis, Span};
 use anteroom_node::{Node, RoomFigures, RoomHandle};
 
-use super::families::{Families, Title};
+use super::families::{Distribution, Families, Title};
 use crate::clocks::{Clocks, seconds, timestamp};
 
 /// A room at the moment of a scrape.
@@ -37,6 +37,8 @@ enum Read {
     Count(fn(&Reading) -> u64),
     /// A time in seconds; `None` = there is none, and no sample.
     Time(fn(&Reading) -> Option<f64>),
+    /// Times in seconds, by class.
+    Times(fn(&Reading) -> Distribution),
 }
 
 /// The reasons that [`RoomFigures::degraded`] may have, each with a sample of its own at all times,
@@ -95,6 +97,18 @@ impl Reading {
         [("room", self.name.as_str())]
     }
 
+    fn inversions(&self) -> Distribution {
+        let inversions = &self.figures.tally.inversions;
+        let bound = |class: Option<Span>| class.map_or(f64::MAX, seconds);
+        let classes = inversions.classes();
+        Distribution {
+            classes: classes
+                .map(|(class, count)| (bound(class), count))
+                .collect(),
+            sum: seconds(Span(inversions.sum_ms)),
+        }
+    }
+
     /// How old what is known of the ledger is; `None` before it has answered.
     fn outlook_age(&self) -> Option<f64> {
         let as_of = self.figures.outlook.root_as_of;
@@ -118,6 +132,10 @@ impl RoomMetric {
             Read::Time(read) => {
                 let timed = |room| Some((Reading::labels(room), read(room)?));
                 families.times(title, rooms.iter().filter_map(timed))
+            }
+            Read::Times(read) => {
+                let samples = rooms.iter().map(|room| (room.labels(), read(room)));
+                families.distributions(title, samples)
             }
         }
     }
@@ -272,5 +290,10 @@ static METRICS: &[RoomMetric] = &[
         name: "closing_lag",
         help: "How far the slowest node holds back the freeing of seats; the same at all nodes.",
         read: Read::Time(|room| Some(seconds(room.figures.outlook.closing_lag))),
+    },
+    RoomMetric {
+        name: "order_inversion",
+        help: "How much later those let in here had come than the first of those who still waited.",
+        read: Read::Times(Reading::inversions),
     },
 ];

@@ -62,7 +62,8 @@ fn describe(family: &mut Family, what: &str, rest: &str) {
     match what {
         "HELP" => rest.clone_into(&mut family.help),
         "TYPE" => {
-            assert!(["counter", "gauge", "info"].contains(&rest), "{rest}");
+            let kinds = ["counter", "gauge", "histogram", "info"];
+            assert!(kinds.contains(&rest), "{rest}");
             assert!(family.kind.is_empty(), "two types");
             rest.clone_into(&mut family.kind);
         }
@@ -75,11 +76,24 @@ fn check_suffix(name: &str, family: &Family, sample: &Sample) {
     let suffix = sample.name.strip_prefix(name).expect("its family's name");
     let (expected, is_legal) = match family.kind.as_str() {
         "counter" => ("_total", sample.value >= 0.0 && sample.value.is_finite()),
+        "histogram" => return check_histogram(suffix, sample),
         "info" => ("_info", (sample.value - 1.0).abs() < f64::EPSILON),
         _ => ("", true),
     };
     assert_eq!(suffix, expected, "{name}");
     assert!(is_legal, "{sample:?}");
+}
+
+/// Classes, each with its upper bound, their sum, and how many there were.
+fn check_histogram(suffix: &str, sample: &Sample) {
+    let is_class = suffix == "_bucket";
+    let bound = sample.labels.iter().find(|(label, _)| label == "le");
+    assert_eq!(bound.is_some(), is_class, "{sample:?}");
+    if let Some((_, bound)) = bound {
+        assert!(bound == "+Inf" || bound.parse::<f64>().is_ok(), "{bound}");
+    }
+    assert!(is_class || ["_sum", "_count"].contains(&suffix), "{suffix}");
+    assert!(sample.value >= 0.0, "{sample:?}");
 }
 
 fn parse_sample(line: &str) -> Sample {

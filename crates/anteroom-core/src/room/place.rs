@@ -9,7 +9,7 @@ use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
 use crate::waiting::{Ask, OVERDUE};
-use crate::watermark::people_before;
+use crate::watermark::{TOLD_EXACTLY, people_before};
 
 /// When a room opens, those who wait ask spread over a second for every so many of them.
 const OPENING_ASKS_PER_SECOND: u64 = 5_000;
@@ -79,6 +79,19 @@ impl Room {
             ask_after: Some(ask_after),
             arrived_at,
         }
+    }
+
+    /// The rank that has waited longest, here or elsewhere, as far as it is known.
+    pub(super) fn oldest_waiting(&mut self, now: Millis) -> Option<Millis> {
+        let here = self.waiting.oldest(now);
+        // Those of this node are in the line as well, and may have gone in since.
+        let line = self.outlook.line.iter().take(TOLD_EXACTLY);
+        let elsewhere = line.into_iter().find(|&(rank, count)| {
+            let own = self.told_waiting.iter().find(|&(own, _)| own == rank);
+            count > own.map_or(0, |(_, count)| count)
+        });
+        let elsewhere = elsewhere.map(|(rank, _)| rank);
+        [here, elsewhere].into_iter().flatten().min()
     }
 
     /// When somebody of this rank must have asked again that was told when to by another node, as late

@@ -225,6 +225,10 @@ impl Room {
         if visit.ticket.is_some() {
             let rank = self.rank(visit, bucket);
             self.waiting.handle_gone(visit.visitor, rank, now);
+            if self.rules.queueing_method == QueueingMethod::Fifo {
+                let oldest = self.oldest_waiting(now).unwrap_or(rank);
+                self.tally.inversions.note(rank.since(oldest));
+            }
         }
         let mut seats = Seats::default();
         seats.put(Seat {
