@@ -41,6 +41,7 @@ impl Ledger {
         let number = upstream.lease.begin_request(at);
         let pool = upstream.lease.held();
         let first = claims.saturating_sub(pool.seats);
+        upstream.told_nodes = self.sums.nodes;
         upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
         let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
         Some(SyncRequest {

@@ -50,6 +50,8 @@ pub struct Upstream {
     /// By the newest request somebody waits here, or something is wanted: that is to be taken back as
     /// soon as it is over.
     pub has_wished: bool,
+    /// How many nodes the newest request spoke for: others divide by them.
+    pub told_nodes: u32,
     /// An epoch that somebody here has seen and the world may not know of.
     pub witnessed: Option<Epoch>,
     /// Logouts that the world has not confirmed.
@@ -117,6 +119,7 @@ impl Upstream {
             outlook_at: Millis::ZERO,
             asked_at: Millis::ZERO,
             has_wished: false,
+            told_nodes: 0,
             witnessed: None,
             unconfirmed: Vec::new(),
             revoked_version: 0,
@@ -245,8 +248,8 @@ impl Ledger {
     #[must_use]
     pub fn upstream_period(&self) -> Span {
         let wants = self.unmet();
-        let has_wished = self.upstream.as_deref().is_some_and(|up| up.has_wished);
-        let is_idle = !has_wished
+        let has_news = |up: &Upstream| up.has_wished || up.told_nodes != self.sums.nodes;
+        let is_idle = !self.upstream.as_deref().is_some_and(has_news)
             && self.sums.row.is_empty()
             && self.sums.waiting_total == 0
             && self.sums.seats_held == 0

@@ -174,6 +174,7 @@ fn below_world() -> Ledger {
     };
     upstream.outlook_at = Millis(63_500);
     upstream.has_wished = true;
+    upstream.told_nodes = 3;
     upstream.witnessed = Some(Epoch(3));
     upstream.unconfirmed = ledger.revoked.to_vec();
     upstream.revoked_version = 5;
