@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anteroom_core::rules::Limits;
 use anteroom_testkit::redis_server::{RedisServer, eventually};
+use anteroom_testkit::relay::{Delays, Relay};
 use tempfile::TempDir;
 
 use crate::binary;
@@ -16,7 +17,6 @@ use crate::crowd::{Doors, Tally};
 use crate::judge::{JudgingOrigin, ROOM};
 use crate::node::Node;
 use crate::recorder::Recorder;
-use crate::relay::{Delays, Relay};
 
 /// Half a round trip to the world's store: 70 ms there and back.
 const WORLD_DELAY: Duration = Duration::from_millis(35);

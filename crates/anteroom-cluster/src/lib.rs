@@ -12,6 +12,5 @@ pub mod crowd;
 pub mod judge;
 pub mod node;
 mod recorder;
-pub mod relay;
 
 pub use anteroom_testkit::redis_server::eventually;

@@ -1,11 +1,12 @@
-//! What do the tests of several crates share? A fuzzer that needs no other compiler, and real
-//! redis-servers.
+//! What do the tests of several crates share? A fuzzer that needs no other compiler, real
+//! redis-servers, and links that are slow or broken.
 //!
 //! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
 //! Deliberately absent: what must hold for which input; each crate says that itself.
 
 mod mutate;
 pub mod redis_server;
+pub mod relay;
 pub mod seeds;
 
 use std::fmt;
