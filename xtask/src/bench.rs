@@ -5,6 +5,8 @@
 //! time, which does not count what else the machine does. Nothing fails because it is slow: a
 //! number from a busy machine is for a person to judge.
 
+pub(crate) mod cluster;
+
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -23,6 +25,12 @@ pub(crate) enum What {
     /// Each size three times, in turn, each in a process of its own; prints the middle one by CPU
     /// time per event, for the machine may have other things to do. Takes a few minutes.
     Sim(Options),
+    /// What many nodes cost new visitors and stores, on real redis-servers.
+    ///
+    /// Added latency with counters and with leases, CPU time of redis-server, calls to the stores, and
+    /// what one server carries; beside the targets. Needs redis-server. Takes about six minutes, and
+    /// a machine that has nothing else to do.
+    Cluster(cluster::Options),
 }
 
 /// How to measure the simulator.

@@ -81,15 +81,38 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
+    // Runs nodes in its own process, to see what they take and what they cost.
+    (
+        "anteroom-bench",
+        &[
+            "anteroom-core",
+            "anteroom-wire",
+            "anteroom-store",
+            "anteroom-valkey",
+            "anteroom-node",
+        ],
+    ),
+    // Plays what the simulator recorded on real stores, so it sees both.
+    (
+        "anteroom-replay",
+        &[
+            "anteroom-core",
+            "anteroom-wire",
+            "anteroom-store",
+            "anteroom-valkey",
+            "anteroom-scenario",
+            "anteroom-sim",
+        ],
+    ),
     ("xtask", &[]),
 ];
 
 /// Crates that every crate's tests may use, and nothing but tests. They know no crate of ours.
 const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 
-/// Crates that are nothing but tests: what is for tests they may use in all that they are. No row
-/// above names one.
-const ONLY_TESTS: &[&str] = &["anteroom-cluster"];
+/// Crates that are nothing but tests and measurements: what is for tests they may use in all that
+/// they are. No row above names one.
+const ONLY_TESTS: &[&str] = &["anteroom-cluster", "anteroom-bench", "anteroom-replay"];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[

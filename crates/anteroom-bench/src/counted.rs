@@ -1,0 +1,59 @@
+//! How often is a store called? A store that counts and passes everything on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_store::{
+    BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
+};
+
+/// Counts the calls to a store.
+#[derive(Clone)]
+pub(crate) struct Counted {
+    store: Arc<dyn Store>,
+    calls: Arc<AtomicU64>,
+}
+
+impl Counted {
+    pub(crate) fn new(store: Arc<dyn Store>) -> Self {
+        Self {
+            store,
+            calls: Arc::default(),
+        }
+    }
+
+    /// Calls so far.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Store for Counted {
+    fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        self.count();
+        self.store.load(key)
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        self.count();
+        self.store.compare_and_swap(key, expected, value)
+    }
+
+    fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.count();
+        self.store.take_number(name)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.store.close()
+    }
+}

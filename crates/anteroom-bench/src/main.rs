@@ -1,0 +1,113 @@
+//! How fast is a deployment, and what does it cost its stores? What `cargo xtask bench cluster`
+//! calls.
+//!
+//! Nodes run in this process, on the real clock; stores are real redis-servers behind links as long
+//! as those within a data center and across the world. What visitors are sent through is what a
+//! front door asks a room; HTTP is not part of it. Nothing fails because it is slow.
+
+#![expect(clippy::print_stdout, reason = "a tool that prints")]
+
+mod counted;
+mod crowd;
+mod deployment;
+mod latency;
+mod report;
+mod runs;
+mod verdict;
+
+use anyhow::Context as _;
+use clap::Parser;
+use tokio::runtime::{Builder, Handle};
+
+use report::{Machine, Report};
+use runs::{Effort, calls, capacity, cpu, newcomers};
+
+/// Measure nodes on real stores.
+#[derive(Parser)]
+#[command(name = "cargo xtask bench cluster")]
+struct Options {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    // One thread: relays only wait and copy.
+    let links = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .context("starting a runtime for relays")?;
+    let nodes = Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("starting a runtime for nodes")?;
+    // On a worker of its own: what runs outside of them is woken more slowly.
+    let measuring = nodes.spawn(measure(Effort::full(), links.handle().clone()));
+    let report = nodes
+        .block_on(measuring)
+        .context("a run came to an early end")??;
+    if options.json {
+        println!("{}", report.json()?);
+    } else {
+        print!("{}", report.text());
+    }
+    Ok(())
+}
+
+async fn measure(effort: Effort, links: Handle) -> anyhow::Result<Report> {
+    let machine = Machine::look();
+    eprintln!("added latency of new visitors ...");
+    let newcomers = newcomers::run(&effort, &links).await?;
+    eprintln!("CPU time of the stores ...");
+    let cpu = cpu::run(&effort, &links).await?;
+    eprintln!("calls to the stores ...");
+    let calls = calls::run(&effort, &links).await?;
+    eprintln!("what one server carries ...");
+    let capacity = capacity::run(&effort, &links).await?;
+    Ok(Report {
+        machine,
+        newcomers,
+        cpu,
+        calls,
+        capacity,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_short_run_measures_everything() {
+        let (effort, links) = (Effort::short(), Handle::current());
+        let machine = Machine::look();
+        // At once, for most of it is waiting: here no figure means anything.
+        let (newcomers, cpu, calls, capacity) = tokio::try_join!(
+            newcomers::run(&effort, &links),
+            cpu::run(&effort, &links),
+            calls::run(&effort, &links),
+            capacity::run(&effort, &links),
+        )
+        .unwrap();
+        let report = Report {
+            machine,
+            newcomers,
+            cpu,
+            calls,
+            capacity,
+        };
+        assert_eq!(report.newcomers.rows.len(), 7);
+        for row in &report.newcomers.rows {
+            // By chance nobody may come in a moment.
+            assert_eq!(row.took.count, row.admitted + row.queued, "{row:?}");
+        }
+        assert!(report.newcomers.local_idle.count > 0);
+        assert!(report.calls[1].answered_per_s > 0.0);
+        assert_eq!(report.capacity[0].runs.len(), 2);
+        let text = report.text();
+        assert!(text.contains("| below the limit | leases | 50 |"), "{text}");
+        report.json().unwrap();
+    }
+}

@@ -1,0 +1,43 @@
+//! `cargo xtask bench cluster`: how much later is a new visitor served by many nodes, and what does
+//! that cost the stores?
+//!
+//! Measured by the program of `anteroom-bench`; this builds it, optimized, and lets it print.
+
+use std::process::Command;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+
+use super::executable;
+use crate::cargo;
+
+/// How to measure a deployment.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Measures and prints. A target that is missed is printed, and no error.
+///
+/// # Errors
+///
+/// When the program cannot be built, or a run cannot be made: redis-server is missing, nodes do not
+/// start.
+pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    let messages = cargo::read(&[
+        "build",
+        "--release",
+        "-p",
+        "anteroom-bench",
+        "--message-format=json-render-diagnostics",
+    ])?;
+    let program = executable(&messages).context("cargo build names no program")?;
+    let status = Command::new(program)
+        .args(options.json.then_some("--json"))
+        .status()
+        .context("starting anteroom-bench")?;
+    ensure!(status.success(), "anteroom-bench failed ({status})");
+    Ok(())
+}
