@@ -11,6 +11,7 @@ pub mod judge;
 mod measure;
 pub mod outcome;
 mod queue;
+pub mod recording;
 pub mod run;
 pub mod seeds;
 pub mod trace;

@@ -25,6 +25,7 @@ use crate::judge::recovery::Glance;
 use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::queue::Wheel;
+use crate::recording::Recording;
 use crate::trace::{Digest, Trace};
 use anteroom_scenario::model::Scenario;
 use event::Event;
@@ -139,6 +140,18 @@ impl Simulation {
     #[must_use]
     pub fn trace(&self) -> Option<&Trace> {
         self.trace.as_ref()
+    }
+
+    /// Keeps what its ledgers are asked and what they answer: for before the first event.
+    #[must_use]
+    pub(crate) fn with_recording(mut self) -> Self {
+        self.deployment.stores.record();
+        self
+    }
+
+    /// What was kept, by ledger.
+    pub(crate) fn into_recordings(self) -> Vec<Recording> {
+        self.deployment.stores.into_recordings()
     }
 
     /// What was found to be wrong so far.

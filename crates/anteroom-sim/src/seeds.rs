@@ -10,6 +10,7 @@ mod shorten;
 use anteroom_core::rules::AllocationKind;
 
 use crate::outcome::{Promise, Violation};
+use crate::recording::Recording;
 use crate::run::Simulation;
 use anteroom_scenario::model::Scenario;
 pub use generate::scenario;
@@ -43,16 +44,19 @@ pub fn run(seed: u64) -> SeedRun {
     run_scenario(&scenario(seed))
 }
 
-/// Runs a small world until a promise is broken, or long enough.
+/// Runs one seed and tells what each of its ledgers was asked and what it answered; the world's is
+/// the last.
+#[must_use]
+pub fn record(seed: u64) -> Vec<Recording> {
+    let simulation = Simulation::new(&scenario(seed), 0, AllocationKind::Leases);
+    let mut simulation = simulation.with_recording();
+    run_out(&mut simulation);
+    simulation.into_recordings()
+}
+
 fn run_scenario(scenario: &Scenario) -> SeedRun {
     let mut simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
-    while simulation.judge().violation_count() == 0 {
-        let steps = simulation.events();
-        let is_over = steps >= STEPS && (steps >= STEPS_MAX || simulation.has_recovered());
-        if is_over || !simulation.step() {
-            break;
-        }
-    }
+    run_out(&mut simulation);
     let has_recovered = simulation.has_recovered();
     let digest = simulation.digest();
     let steps = simulation.events();
@@ -64,6 +68,17 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
         admitted: outcome.figures.admitted,
         has_recovered,
         violation: outcome.violations.into_iter().next(),
+    }
+}
+
+/// Lets a small world run until a promise is broken, or long enough.
+fn run_out(simulation: &mut Simulation) {
+    while simulation.judge().violation_count() == 0 {
+        let steps = simulation.events();
+        let is_over = steps >= STEPS && (steps >= STEPS_MAX || simulation.has_recovered());
+        if is_over || !simulation.step() {
+            break;
+        }
     }
 }
 
@@ -84,5 +99,18 @@ mod tests {
             assert_eq!(run(seed), run(seed), "seed {seed}");
         }
         assert_ne!(run(1).digest, run(2).digest);
+    }
+
+    #[test]
+    fn a_run_that_is_recorded_is_the_same_run() {
+        for seed in 0..20 {
+            let simulation = Simulation::new(&scenario(seed), 0, AllocationKind::Leases);
+            let mut recorded = simulation.with_recording();
+            run_out(&mut recorded);
+            assert_eq!(recorded.digest(), run(seed).digest, "seed {seed}");
+            let recordings = recorded.into_recordings();
+            assert!(!recordings.is_empty(), "seed {seed}");
+            assert!(recordings.iter().all(|one| !one.operations.is_empty()));
+        }
     }
 }

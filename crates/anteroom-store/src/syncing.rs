@@ -30,7 +30,11 @@ pub struct LedgerPlace {
     key: RecordKey,
     room: String,
     role: LedgerRole,
+    lives: Lives,
 }
+
+/// Draws the life of a record that begins anew.
+type Lives = Arc<dyn Fn() -> Result<Life, SyncError> + Send + Sync>;
 
 /// Whose memory a ledger is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -102,7 +106,16 @@ impl LedgerPlace {
             key,
             room,
             role,
+            lives: Arc::new(new_life),
         }
+    }
+
+    /// The same with lives from elsewhere: for replays, which must draw what was drawn before.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_lives(mut self, lives: impl Fn() -> Life + Send + Sync + 'static) -> Self {
+        self.lives = Arc::new(move || Ok(lives()));
+        self
     }
 
     /// Whose memory it is.
@@ -196,7 +209,12 @@ impl LedgerPlace {
     }
 
     /// Changes the record. `change` is called anew on what a competitor left.
-    async fn change<T>(
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerPlace::sync`].
+    #[doc(hidden)]
+    pub async fn change<T>(
         &self,
         mut change: impl FnMut(&mut Ledger, Millis) -> T,
     ) -> Result<T, SyncError> {
@@ -237,7 +255,7 @@ impl LedgerPlace {
             (_, Some((keeper, ledger))) if keeper == loaded.identity => Ok(ledger),
             (LedgerRole::Below(data_center), _) => {
                 // What the lost one had done is known to the world.
-                Ok(Ledger::below_world(new_life()?, data_center))
+                Ok(Ledger::below_world((self.lives)()?, data_center))
             }
             (LedgerRole::Root(lending), Some((_, mut ledger))) => {
                 tracing::warn!(
@@ -245,15 +263,15 @@ impl LedgerPlace {
                     "the store is another server than before and may have lost its newest writes: \
                      nobody is admitted until all that may have been lent has ended"
                 );
-                ledger.begin_epoch(new_life()?, lending, loaded.now);
+                ledger.begin_epoch((self.lives)()?, lending, loaded.now);
                 Ok(ledger)
             }
             (LedgerRole::Root(lending), None) => {
                 let is_first = deployment::is_first_start(&*self.store, lending.ttl).await;
                 if is_first.map_err(|source| self.failed(source))? {
-                    Ok(Ledger::first_start(new_life()?))
+                    Ok(Ledger::first_start((self.lives)()?))
                 } else {
-                    Ok(Ledger::found_empty(new_life()?, lending, loaded.now))
+                    Ok(Ledger::found_empty((self.lives)()?, lending, loaded.now))
                 }
             }
         }

@@ -17,6 +17,7 @@ use anteroom_core::time::{Millis, Span};
 use super::node::Talk;
 use crate::dice::{Draw, Lot};
 use crate::judge::idle::Uses;
+use crate::recording::{Deed, Found, Recorder, Recording, Role};
 use anteroom_scenario::model::{Scenario, StorePlace};
 use history::History;
 
@@ -50,14 +51,8 @@ pub(crate) struct Store {
     history: Option<History>,
     /// For the judge: what it has handed on, and what it was asked for in vain.
     uses: Uses,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Role {
-    /// Lends what the limits allow.
-    Root(LendingTerms),
-    /// Lends what the world lent it.
-    Below(DataCenterId),
+    /// Boxed: hardly ever there.
+    recorder: Option<Box<Recorder>>,
 }
 
 /// What the next caller will find.
@@ -144,6 +139,21 @@ impl Stores {
         }
     }
 
+    /// Keeps from now on what is asked and answered; for before the first call.
+    pub(crate) fn record(&mut self) {
+        for (index, local) in self.locals.iter_mut().enumerate() {
+            local.record(StorePlace::Local(index));
+        }
+        self.root.record(StorePlace::World);
+    }
+
+    /// What was kept: of each store, the world's last.
+    pub(crate) fn into_recordings(self) -> Vec<Recording> {
+        let stores = self.locals.into_iter().chain([self.root]);
+        let recorders = stores.filter_map(|store| store.recorder);
+        recorders.map(|recorder| recorder.finish()).collect()
+    }
+
     /// The longest time for which anything is lent.
     pub(crate) fn longest_lease(&self) -> Span {
         match self.root.role {
@@ -183,6 +193,7 @@ impl Store {
             free_since: None,
             history,
             uses: Uses::new(UPSTREAM_PERIOD),
+            recorder: None,
         };
         store.ledger = match role {
             // A first start, of which everybody knows that it is the first.
@@ -201,6 +212,11 @@ impl Store {
         Millis(now.0.saturating_add_signed(self.clock_error_ms))
     }
 
+    fn record(&mut self, place: StorePlace) {
+        let recorder = Recorder::new(place, self.role, self.ledger.life);
+        self.recorder = Some(Box::new(recorder));
+    }
+
     /// Answers a child. `None`: the store is down.
     pub(crate) fn sync(&mut self, request: SyncRequest, now: Millis) -> Option<Reply> {
         let at = self.load(now)?;
@@ -210,7 +226,12 @@ impl Store {
         };
         let (sent_at, wanted) = (request.sent_at, request.wants.slots);
         let held = request.held.seats;
+        let asked = self.recorder.is_some().then(|| Box::new(request.clone()));
         let reply = self.ledger.handle_sync(request, lending, at);
+        if let Some(request) = asked {
+            let reply = Box::new(reply.clone());
+            self.note_deed(at, || Deed::Sync { request, reply });
+        }
         if let Reply::Lent(answer) = &reply {
             let asked = wanted.saturating_sub(held);
             // Where somebody asks, it may fetch half as many more, and two.
@@ -230,6 +251,9 @@ impl Store {
     pub(crate) fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
         let at = self.load(now)?;
         let request = self.ledger.poll_upstream(at);
+        self.note_deed(at, || Deed::PollUpstream {
+            request: request.clone().map(Box::new),
+        });
         self.note_write(now);
         request
     }
@@ -251,7 +275,11 @@ impl Store {
         let Some(at) = self.load(now) else {
             return false;
         };
+        let heard = self.recorder.is_some().then(|| Box::new(reply.clone()));
         self.ledger.handle_upstream(reply, at);
+        if let Some(reply) = heard {
+            self.note_deed(at, || Deed::HandleUpstream { reply });
+        }
         self.note_write(now);
         true
     }
@@ -268,11 +296,23 @@ impl Store {
             return None;
         }
         let at = self.clock(now);
+        if self.ledger.revoked.version() != 0 {
+            // When refusals were looked at last is not written down: a real store's reader looks
+            // every time. All else comes out the same, and without logouts a walk is saved.
+            self.ledger.rebuild_sums();
+        }
         let damage = std::mem::replace(&mut self.damage, Damage::None);
         if damage == Damage::None {
             return Some(at);
         }
         let life = Life(self.lives.word());
+        if let Some(recorder) = &mut self.recorder {
+            let record = Box::new(self.ledger.clone());
+            recorder.note_damage(match damage {
+                Damage::Wiped => Found::Nothing { life },
+                Damage::None | Damage::Strange => Found::Older { record, life },
+            });
+        }
         match (self.role, damage) {
             (Role::Below(id), _) => self.ledger = Ledger::below_world(life, id),
             (Role::Root(lending), Damage::Wiped) => {
@@ -281,6 +321,12 @@ impl Store {
             (Role::Root(lending), _) => self.ledger.begin_epoch(life, lending, at),
         }
         Some(at)
+    }
+
+    fn note_deed(&mut self, at: Millis, deed: impl FnOnce() -> Deed) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(at, deed(), &self.ledger);
+        }
     }
 
     fn note_write(&mut self, now: Millis) {

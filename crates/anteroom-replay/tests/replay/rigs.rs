@@ -1,0 +1,124 @@
+//! Stores to play on: in memory, on disk, and a real server.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_core::time::Millis;
+use anteroom_replay::Rig;
+use anteroom_store::memory::Memory;
+use anteroom_store::{BoxFuture, Clock, DataDir, Embedded, Identity, Store};
+use anteroom_testkit::redis_server::RedisServer;
+use anteroom_valkey::Valkey;
+use anteroom_wire::config::{HostPort, Topology, ValkeyAddress};
+use tempfile::TempDir;
+
+/// Goes on by a millisecond whenever somebody looks.
+#[derive(Default)]
+struct LookedAt(AtomicU64);
+
+impl Clock for LookedAt {
+    fn now(&self) -> Millis {
+        Millis(self.0.fetch_add(1, Ordering::SeqCst))
+    }
+
+    fn never_before(&self, at: Millis) {
+        self.0.fetch_max(at.0, Ordering::SeqCst);
+    }
+}
+
+/// A store in memory.
+pub(crate) struct InMemory(Memory);
+
+impl InMemory {
+    pub(crate) fn new() -> Self {
+        Self(Memory::new(Arc::new(LookedAt::default())))
+    }
+}
+
+impl Rig for InMemory {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(self.0.clone())
+    }
+
+    fn wipe(&mut self) -> BoxFuture<'_, ()> {
+        self.0.wipe();
+        Box::pin(async {})
+    }
+}
+
+/// A journal in a folder.
+pub(crate) struct OnDisk {
+    temp: TempDir,
+    folders: u32,
+    store: Arc<Embedded>,
+}
+
+impl OnDisk {
+    pub(crate) fn new() -> Self {
+        let temp = tempfile::tempdir().unwrap();
+        let store = journal(&temp, 0);
+        Self {
+            temp,
+            folders: 1,
+            store,
+        }
+    }
+}
+
+impl Rig for OnDisk {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    fn wipe(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.store.close().await;
+            fs::remove_dir_all(self.temp.path().join((self.folders - 1).to_string())).unwrap();
+            self.store = journal(&self.temp, self.folders);
+            self.folders += 1;
+        })
+    }
+}
+
+fn journal(temp: &TempDir, number: u32) -> Arc<Embedded> {
+    let dir = DataDir::open(&temp.path().join(number.to_string())).unwrap();
+    let clock = Arc::new(LookedAt::default());
+    Arc::new(Embedded::new(dir, Identity(u64::from(number)), clock))
+}
+
+/// A server of this machine.
+pub(crate) struct OnServer {
+    server: RedisServer,
+    store: Arc<Valkey>,
+}
+
+impl OnServer {
+    pub(crate) async fn start() -> Self {
+        let server = RedisServer::start().await;
+        let address = ValkeyAddress {
+            topology: Topology::Single(HostPort {
+                host: "127.0.0.1".to_owned(),
+                port: server.port(),
+            }),
+            database: 0,
+            username: None,
+            password: None,
+            tls: None,
+        };
+        let store = Arc::new(Valkey::new(&address, "anteroom").unwrap());
+        Self { server, store }
+    }
+}
+
+impl Rig for OnServer {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store) as Arc<dyn Store>
+    }
+
+    fn wipe(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.server.tell(&["FLUSHALL"]).await;
+        })
+    }
+}

@@ -1,0 +1,130 @@
+//! What was each ledger of a run asked, when, and what did it answer? For whoever plays the same
+//! schedule on real stores.
+//!
+//! A store of a run keeps this only if it is told to. Nothing here knows how it is played, and
+//! nothing that is decided depends on whether it is kept.
+
+use anteroom_core::id::{DataCenterId, Life};
+use anteroom_core::ledger::{Ledger, LendingTerms};
+use anteroom_core::sync::{Reply, SyncRequest};
+use anteroom_core::time::Millis;
+use anteroom_scenario::model::StorePlace;
+
+/// All that happened to one ledger.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Which store.
+    pub place: StorePlace,
+    /// Whom its ledger lends to.
+    pub role: Role,
+    /// The life of the record that the first caller finds; [`Life::ALONE`] in the journal of one
+    /// process.
+    pub first_life: Life,
+    /// What happened, in its order.
+    pub operations: Vec<Operation>,
+}
+
+/// Whose memory a ledger is.
+#[derive(Clone, Copy, Debug)]
+pub enum Role {
+    /// Lends what the limits allow.
+    Root(LendingTerms),
+    /// Lends what the world lent it.
+    Below(DataCenterId),
+}
+
+/// One call of a store: load, decide, write back.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// When, by the store's clock. It may be stepped back.
+    pub at: Millis,
+    /// What the caller found.
+    pub found: Found,
+    /// What it did, and what came of it.
+    pub deed: Deed,
+    /// The ledger after it.
+    pub ledger: Ledger,
+}
+
+/// What a caller finds in a store.
+#[derive(Clone, Debug)]
+pub enum Found {
+    /// What the last one left.
+    WhatWasLeft,
+    /// Another server than before, with an older record, or the same.
+    Older {
+        /// That record.
+        record: Box<Ledger>,
+        /// The life that begins.
+        life: Life,
+    },
+    /// Another server than before, and it is empty.
+    Nothing {
+        /// The life that begins.
+        life: Life,
+    },
+}
+
+/// What is done to a ledger.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Deed {
+    /// A child speaks.
+    Sync {
+        /// What it says.
+        request: Box<SyncRequest>,
+        /// What it hears.
+        reply: Box<Reply>,
+    },
+    /// A request to the world is drawn.
+    PollUpstream {
+        /// The request, if there is anything to ask.
+        request: Option<Box<SyncRequest>>,
+    },
+    /// A reply of the world comes.
+    HandleUpstream {
+        /// The reply.
+        reply: Box<Reply>,
+    },
+}
+
+/// Keeps a recording while it is made.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    recording: Recording,
+    /// For the operation under way.
+    found: Found,
+}
+
+impl Recorder {
+    pub(crate) fn new(place: StorePlace, role: Role, first_life: Life) -> Self {
+        Self {
+            recording: Recording {
+                place,
+                role,
+                first_life,
+                operations: Vec::new(),
+            },
+            found: Found::WhatWasLeft,
+        }
+    }
+
+    /// The caller under way finds something else than was left.
+    pub(crate) fn note_damage(&mut self, found: Found) {
+        self.found = found;
+    }
+
+    /// The operation under way is over.
+    pub(crate) fn note(&mut self, at: Millis, deed: Deed, ledger: &Ledger) {
+        let found = std::mem::replace(&mut self.found, Found::WhatWasLeft);
+        self.recording.operations.push(Operation {
+            at,
+            found,
+            deed,
+            ledger: ledger.clone(),
+        });
+    }
+
+    pub(crate) fn finish(self) -> Recording {
+        self.recording
+    }
+}
