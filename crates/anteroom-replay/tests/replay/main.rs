@@ -15,7 +15,7 @@ use anteroom_sim::recording::{Deed, Found, Recording};
 use anteroom_sim::seeds;
 use anteroom_store::chain;
 use met::Met;
-use rigs::{InMemory, OnDisk, OnServer};
+use rigs::{Forgetful, InMemory, OnDisk, OnServer};
 use tokio::task::JoinSet;
 
 /// The first seeds there are, and those in which nodes say goodbye.
@@ -164,4 +164,22 @@ async fn a_life_that_nobody_began_is_noticed() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_store_that_loses_a_write_is_noticed() {
+    let recording = seeds::record(0).pop().unwrap();
+    let noticed = play(&recording, &mut Forgetful::new()).await;
+    assert!(
+        matches!(noticed, Err(PlayError::Difference { what: "ledger", .. })),
+        "{noticed:?}"
+    );
+}
+
+#[tokio::test]
+#[should_panic(expected = "its clock fell")]
+async fn a_clock_that_runs_backwards_is_noticed() {
+    let recording = seeds::record(0).pop().unwrap();
+    let rig = &mut InMemory::with_a_clock_that_runs_backwards();
+    play(&recording, rig).await.unwrap();
 }

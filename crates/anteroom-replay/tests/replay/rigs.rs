@@ -1,4 +1,4 @@
-//! Stores to play on: in memory, on disk, and a real server.
+//! Stores to play on: in memory, on disk, and a real server; and two that are no good.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,7 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_core::time::Millis;
 use anteroom_replay::Rig;
 use anteroom_store::memory::Memory;
-use anteroom_store::{BoxFuture, Clock, DataDir, Embedded, Identity, Store};
+use anteroom_store::{
+    BoxFuture, Clock, CounterName, DataDir, Embedded, Expected, Identity, Loaded, RecordKey, Store,
+    StoreError, Swap,
+};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::Valkey;
 use anteroom_wire::config::{HostPort, Topology, ValkeyAddress};
@@ -27,12 +30,27 @@ impl Clock for LookedAt {
     }
 }
 
+/// Goes back by a millisecond whenever somebody looks.
+struct Backwards(AtomicU64);
+
+impl Clock for Backwards {
+    fn now(&self) -> Millis {
+        Millis(self.0.fetch_sub(1, Ordering::SeqCst))
+    }
+
+    fn never_before(&self, _at: Millis) {}
+}
+
 /// A store in memory.
 pub(crate) struct InMemory(Memory);
 
 impl InMemory {
     pub(crate) fn new() -> Self {
         Self(Memory::new(Arc::new(LookedAt::default())))
+    }
+
+    pub(crate) fn with_a_clock_that_runs_backwards() -> Self {
+        Self(Memory::new(Arc::new(Backwards(AtomicU64::new(1 << 40)))))
     }
 }
 
@@ -44,6 +62,60 @@ impl Rig for InMemory {
     fn wipe(&mut self) -> BoxFuture<'_, ()> {
         self.0.wipe();
         Box::pin(async {})
+    }
+}
+
+/// A store in memory that says now and then that it has written what it has not.
+pub(crate) struct Forgetful(InMemory);
+
+impl Forgetful {
+    pub(crate) fn new() -> Self {
+        Self(InMemory::new())
+    }
+}
+
+impl Rig for Forgetful {
+    fn store(&self) -> Arc<dyn Store> {
+        Arc::new(ForgetfulStore {
+            store: self.0.store(),
+            writes: AtomicU64::new(0),
+        })
+    }
+
+    fn wipe(&mut self) -> BoxFuture<'_, ()> {
+        self.0.wipe()
+    }
+}
+
+struct ForgetfulStore {
+    store: Arc<dyn Store>,
+    writes: AtomicU64,
+}
+
+impl Store for ForgetfulStore {
+    fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        self.store.load(key)
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        let written = self.writes.fetch_add(1, Ordering::SeqCst);
+        if written % 50 == 49 {
+            return Box::pin(async { Ok(Swap::Swapped) });
+        }
+        self.store.compare_and_swap(key, expected, value)
+    }
+
+    fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.store.take_number(name)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.store.close()
     }
 }
 
