@@ -13,7 +13,7 @@ pub struct RedisSentinel {
     service: String,
     port: u16,
     _process: Process,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl RedisSentinel {
@@ -31,6 +31,7 @@ impl RedisSentinel {
                 &format!("port {port}"),
                 "bind 127.0.0.1",
                 &format!("dir {}", folder.path().display()),
+                "logfile log",
                 &format!("sentinel monitor {service} 127.0.0.1 {} 1", master.port()),
                 &format!("sentinel down-after-milliseconds {service} 500"),
                 &format!("sentinel failover-timeout {service} 5000"),
@@ -42,7 +43,7 @@ impl RedisSentinel {
                     service: service.to_owned(),
                     port,
                     _process: process,
-                    _folder: folder,
+                    folder,
                 };
             }
         }
@@ -53,6 +54,12 @@ impl RedisSentinel {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// What the sentinel has logged: why it replaced a master, or why not.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
     /// Port of the master at present.
