@@ -1,9 +1,9 @@
 //! `cargo xtask cluster`: runs one of the tests on real processes by hand, with all that it prints.
 //!
 //! The runs are tests of `anteroom-cluster`; this builds the program that they start, and passes on
-//! which of them is meant.
+//! which of them is meant. The run at full scale takes too long for a test: it is an example there.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use clap::Args;
@@ -20,6 +20,7 @@ const BINARY: &str = "ANTEROOM_BINARY";
   cargo xtask cluster a_node_is_paused              the runs with this in their name
   cargo xtask cluster a_node_is_paused --times 20   again and again, until one fails
   cargo xtask cluster '' --release                  all of them, with optimized programs
+  cargo xtask cluster --full-scale                  sessions of five minutes: how full is the room?
 
 Needs redis-server. A run that fails prints where the logs of its nodes are; with
 ANTEROOM_CLUSTER_KEEP=1 all runs do.")]
@@ -32,6 +33,22 @@ pub(crate) struct Options {
     /// How often; stops at the first failure.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     times: u32,
+    /// Instead of a test: 300 seats, sessions of five minutes, four visitors for each seat; prints how
+    /// full the room was and for how long seats were free. Always optimized.
+    #[arg(long, conflicts_with_all = ["name", "release", "times"])]
+    full_scale: bool,
+    /// For how many minutes.
+    #[arg(long, value_name = "N", requires = "full_scale", default_value_t = 14,
+        value_parser = clap::value_parser!(u32).range(1..))]
+    minutes: u32,
+    /// Within how many seconds the crowd comes.
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        requires = "full_scale",
+        default_value_t = 1
+    )]
+    arrivals: u32,
     /// Test this program instead of building one.
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
@@ -43,6 +60,9 @@ pub(crate) struct Options {
 ///
 /// When nothing has this name, the programs cannot be built, or a run failed.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+    if options.full_scale {
+        return full_scale(options);
+    }
     let names = names(options)?;
     let Some(part) = &options.name else {
         println!("{}", names.join("\n"));
@@ -57,18 +77,34 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let mut arguments = test(options);
     arguments.extend(["--nocapture", "--test-threads=1", part]);
     for _ in 0..options.times {
-        match &options.binary {
-            Some(binary) => {
-                // Tests run in the folder of their crate.
-                let binary = std::path::absolute(binary).context("finding the program to test")?;
-                let binary = binary.to_str().context("the program's path is no UTF-8")?;
-                cargo::run_with(BINARY, binary, &arguments)?;
-            }
-            // The one that was built stands beside the tests, where they look for it.
-            None => cargo::run(&arguments)?,
-        }
+        run_against(options.binary.as_deref(), &arguments)?;
     }
     Ok(())
+}
+
+fn full_scale(options: &Options) -> anyhow::Result<()> {
+    if options.binary.is_none() {
+        cargo::run(&["build", "-p", "anteroom", "--release"])?;
+    }
+    let minutes = options.minutes.to_string();
+    let arrivals = options.arrivals.to_string();
+    let example = ["--release", "-p", "anteroom-cluster", "--example"];
+    let mut arguments = vec!["run", "-q"];
+    arguments.extend(example);
+    arguments.extend(["full_scale", "--", &minutes, &arrivals]);
+    run_against(options.binary.as_deref(), &arguments)
+}
+
+/// Runs Cargo, with the program that nodes are to be if it is not the one that Cargo built.
+fn run_against(binary: Option<&Path>, arguments: &[&str]) -> anyhow::Result<()> {
+    // The one that was built stands beside the tests, where they look for it.
+    let Some(binary) = binary else {
+        return cargo::run(arguments);
+    };
+    // Tests run in the folder of their crate.
+    let binary = std::path::absolute(binary).context("finding the program to test")?;
+    let binary = binary.to_str().context("the program's path is no UTF-8")?;
+    cargo::run_with(BINARY, binary, arguments)
 }
 
 fn names(options: &Options) -> anyhow::Result<Vec<String>> {
@@ -127,6 +163,16 @@ mod tests {
         let tests = "test -q -p anteroom-cluster --test limits";
         check(&[], &format!("{tests} --"));
         check(&["a_node", "--release"], &format!("{tests} --release --"));
+    }
+
+    #[test]
+    fn a_run_at_full_scale_is_no_test_and_has_no_name() {
+        let parse = |words: &[&str]| Typed::try_parse_from([&["cluster"], words].concat());
+        let typed = parse(&["--full-scale", "--minutes", "3"]).unwrap();
+        assert!(typed.options.full_scale);
+        assert_eq!(typed.options.minutes, 3);
+        assert!(parse(&["--full-scale", "a_node"]).is_err());
+        assert!(parse(&["--minutes", "3"]).is_err());
     }
 
     #[test]

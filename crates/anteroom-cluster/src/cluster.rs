@@ -4,19 +4,24 @@
 //! Everything ends when the [`Cluster`] is dropped. When a test fails the logs are printed and kept;
 //! with [`KEEP`] they are kept anyway.
 
-use std::net::SocketAddr;
+mod data_center;
+mod parts;
+
 use std::time::Duration;
 
 use anteroom_core::rules::Limits;
-use anteroom_testkit::redis_server::{RedisServer, eventually};
-use anteroom_testkit::relay::{Delays, Relay};
+use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::relay::Delays;
 use tempfile::TempDir;
 
+use self::data_center::{DataCenter, Surroundings};
 use crate::binary;
 use crate::crowd::{Doors, Tally};
-use crate::judge::{JudgingOrigin, ROOM};
+use crate::judge::JudgingOrigin;
 use crate::node::Node;
-use crate::recorder::Recorder;
+use crate::recorder::{self, Recorder};
+use crate::stepped::Shim;
+use crate::stores::{Store, StoreKind};
 
 /// Half a round trip to the world's store: 70 ms there and back.
 const WORLD_DELAY: Duration = Duration::from_millis(35);
@@ -26,6 +31,8 @@ const WORLD_DELAY: Duration = Duration::from_millis(35);
 const ASK_AGAIN: &str = "ask_again = \"2s\"";
 /// If it is set, logs are kept even if all went well.
 pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
+/// Nodes speak to the world every second while something happens, and every ten while nothing does.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 /// Lines of each log that a failure shows; the rest is in the folder that it names.
 const TAIL_LINES: usize = 25;
 
@@ -40,8 +47,19 @@ pub struct Setup {
     pub data_centers: Vec<String>,
     /// Nodes in each of them.
     pub nodes: usize,
+    /// The room's allocation.
+    pub allocation: String,
+    /// What the store of each data center is made of.
+    pub local: StoreKind,
+    /// The same of the world's; `None`: one data center, whose store is all there is.
+    pub world: Option<StoreKind>,
     /// Of the links to the world's store.
     pub world_delays: Delays,
+    /// Whether it can be heard which node speaks to the world's store.
+    pub has_taps: bool,
+    /// How far the wall clocks of the nodes of each data center are ahead, in order; those that are
+    /// not named have the machine's.
+    pub clocks_ms: Vec<i64>,
     /// More lines of the room's configuration.
     pub room: String,
 }
@@ -55,7 +73,12 @@ impl Setup {
             session_secs,
             data_centers: ["sjc", "fra"].map(str::to_owned).to_vec(),
             nodes: 3,
+            allocation: "leases".to_owned(),
+            local: StoreKind::Single,
+            world: Some(StoreKind::Single),
             world_delays: Delays::each_way(WORLD_DELAY),
+            has_taps: false,
+            clocks_ms: Vec::new(),
             room: ASK_AGAIN.to_owned(),
         }
     }
@@ -70,19 +93,12 @@ pub struct NodeAt(pub usize, pub usize);
 pub struct Cluster {
     origin: JudgingOrigin,
     data_centers: Vec<DataCenter>,
-    world: RedisServer,
+    world: Option<Store>,
     recorder: Recorder,
+    /// Holds what the clocks of processes read all the time.
+    _shim: Shim,
     /// After the nodes, which write into it; taken out to be kept.
     folder: Option<TempDir>,
-}
-
-/// A data center.
-#[derive(Debug)]
-struct DataCenter {
-    nodes: Vec<Node>,
-    local: RedisServer,
-    local_link: Relay,
-    world_link: Relay,
 }
 
 impl Cluster {
@@ -99,28 +115,21 @@ impl Cluster {
             .expect("a folder for the nodes");
         let session = Duration::from_secs(setup.session_secs);
         let origin = JudgingOrigin::start(setup.limits, session).await;
-        let world = RedisServer::start().await;
+        let shim = Shim::new();
+        let world = match setup.world {
+            Some(kind) => Some(Store::start(kind, &shim).await),
+            None => None,
+        };
+        let around = Surroundings {
+            binary: &binary,
+            folder: folder.path(),
+            origin: &origin,
+            world: world.as_ref(),
+            shim: &shim,
+        };
         let mut data_centers: Vec<DataCenter> = Vec::new();
         for name in &setup.data_centers {
-            let local = RedisServer::start().await;
-            let local_link = Relay::start(at(&local), Delays::default()).await;
-            let world_link = Relay::start(at(&world), setup.world_delays).await;
-            let links = Links {
-                local: &local_link,
-                world: &world_link,
-            };
-            let config = config(&setup, name, &origin, &links);
-            let nodes = (0..setup.nodes).map(|number| {
-                let name = format!("{name}-{number}");
-                let folder = folder.path().join(&name);
-                Node::new(&name, &binary, folder, &config)
-            });
-            data_centers.push(DataCenter {
-                nodes: nodes.collect(),
-                local,
-                local_link,
-                world_link,
-            });
+            data_centers.push(DataCenter::start(&setup, name, &around).await);
         }
         let nodes = data_centers.iter().flat_map(|dc| &dc.nodes);
         let admins = nodes.map(|node| (node.name().to_owned(), node.admin().clone()));
@@ -130,6 +139,7 @@ impl Cluster {
             data_centers,
             world,
             recorder,
+            _shim: shim,
             folder: Some(folder),
         };
         cluster.start_nodes().await;
@@ -210,40 +220,6 @@ impl Cluster {
         node.serves().await;
     }
 
-    /// The store of a data center, to do something to it.
-    ///
-    /// # Panics
-    ///
-    /// If there is none of this number.
-    pub fn local_mut(&mut self, data_center: usize) -> &mut RedisServer {
-        &mut self.data_centers[data_center].local
-    }
-
-    /// The store of the world, to do something to it.
-    pub fn world_mut(&mut self) -> &mut RedisServer {
-        &mut self.world
-    }
-
-    /// The link of a data center's nodes to its own store.
-    ///
-    /// # Panics
-    ///
-    /// If there is no data center of this number.
-    #[must_use]
-    pub fn local_link(&self, data_center: usize) -> &Relay {
-        &self.data_centers[data_center].local_link
-    }
-
-    /// The link of a data center's nodes to the world's store.
-    ///
-    /// # Panics
-    ///
-    /// If there is no data center of this number.
-    #[must_use]
-    pub fn world_link(&self, data_center: usize) -> &Relay {
-        &self.data_centers[data_center].world_link
-    }
-
     /// Waits until so many are inside, as the origin counts.
     ///
     /// # Panics
@@ -265,6 +241,26 @@ impl Cluster {
         eventually(&what, async || self.origin.admissions() >= wanted).await;
     }
 
+    /// Waits until every node knows of all others: some allocations divide by their number.
+    ///
+    /// # Panics
+    ///
+    /// If that does not happen within a minute.
+    pub async fn know_each_other(&self) {
+        let all = self.nodes().count() as u64;
+        let know = async || {
+            for node in self.nodes() {
+                let state = recorder::state(node.admin()).await;
+                let known = state.and_then(|state| state.get("globalWorkersActive")?.as_u64());
+                if known != Some(all) {
+                    return false;
+                }
+            }
+            true
+        };
+        eventually("all nodes know each other", know).await;
+    }
+
     /// Fails unless both limits were kept at every moment, nobody overstayed, and nobody with a valid
     /// ticket was queued (I3). Prints what was counted.
     ///
@@ -272,16 +268,26 @@ impl Cluster {
     ///
     /// With the evidence, if one of them does not hold.
     pub fn assert_kept(&self, tally: &Tally) {
+        self.assert_nobody_thrown_out(tally);
+        let evidence = self.origin.evidence();
+        assert!(
+            self.origin.verdict().is_within_limits(),
+            "a limit was exceeded:\n{}",
+            evidence.join("\n")
+        );
+    }
+
+    /// Fails if somebody with a valid ticket was queued (I3), whatever became of the limits. Prints
+    /// what was counted.
+    ///
+    /// # Panics
+    ///
+    /// With the evidence, if that happened.
+    pub fn assert_nobody_thrown_out(&self, tally: &Tally) {
         let verdict = self.origin.verdict();
         eprintln!(
             "{verdict:?}\nby minute: {:?}\n{tally}",
             self.origin.minutes()
-        );
-        let evidence = self.origin.evidence();
-        assert!(
-            verdict.is_within_limits(),
-            "a limit was exceeded:\n{}",
-            evidence.join("\n")
         );
         assert!(
             tally.thrown_out.is_empty(),
@@ -310,48 +316,4 @@ impl Drop for Cluster {
             );
         }
     }
-}
-
-/// What a node is told of the stores.
-struct Links<'a> {
-    local: &'a Relay,
-    world: &'a Relay,
-}
-
-fn config(setup: &Setup, data_center: &str, origin: &JudgingOrigin, links: &Links<'_>) -> String {
-    let Setup {
-        limits,
-        session_secs,
-        room,
-        ..
-    } = setup;
-    format!(
-        "[server]\n\
-         listen = \"127.0.0.1:0\"\n\
-         admin = \"127.0.0.1:0\"\n\
-         data_center = \"{data_center}\"\n\
-         [server.time_outs]\n\
-         drain = \"2s\"\n\
-         [store]\n\
-         kind = \"valkey\"\n\
-         local = \"redis://{}\"\n\
-         world = \"redis://{}\"\n\
-         [[room]]\n\
-         name = \"{ROOM}\"\n\
-         origin = \"http://{}\"\n\
-         total_active_users = {}\n\
-         new_users_per_minute = {}\n\
-         session_duration = \"{session_secs}s\"\n\
-         bypass = []\n\
-         {room}\n",
-        links.local.address(),
-        links.world.address(),
-        origin.address(),
-        limits.total_active_users,
-        limits.new_users_per_minute,
-    )
-}
-
-fn at(server: &RedisServer) -> SocketAddr {
-    ([127, 0, 0, 1], server.port()).into()
 }

@@ -38,6 +38,8 @@ pub struct Habits {
     /// Between two asks of somebody who waits; sooner than they are told to, so that nobody is
     /// overdue on a busy machine.
     pub ask_again: RangeInclusive<Duration>,
+    /// Whether somebody who waits asks again when it was told to, whatever stands in `ask_again`.
+    pub is_patient: bool,
     /// Requests at once by somebody who has a ticket; at least 1.
     pub at_once: u32,
     /// After how many of a hundred pages somebody sends an old ticket of the same visitor.
@@ -58,6 +60,7 @@ impl Default for Habits {
             pages: 2..=6,
             think: Duration::from_millis(400)..=Duration::from_millis(1_600),
             ask_again: Duration::from_millis(600)..=Duration::from_millis(1_200),
+            is_patient: false,
             at_once: 1,
             replay_percent: 0,
             replays_after_logout: 0,

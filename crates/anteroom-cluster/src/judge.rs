@@ -67,6 +67,8 @@ struct Book {
     began_at: Millis,
     minutes: BTreeMap<Minute, usize>,
     admissions: u64,
+    /// By node: how long ago the newest admission seemed to be when it was first seen, at least.
+    clocks_behind_ms: BTreeMap<String, i64>,
     evidence: Vec<String>,
 }
 
@@ -91,6 +93,7 @@ impl JudgingOrigin {
                 began_at: now(),
                 minutes: BTreeMap::new(),
                 admissions: 0,
+                clocks_behind_ms: BTreeMap::new(),
                 evidence: Vec::new(),
             }),
         });
@@ -133,6 +136,15 @@ impl JudgingOrigin {
     #[must_use]
     pub fn admissions(&self) -> u64 {
         self.court.book.lock().admissions
+    }
+
+    /// How far the clock of a node is behind the origin's, from what it says of the moments of
+    /// admissions; negative if it is ahead. Too much by the quickest way of a visitor who was admitted.
+    /// `None` if it has admitted nobody.
+    #[must_use]
+    pub fn clock_behind_ms(&self, node: &str) -> Option<i64> {
+        let book = self.court.book.lock();
+        book.clocks_behind_ms.get(node).copied()
     }
 
     /// What went wrong, when, and through which node.
@@ -184,6 +196,7 @@ impl Book {
             return;
         }
         self.admissions += 1;
+        self.note_clock(sighting, headers, now);
         let minute = self
             .minutes
             .entry(sighting.accepted_at.minute())
@@ -198,6 +211,17 @@ impl Book {
                 &who,
             );
         }
+    }
+
+    fn note_clock(&mut self, sighting: &Sighting, headers: &HeaderMap, now: Millis) {
+        let Some(via) = headers.get(VIA).and_then(|via| via.to_str().ok()) else {
+            return;
+        };
+        let (here, there) = (now.0, sighting.accepted_at.0 + CLOCKS_APART.0);
+        let behind = here.checked_signed_diff(there).unwrap_or(i64::MAX);
+        let least = self.clocks_behind_ms.entry(via.to_owned());
+        let least = least.or_insert(behind);
+        *least = behind.min(*least);
     }
 
     fn note(&mut self, now: Millis, what: &str, headers: &HeaderMap, who: &str) {

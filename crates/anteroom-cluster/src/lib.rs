@@ -6,11 +6,15 @@
 //! by what arrives at the origin and by what visitors are told.
 
 pub mod binary;
-mod clock;
+pub mod clock;
 pub mod cluster;
 pub mod crowd;
+pub mod fill;
 pub mod judge;
 pub mod node;
 mod recorder;
+pub mod stepped;
+pub mod stores;
+pub mod switch;
 
 pub use anteroom_testkit::redis_server::eventually;

@@ -2,6 +2,7 @@
 //!
 //! What the node does in there is not looked at, except for the line that says where it serves.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -15,6 +16,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
+
+use crate::stepped::SteppedClock;
 
 /// How long a node may take to end by itself. Its drain time is shorter.
 const ENDS_WITHIN: Duration = Duration::from_secs(20);
@@ -44,6 +47,8 @@ pub struct Node {
     folder: PathBuf,
     door: Door,
     admin: Door,
+    /// What it is started with beside its own environment.
+    environment: Vec<(&'static str, OsString)>,
     child: Option<Child>,
     /// How often it was started; each start has a log of its own.
     starts: u32,
@@ -65,9 +70,17 @@ impl Node {
             folder,
             door: Door::default(),
             admin: Door::default(),
+            environment: Vec::new(),
             child: None,
             starts: 0,
         }
+    }
+
+    /// The same node with a wall clock of its own.
+    #[must_use]
+    pub(crate) fn with_clock(mut self, clock: &SteppedClock) -> Self {
+        self.environment.extend(clock.environment());
+        self
     }
 
     /// Its name, as in logs.
@@ -100,6 +113,7 @@ impl Node {
             .arg("--config")
             .arg(self.folder.join("anteroom.toml"))
             .args(["--log-format", "json", "--log", "info,access=off"])
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -154,6 +168,20 @@ impl Node {
         let status = ended.expect("a node ends when it is told to");
         let status = status.expect("it is a child of this process");
         assert!(status.success(), "{} ended with {status}", self.name);
+    }
+
+    /// Changes its configuration, and tells it so (SIGHUP).
+    ///
+    /// # Panics
+    ///
+    /// If it does not run, or nothing changes.
+    pub fn reload(&self, edit: impl FnOnce(&str) -> String) {
+        let path = self.folder.join("anteroom.toml");
+        let before = fs::read_to_string(&path).expect("the node has a configuration");
+        let after = edit(&before);
+        assert_ne!(before, after, "nothing changes in the configuration");
+        fs::write(&path, after).expect("a file that was written before");
+        self.signal(Signal::HUP);
     }
 
     /// SIGSTOP: it keeps its connections and says nothing. Its door stays open.

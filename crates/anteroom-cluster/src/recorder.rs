@@ -11,6 +11,7 @@ use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{interval, timeout};
 
@@ -53,31 +54,35 @@ impl Drop for Recorder {
     }
 }
 
+/// What a node says of the room at present; `None` if it does not answer.
+pub(crate) async fn state(door: &Door) -> Option<Value> {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    timeout(ANSWER_WITHIN, ask(&client, door)).await.ok()?
+}
+
 async fn record(path: PathBuf, nodes: Vec<(String, Door)>) {
-    let client: Client<HttpConnector, Empty<Bytes>> =
-        Client::builder(TokioExecutor::new()).build_http();
+    let client = Client::builder(TokioExecutor::new()).build_http();
     let mut file = std::fs::File::create(path).expect("a file in a new folder");
     let mut looks = interval(ASK_EVERY);
     loop {
         looks.tick().await;
         for (name, door) in &nodes {
-            let Some(address) = door.address() else {
+            if door.address().is_none() {
                 continue;
-            };
-            let url = format!("http://{address}/rooms/{ROOM}/state");
-            let state = timeout(ANSWER_WITHIN, ask(&client, url)).await;
-            let state = state.ok().flatten();
+            }
+            let state = timeout(ANSWER_WITHIN, ask(&client, door)).await;
+            let state = state.ok().flatten().map(|state| state.to_string());
             let state = state.unwrap_or_else(|| "no answer".to_owned());
             // Evidence that cannot be written down is no reason to end a run.
-            let _ = writeln!(file, "{} {name} {}", now().0, state.trim());
+            let _ = writeln!(file, "{} {name} {state}", now().0);
         }
     }
 }
 
-async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, url: String) -> Option<String> {
+async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, door: &Door) -> Option<Value> {
+    let url = format!("http://{}/rooms/{ROOM}/state", door.address()?);
     let request = Request::get(url).body(Empty::new()).ok()?;
     let response = client.request(request).await.ok()?;
     let body = response.into_body().collect().await.ok()?.to_bytes();
-    let state: serde_json::Value = serde_json::from_slice(&body).ok()?;
-    Some(state.to_string())
+    serde_json::from_slice(&body).ok()
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anteroom_core::time::Millis;
 use bytes::Bytes;
-use http::header::{ACCEPT, COOKIE, SET_COOKIE};
+use http::header::{ACCEPT, COOKIE, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
@@ -42,7 +42,12 @@ pub(super) enum Answer {
         cookie: Cookie,
     },
     /// The node's waiting page, and why.
-    Queue { reason: String, cookie: Cookie },
+    Queue {
+        reason: String,
+        /// When to ask again, as the node says.
+        ask_after: Option<Duration>,
+        cookie: Cookie,
+    },
     /// Something else.
     Failed(StatusCode),
     /// None came.
@@ -100,8 +105,11 @@ fn understand(status: StatusCode, headers: &HeaderMap) -> Answer {
     let cookie = handed_out(headers);
     if headers.get("anteroom-verdict").is_some() {
         let reason = headers.get("anteroom-reason").and_then(text);
+        let seconds = headers.get(RETRY_AFTER).and_then(text);
+        let seconds = seconds.and_then(|text| text.parse().ok());
         return Answer::Queue {
             reason: reason.unwrap_or_default(),
+            ask_after: seconds.map(Duration::from_secs),
             cookie,
         };
     }
@@ -166,9 +174,19 @@ mod tests {
         };
         assert_eq!((seat_ends_at, visitor.as_str()), (Millis(17), "0a"));
         assert!(matches!(cookie, Cookie::Given(pair) if pair == "a=b"));
-        let queue = headers(&[("anteroom-verdict", "queue"), ("anteroom-reason", "full")]);
-        let answer = understand(StatusCode::OK, &queue);
-        assert!(matches!(answer, Answer::Queue { reason, .. } if reason == "full"));
+        let queue = headers(&[
+            ("anteroom-verdict", "queue"),
+            ("anteroom-reason", "full"),
+            ("retry-after", "7"),
+        ]);
+        let Answer::Queue {
+            reason, ask_after, ..
+        } = understand(StatusCode::OK, &queue)
+        else {
+            panic!("the node's");
+        };
+        assert_eq!(reason, "full");
+        assert_eq!(ask_after, Some(Duration::from_secs(7)));
         let answer = understand(StatusCode::BAD_GATEWAY, &headers(&[]));
         assert!(matches!(answer, Answer::Failed(StatusCode::BAD_GATEWAY)));
     }

@@ -16,6 +16,8 @@ pub struct Tally {
     pub entered: u64,
     /// Pages of the origin.
     pub pages: u64,
+    /// Visitors who wait at present: the last answer they got was a waiting page.
+    pub waiting: usize,
     /// Waiting pages, by the reason that the node gives.
     pub queued: BTreeMap<String, u64>,
     /// Visitors who were queued although their ticket was valid: each one breaks I3.
@@ -68,6 +70,7 @@ impl Tally {
     pub fn and(mut self, other: Self) -> Self {
         self.entered += other.entered;
         self.pages += other.pages;
+        self.waiting += other.waiting;
         for (reason, count) in other.queued {
             *self.queued.entry(reason).or_default() += count;
         }

@@ -54,6 +54,9 @@ pub(super) struct Visitor {
     /// When the last page came; `None` for somebody who has not been inside.
     last_page_at: Option<Millis>,
     pages_left: u32,
+    /// Whether the last answer was a waiting page, and when to ask again after the last of them.
+    is_waiting: bool,
+    ask_after: Option<Duration>,
 }
 
 impl Visitor {
@@ -76,6 +79,8 @@ impl Visitor {
             old: Vec::new(),
             last_page_at: None,
             pages_left: 0,
+            is_waiting: false,
+            ask_after: None,
         };
         visitor.begin();
         visitor
@@ -141,7 +146,8 @@ impl Visitor {
             return self.duration(&self.habits.think.clone());
         }
         if has_answer {
-            return self.duration(&self.habits.ask_again.clone());
+            let told = self.ask_after.filter(|_| self.habits.is_patient);
+            return told.unwrap_or_else(|| self.duration(&self.habits.ask_again.clone()));
         }
         TRY_AGAIN_AFTER
     }
@@ -158,12 +164,19 @@ impl Visitor {
                 visitor,
                 cookie,
             } => {
+                self.waits(&mut tally, false);
                 tally.pages += 1;
                 tally.entered += u64::from(self.last_page_at.is_none());
                 self.last_page_at = Some(now);
                 self.keep(cookie, Some((seat_ends_at, visitor)));
             }
-            Answer::Queue { reason, cookie } => {
+            Answer::Queue {
+                reason,
+                ask_after,
+                cookie,
+            } => {
+                self.waits(&mut tally, true);
+                self.ask_after = ask_after;
                 self.judge_queue(&mut tally, goal, sent, &reason, now);
                 *tally.queued.entry(reason).or_default() += 1;
                 self.keep(cookie, None);
@@ -171,6 +184,12 @@ impl Visitor {
             Answer::Failed(status) => *tally.failed.entry(status).or_default() += 1,
             Answer::Nothing => tally.unanswered += 1,
         }
+    }
+
+    fn waits(&mut self, tally: &mut Tally, is_waiting: bool) {
+        tally.waiting += usize::from(is_waiting);
+        tally.waiting -= usize::from(self.is_waiting);
+        self.is_waiting = is_waiting;
     }
 
     /// Whether somebody should not have been queued.

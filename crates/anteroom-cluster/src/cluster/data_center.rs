@@ -1,0 +1,146 @@
+//! How is a data center put together? Its store, the links, and what each node is told of them.
+
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anteroom_testkit::relay::{Delays, Relay};
+
+use super::Setup;
+use crate::judge::{JudgingOrigin, ROOM};
+use crate::node::Node;
+use crate::stepped::Shim;
+use crate::stores::{Store, StoreKind};
+use crate::switch::Switch;
+
+/// A data center.
+#[derive(Debug)]
+pub(super) struct DataCenter {
+    pub(super) nodes: Vec<Node>,
+    pub(super) local: Store,
+    /// None in front of a store that tells addresses itself.
+    pub(super) local_link: Option<Relay>,
+    pub(super) world_link: Option<Relay>,
+    /// Between each node and the link to the world, if the setup says so.
+    pub(super) taps: Vec<Switch>,
+}
+
+/// What all data centers have in common.
+pub(super) struct Surroundings<'a> {
+    pub(super) binary: &'a Path,
+    pub(super) folder: &'a Path,
+    pub(super) origin: &'a JudgingOrigin,
+    pub(super) world: Option<&'a Store>,
+    pub(super) shim: &'a Shim,
+}
+
+impl DataCenter {
+    /// Starts the store and the links. The nodes do not run yet.
+    pub(super) async fn start(setup: &Setup, name: &str, around: &Surroundings<'_>) -> Self {
+        let local = Store::start(setup.local, around.shim).await;
+        let local_link = link(&local, Delays::default()).await;
+        let world_link = match around.world {
+            Some(world) => link(world, setup.world_delays).await,
+            None => None,
+        };
+        let mut data_center = Self {
+            nodes: Vec::new(),
+            local,
+            local_link,
+            world_link,
+            taps: Vec::new(),
+        };
+        for number in 0..setup.nodes {
+            let node = data_center.node(setup, name, number, around).await;
+            data_center.nodes.push(node);
+        }
+        data_center
+    }
+
+    /// A node, with everything in front of it.
+    async fn node(
+        &mut self,
+        setup: &Setup,
+        data_center: &str,
+        number: usize,
+        around: &Surroundings<'_>,
+    ) -> Node {
+        let mut to_world = self.world_link.as_ref().map(Relay::address);
+        if let Some(address) = to_world
+            && setup.has_taps
+        {
+            let tap = Switch::start(address).await;
+            to_world = Some(tap.address());
+            self.taps.push(tap);
+        }
+        let local = self.local.url(self.local_link.as_ref().map(Relay::address));
+        let world = around.world.map(|world| world.url(to_world));
+        let config = config(setup, data_center, around.origin.address(), &local, world);
+        let name = format!("{data_center}-{number}");
+        let folder = around.folder.join(&name);
+        let node = Node::new(&name, around.binary, folder, &config);
+        match setup.clocks_ms.get(number) {
+            Some(&offset_ms) => node.with_clock(&around.shim.clock(&name, offset_ms)),
+            None => node,
+        }
+    }
+}
+
+/// A link to a store, unless it tells addresses itself.
+async fn link(store: &Store, delays: Delays) -> Option<Relay> {
+    match store.address() {
+        Some(address) => Some(Relay::start(address, delays).await),
+        None => None,
+    }
+}
+
+fn config(
+    setup: &Setup,
+    data_center: &str,
+    origin: SocketAddr,
+    local: &str,
+    world: Option<String>,
+) -> String {
+    let Setup {
+        limits,
+        session_secs,
+        allocation,
+        room,
+        ..
+    } = setup;
+    let world = world.map(|url| format!("world = \"{url}\"\n"));
+    format!(
+        "[server]\n\
+         listen = \"127.0.0.1:0\"\n\
+         admin = \"127.0.0.1:0\"\n\
+         data_center = \"{data_center}\"\n\
+         [server.time_outs]\n\
+         drain = \"2s\"\n\
+         [store]\n\
+         kind = \"valkey\"\n\
+         local = \"{local}\"\n\
+         {}\
+         [[room]]\n\
+         name = \"{ROOM}\"\n\
+         origin = \"http://{origin}\"\n\
+         total_active_users = {}\n\
+         new_users_per_minute = {}\n\
+         session_duration = \"{session_secs}s\"\n\
+         allocation = \"{allocation}\"\n\
+         bypass = []\n\
+         {room}\n",
+        world.unwrap_or_default(),
+        limits.total_active_users,
+        limits.new_users_per_minute,
+    )
+}
+
+impl Setup {
+    /// The same with one store for all nodes and nothing above it.
+    #[must_use]
+    pub fn on_one_store(mut self, kind: StoreKind) -> Self {
+        self.data_centers.truncate(1);
+        self.local = kind;
+        self.world = None;
+        self
+    }
+}

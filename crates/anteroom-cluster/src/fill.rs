@@ -1,0 +1,174 @@
+//! How well is a room used while people wait? How full it is, and for how long a seat stays free.
+//!
+//! Pure: whoever looks tells the time, how many are inside and how many wait. Seats are not told apart
+//! at the origin, so the one that is free for longest counts as the first to be taken: then the longest
+//! time is never shorter than what some order of taking them would show. What happens between two looks
+//! is not seen; a seat that is given and taken there makes others look free for longer, never shorter.
+
+use std::collections::VecDeque;
+
+use anteroom_core::time::{Millis, Span};
+
+/// How often the fill is sampled.
+const SAMPLE_EVERY: Span = Span(1_000);
+
+/// Looks at a room.
+#[derive(Debug)]
+pub struct FillMeter {
+    seats: usize,
+    began_at: Option<Millis>,
+    full_at: Option<Millis>,
+    next_sample_at: Millis,
+    samples: u64,
+    inside_sum: u64,
+    /// Since when each free seat is free, the oldest first.
+    free_since: VecDeque<Millis>,
+    free_for: Vec<Span>,
+    /// Whether somebody waited when the room was looked at last.
+    was_wanted: bool,
+}
+
+/// What was seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Fill {
+    /// How long it took until all seats were taken for the first time.
+    pub full_after: Span,
+    /// Mean share of the seats that were taken since then, in parts of a hundred thousand.
+    pub taken_per_100_000: u64,
+    /// How many looks that is the mean of.
+    pub samples: u64,
+    /// How often a seat that had been free was taken, since then, while somebody waited.
+    pub taken: usize,
+    /// For how long seats were free then: half of them no longer than this.
+    pub free_p50: Span,
+    /// 99 of a hundred no longer than this.
+    pub free_p99: Span,
+    /// None longer than this; one that is free at the end counts.
+    pub free_max: Span,
+}
+
+impl FillMeter {
+    /// A room with so many seats; at least one.
+    #[must_use]
+    pub const fn new(seats: usize) -> Self {
+        Self {
+            seats,
+            began_at: None,
+            full_at: None,
+            next_sample_at: Millis::ZERO,
+            samples: 0,
+            inside_sum: 0,
+            free_since: VecDeque::new(),
+            free_for: Vec::new(),
+            was_wanted: false,
+        }
+    }
+
+    /// Takes note of what is so at `now`. Before all seats were taken once, nothing is counted.
+    pub fn look(&mut self, now: Millis, inside: usize, waiting: usize) {
+        self.began_at.get_or_insert(now);
+        if self.full_at.is_none() {
+            if inside < self.seats {
+                return;
+            }
+            self.full_at = Some(now);
+            self.next_sample_at = now;
+        }
+        if now >= self.next_sample_at {
+            self.samples += 1;
+            self.inside_sum += inside as u64;
+            self.next_sample_at = self.next_sample_at.max(now) + SAMPLE_EVERY;
+        }
+        let free = self.seats.saturating_sub(inside);
+        while self.free_since.len() > free {
+            let since = self.free_since.pop_front().unwrap_or(now);
+            if self.was_wanted {
+                self.free_for.push(now.since(since));
+            }
+        }
+        self.was_wanted = waiting > 0;
+        if !self.was_wanted {
+            // A seat that nobody wants is not free for too long.
+            self.free_since.clear();
+        }
+        self.free_since.resize(free, now);
+    }
+
+    /// What was seen until `now`; `None` if the room was never full.
+    #[must_use]
+    pub fn fill(&self, now: Millis) -> Option<Fill> {
+        let (began_at, full_at) = (self.began_at?, self.full_at?);
+        let mut free_for = self.free_for.clone();
+        free_for.sort_unstable();
+        let quantile = |percent: usize| {
+            let index = (free_for.len() * percent).div_ceil(100).saturating_sub(1);
+            free_for.get(index).copied().unwrap_or(Span(0))
+        };
+        let still = self.free_since.front().map(|since| now.since(*since));
+        Some(Fill {
+            full_after: full_at.since(began_at),
+            taken_per_100_000: self.inside_sum * 100_000
+                / (self.samples * self.seats as u64).max(1),
+            samples: self.samples,
+            taken: free_for.len(),
+            free_p50: quantile(50),
+            free_p99: quantile(99),
+            free_max: quantile(100).max(still.unwrap_or(Span(0))),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Looks as (time, inside, waiting) at a room with ten seats.
+    fn seen(looks: &[(u64, usize, usize)]) -> Option<Fill> {
+        let mut meter = FillMeter::new(10);
+        for &(at, inside, waiting) in looks {
+            meter.look(Millis(at), inside, waiting);
+        }
+        meter.fill(Millis(looks.last()?.0))
+    }
+
+    #[test]
+    fn a_room_that_was_never_full_has_no_fill() {
+        assert_eq!(seen(&[(0, 3, 5), (1_000, 9, 5)]), None);
+    }
+
+    #[test]
+    fn the_mean_is_that_of_one_look_a_second_since_it_was_full() {
+        let looks = [(0, 0, 9), (500, 10, 9), (700, 1, 9), (1_500, 8, 9)];
+        let fill = seen(&looks).unwrap();
+        assert_eq!(fill.full_after, Span(500));
+        assert_eq!((fill.samples, fill.taken_per_100_000), (2, 90_000));
+    }
+
+    #[test]
+    fn the_seat_that_is_free_for_longest_is_taken_first() {
+        let looks = [
+            (0, 10, 9),
+            (100, 9, 9),
+            (400, 8, 9),
+            (600, 9, 9),
+            (900, 10, 9),
+        ];
+        let fill = seen(&looks).unwrap();
+        assert_eq!(fill.taken, 2);
+        assert_eq!((fill.free_p50, fill.free_max), (Span(500), Span(500)));
+        let looks = [(0, 10, 9), (100, 9, 9), (2_100, 9, 9)];
+        assert_eq!(seen(&looks).unwrap().free_max, Span(2_000));
+    }
+
+    #[test]
+    fn a_seat_that_nobody_wants_may_stay_free() {
+        let looks = [
+            (0, 10, 0),
+            (100, 9, 0),
+            (9_000, 9, 0),
+            (9_100, 9, 1),
+            (9_300, 10, 0),
+        ];
+        assert_eq!(seen(&looks).unwrap().free_max, Span(300));
+    }
+}

@@ -1,0 +1,121 @@
+//! A master whose replica takes its place, perhaps without its newest writes.
+
+use std::net::SocketAddr;
+
+use anteroom_testkit::redis_server::{RedisServer, eventually};
+use anteroom_testkit::relay::{Delays, Relay};
+
+use super::{SENDS_AT_ONCE, at};
+use crate::switch::Switch;
+
+/// A master and its replica, behind one address.
+#[derive(Debug)]
+pub struct Replicated {
+    master: RedisServer,
+    replica: RedisServer,
+    /// Between the two.
+    replication: Relay,
+    switch: Switch,
+}
+
+impl Replicated {
+    pub(super) async fn start() -> Self {
+        let master = RedisServer::start_with(SENDS_AT_ONCE).await;
+        let replication = Relay::start(at(master.port()), Delays::default()).await;
+        let port = replication.address().port().to_string();
+        let replica = RedisServer::start_with(&["--replicaof", "127.0.0.1", &port]).await;
+        eventually("the replica is in step with its master", async || {
+            let info = replica.info("replication").await;
+            info.contains("master_link_status:up")
+        })
+        .await;
+        let switch = Switch::start(at(master.port())).await;
+        Self {
+            master,
+            replica,
+            replication,
+            switch,
+        }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.switch.address()
+    }
+
+    /// From now on the replica hears of nothing that is written.
+    pub fn cut_replication(&self) {
+        self.replication.cut();
+    }
+
+    /// Bytes of writes that the master has and the replica has not.
+    ///
+    /// # Panics
+    ///
+    /// If one of them does not answer.
+    pub async fn lag_bytes(&self) -> u64 {
+        let master = figure(&self.master, "replication", "master_repl_offset").await;
+        let replica = figure(&self.replica, "replication", "slave_repl_offset").await;
+        master.saturating_sub(replica)
+    }
+
+    /// The master dies; the replica takes its place, and the address means it.
+    ///
+    /// # Panics
+    ///
+    /// If the replica refuses.
+    pub async fn fail_over(&mut self) {
+        self.master.kill();
+        self.replica.tell(&["REPLICAOF", "NO", "ONE"]).await;
+        self.switch.leads_to(at(self.replica.port()));
+    }
+
+    /// How many scripts the replica has run itself. Nodes write with scripts and only to a master, so
+    /// this says whether they have found it.
+    ///
+    /// # Panics
+    ///
+    /// If it does not answer.
+    pub async fn scripts_run_by_replica(&self) -> u64 {
+        figure(&self.replica, "commandstats", "cmdstat_evalsha:calls").await
+    }
+}
+
+/// A number out of what a server says of itself; 0 if it does not say it. `name` is followed there
+/// by `:` or `=`, the number by the end of the line or a comma.
+async fn figure(server: &RedisServer, section: &str, name: &str) -> u64 {
+    let info = server.info(section).await;
+    let value = info.lines().find_map(|line| {
+        let rest = line.strip_prefix(name)?.strip_prefix([':', '='])?;
+        rest.split(',').next()?.trim().parse().ok()
+    });
+    value.unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_testkit::redis_server::ask;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_replica_that_was_cut_off_takes_over_without_the_newest_writes() {
+        let mut pair = Replicated::start().await;
+        let port = pair.address().port();
+        let wrote = ask(port, &[&["SET", "early", "1"]]).await;
+        assert_eq!(wrote.unwrap().text(), "OK");
+        eventually("the replica has it", async || {
+            pair.replica.ask(&["EXISTS", "early"]).await.text() == "1"
+        })
+        .await;
+        pair.cut_replication();
+        let wrote = ask(port, &[&["SET", "late", "1"]]).await;
+        assert_eq!(wrote.unwrap().text(), "OK");
+        assert!(pair.lag_bytes().await > 0);
+        pair.fail_over().await;
+        let has = ask(port, &[&["EXISTS", "early"]]).await.unwrap().text();
+        assert_eq!(has, "1");
+        let has = ask(port, &[&["EXISTS", "late"]]).await.unwrap().text();
+        assert_eq!(has, "0");
+        assert_eq!(pair.scripts_run_by_replica().await, 0);
+    }
+}
