@@ -8,14 +8,11 @@ use super::Ledger;
 use crate::id::{DataCenterId, Life, VisitorId};
 use crate::planted::{Bug, is_planted};
 use crate::sync::{Revocation, SyncRequest};
-use crate::time::{Millis, Span};
+use crate::time::Millis;
 
 /// Most sessions on the list; 10 000 logouts within one session length. When it is full a seat
 /// runs out by itself, and the visitor's cookie is deleted all the same.
 pub const REVOKED_MAX: usize = 10_000;
-
-/// A walk over all children is not made for each of thousands that speak.
-const REFUSALS_EVERY: Span = Span(50);
 
 /// Sessions that were ended early.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -168,11 +165,9 @@ impl Ledger {
     /// Learns up to which version of the list all children refuse tickets.
     pub(super) fn hear_refusals(&mut self) {
         let is_heeding = self.agreed_now() < self.logouts.heed_until;
-        let is_early = self.as_of < self.sums.refusals_at + REFUSALS_EVERY;
-        if self.revoked.version() == 0 || is_heeding || is_early {
+        if self.revoked.version() == 0 || is_heeding {
             return;
         }
-        self.sums.refusals_at = self.as_of;
         let known = self.children.values().map(|child| child.refuses_through);
         self.logouts.refused_through = known.min().unwrap_or(0);
     }

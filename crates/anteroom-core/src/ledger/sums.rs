@@ -43,8 +43,6 @@ pub struct Sums {
     pub(super) next_end: Millis,
     /// No child that spoke before is quiet before this.
     pub(super) next_quiet: Millis,
-    /// When all children were looked at for what they know of logouts.
-    pub(super) refusals_at: Millis,
     /// Whether a child came, went or changed its terms since they were agreed on.
     pub(super) are_terms_old: bool,
 }

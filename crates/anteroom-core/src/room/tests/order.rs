@@ -1,0 +1,31 @@
+//! Who goes in before whom, as it is counted.
+
+use super::*;
+
+#[test]
+fn whoever_goes_in_before_somebody_who_came_earlier_is_counted() {
+    let mut pair = Pair::new(Rules {
+        session_duration: Span(10_000),
+        ..rules(2, 100)
+    });
+    pair.admit();
+    pair.admit();
+    let (first, _) = pair.queue(None);
+    pair.queue(Some(first));
+    pair.wait(3_000);
+    let (second, _) = pair.queue(None);
+    for ticket in [first, second] {
+        pair.wait(200);
+        pair.queue(Some(ticket));
+    }
+    // Both seats end, and both who wait are called; the second asks sooner.
+    for _ in 0..9 {
+        pair.wait(1_000);
+        pair.sync();
+        for ticket in [second, first] {
+            pair.visit(Some(ticket));
+        }
+    }
+    let inversions = pair.room.tally().inversions;
+    assert_eq!((inversions.total(), inversions.largest), (2, Span(3_000)));
+}
