@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::latency::Quantiles;
 use crate::runs::calls;
-use crate::runs::capacity::Capacity;
+use crate::runs::capacity::{Beyond, Capacity, Run};
 use crate::runs::cpu::{Cost, Cpu};
 use crate::runs::newcomers::{Moment, Newcomers};
 use crate::verdict::{Verdict, verdicts};
@@ -175,33 +175,22 @@ impl Report {
              | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
         );
         for capacity in &self.capacity {
-            let [small, large] = &capacity.runs;
-            let runs = [
-                ("nodes", small),
-                ("nodes", large),
-                ("calls alone", &capacity.echo_of_large),
-                ("calls alone", &capacity.echo),
-            ];
-            for (by, run) in runs {
-                writeln!(
-                    text,
-                    "| {by} | {} | {} | {} | {:.3} | {:.0} | {:.2} | {:.3} | {} | {} |",
-                    run.nodes,
-                    run.rooms,
-                    run.nodes * run.rooms,
-                    run.local_cores,
-                    run.micros_per_room_node(),
-                    run.calls,
-                    run.world_cores,
-                    run.record_bytes,
-                    run.queued
-                )?;
+            for run in &capacity.runs {
+                write_run(text, "nodes", run)?;
+            }
+            if let Some(beyond) = &capacity.beyond {
+                write_run(text, "calls alone", &beyond.echo_of_large)?;
+                write_run(text, "calls alone", &beyond.echo)?;
             }
         }
-        for Capacity {
-            nodes, room_nodes, ..
-        } in &self.capacity
-        {
+        for Capacity { nodes, beyond, .. } in &self.capacity {
+            let Some(Beyond { room_nodes, .. }) = beyond else {
+                writeln!(
+                    text,
+                    "\nhalf a core with {nodes} nodes: unknown, this machine did not keep up"
+                )?;
+                continue;
+            };
             let rooms = room_nodes / *nodes as f64;
             writeln!(
                 text,
@@ -212,6 +201,22 @@ impl Report {
         text.push('\n');
         Ok(())
     }
+}
+
+fn write_run(text: &mut String, by: &str, run: &Run) -> std::fmt::Result {
+    writeln!(
+        text,
+        "| {by} | {} | {} | {} | {:.3} | {:.0} | {:.2} | {:.3} | {} | {} |",
+        run.nodes,
+        run.rooms,
+        run.nodes * run.rooms,
+        run.local_cores,
+        run.micros_per_room_node(),
+        run.calls,
+        run.world_cores,
+        run.record_bytes,
+        run.queued
+    )
 }
 
 impl Moment {
@@ -239,7 +244,6 @@ fn figures(took: &Quantiles) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::runs::capacity::Run;
     use crate::runs::newcomers::Row;
 
     fn row(moment: Moment, allocation: &'static str, p50_us: f64, p99_us: f64) -> Row {
@@ -317,9 +321,11 @@ pub(crate) mod tests {
             capacity: vec![Capacity {
                 nodes: 2,
                 runs: [run(10, 0.1), run(20, 0.2)],
-                echo_of_large: run(20, 0.19),
-                echo: run(50, 0.45),
-                room_nodes: 100.0,
+                beyond: Some(Beyond {
+                    room_nodes: 100.0,
+                    echo_of_large: run(20, 0.19),
+                    echo: run(50, 0.45),
+                }),
             }],
         }
     }
@@ -339,6 +345,14 @@ pub(crate) mod tests {
         ] {
             assert!(text.contains(line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn a_machine_that_does_not_keep_up_says_nothing_of_what_a_server_carries() {
+        let mut report = report();
+        report.capacity[0].beyond = None;
+        let text = report.text();
+        assert!(text.contains("with 2 nodes: unknown"), "{text}");
     }
 
     #[test]

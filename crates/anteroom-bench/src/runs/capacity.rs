@@ -22,6 +22,8 @@ use crate::deployment::{Deployment, RoomPlan, Size};
 const PER_ROOM_AND_NODE: u32 = 8;
 /// Of a core, what a server is meant to use at most.
 const HALF_A_CORE: f64 = 0.5;
+/// Calls with many rooms over calls with few: below it the machine did not keep up.
+const KEPT_UP_MIN: f64 = 0.9;
 /// More than any machine here would bear, if two runs point nowhere.
 const ROOMS_MAX: f64 = 2_000.0;
 
@@ -31,12 +33,19 @@ pub(crate) struct Capacity {
     pub(crate) nodes: usize,
     /// Two sizes.
     pub(crate) runs: [Run; 2],
-    /// Calls alone, at the larger size: how like they are.
+    /// `None` if this machine could not keep up with the larger size: its figures point nowhere.
+    pub(crate) beyond: Option<Beyond>,
+}
+
+/// What two runs point to.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Beyond {
+    /// Rooms times nodes at half a core, by a straight line.
+    pub(crate) room_nodes: f64,
+    /// Calls alone, at the larger of the two sizes: how like they are.
     pub(crate) echo_of_large: Run,
     /// Calls alone, at the size to which the runs point.
     pub(crate) echo: Run,
-    /// Rooms times nodes at half a core, from the first two.
-    pub(crate) room_nodes: f64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -74,23 +83,35 @@ pub(crate) async fn run(effort: &Effort, links: &Handle) -> anyhow::Result<Vec<C
             measure(effort, nodes, small, links).await?,
             measure(effort, nodes, large, links).await?,
         ];
-        let room_nodes = room_nodes_at(HALF_A_CORE, &runs[0], &runs[1]);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "between one and some thousands"
-        )]
-        let rooms = (room_nodes / nodes as f64).clamp(1.0, ROOMS_MAX) as usize;
-        let lasts = effort.capacity_block;
+        let has_kept_up = runs[1].calls >= KEPT_UP_MIN * runs[0].calls;
+        let beyond = if has_kept_up {
+            Some(look_beyond(effort, &runs).await?)
+        } else {
+            None
+        };
         found.push(Capacity {
             nodes,
-            echo_of_large: echo::run(&runs[1], large, lasts).await?,
-            echo: echo::run(&runs[1], rooms, lasts).await?,
             runs,
-            room_nodes,
+            beyond,
         });
     }
     Ok(found)
+}
+
+async fn look_beyond(effort: &Effort, [small, large]: &[Run; 2]) -> anyhow::Result<Beyond> {
+    let room_nodes = room_nodes_at(HALF_A_CORE, small, large);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between one and some thousands"
+    )]
+    let rooms = (room_nodes / large.nodes as f64).clamp(1.0, ROOMS_MAX) as usize;
+    let lasts = effort.capacity_block;
+    Ok(Beyond {
+        room_nodes,
+        echo_of_large: echo::run(large, large.rooms, lasts).await?,
+        echo: echo::run(large, rooms, lasts).await?,
+    })
 }
 
 /// Where the line through two runs reaches `cores`.
