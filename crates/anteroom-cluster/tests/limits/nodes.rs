@@ -3,6 +3,8 @@
 //! How soon somebody is admitted again is not judged: those who waited at a node that is gone are
 //! counted for a minute or two more, and hold back those behind them if they have gone elsewhere.
 
+mod carriers;
+
 use anteroom_cluster::cluster::NodeAt;
 use anteroom_cluster::crowd::Habits;
 
