@@ -38,10 +38,19 @@ impl Watched {
 
     /// The master dies; returns when the sentinel names the replica.
     ///
+    /// A sentinel that stood still for two seconds, as on a busy machine, does nothing for half a minute
+    /// ("tilt"), and afterwards takes the replica for one that has been cut off for too long. So the
+    /// master does not die before the sentinel is well.
+    ///
     /// # Panics
     ///
     /// If that does not happen within a minute.
     pub async fn fail_over(&mut self) {
+        eventually("the sentinel is well", async || {
+            let info = self.sentinel.ask(&["INFO", "sentinel"]).await;
+            info.text().contains("sentinel_tilt:0")
+        })
+        .await;
         self.master.kill();
         let port = self.replica.port();
         eventually("the sentinel names the replica", async || {

@@ -1,5 +1,8 @@
 //! Stores die, forget, and cannot be reached, under load.
 
+mod clocks;
+mod failovers;
+
 use anteroom_cluster::cluster::NodeAt;
 use anteroom_cluster::crowd::{Crowd, Habits, Wander};
 
