@@ -20,6 +20,29 @@ pub const ASK_AFTER_FIRST: Span = Span(2_000);
 /// Ask-again interval far back.
 pub const ASK_AFTER_LAST: Span = Span(60_000);
 
+/// How many stand at the front: they ask as often as anybody. Behind them the interval grows by as
+/// much for every so many.
+const AT_THE_FRONT: u64 = 16;
+
+/// How far ahead is seen which seats will end. Nobody is told to ask again later than its turn may
+/// come, however slowly the line has moved so far.
+pub const LOOK_AHEAD: [Span; 4] = [ASK_AFTER_FIRST, Span(10_000), Span(25_000), ASK_AFTER_LAST];
+
+/// The longest interval after which somebody with `ahead` people before it should ask again, by the
+/// slots that there will be before each of [`LOOK_AHEAD`] has passed: it asks before the first of
+/// those by which its turn may come.
+#[must_use]
+pub fn ask_before_turn(ahead: u32, slots: &[u32; LOOK_AHEAD.len()]) -> Span {
+    let mut latest = ASK_AFTER_FIRST;
+    for (there, after) in slots.iter().zip(LOOK_AHEAD) {
+        if ahead < *there {
+            break;
+        }
+        latest = after;
+    }
+    latest
+}
+
 /// How often a waiting page loads itself where scripts do not run. Slower than the line moves, so
 /// that a reader is not interrupted; much slower, and slots that are kept for it stay empty.
 pub const PAGE_RELOAD: Span = Span(30_000);
@@ -136,9 +159,15 @@ pub fn ask_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -> Sp
         (None, Some(ahead)) => Span(u64::from(ahead).saturating_mul(20)),
         (None, None) => ASK_AFTER_FIRST.times(5),
     };
-    let spread = calm.clamp(ASK_AFTER_FIRST, ASK_AFTER_LAST);
-    let part = spread.0 / 8;
-    Span(spread.0 - part / 2 + jitter % (part + 1))
+    // A seat may come free at any moment, by a logout, however slowly the line has moved.
+    let by_place = ahead.map_or(ASK_AFTER_LAST, |ahead| {
+        ASK_AFTER_FIRST.times(1 + u64::from(ahead) / AT_THE_FRONT)
+    });
+    let spread = calm.min(by_place).clamp(ASK_AFTER_FIRST, ASK_AFTER_LAST);
+    // A crowd that was answered together asks over the half of the interval, so that there is always
+    // somebody about to ask; at the front, where all ask often, over an eighth of it.
+    let part = (spread.0 - ASK_AFTER_FIRST.0) / 2 + ASK_AFTER_FIRST.0 / 8;
+    Span(spread.0 + ASK_AFTER_FIRST.0 / 16 - jitter % (part + 1))
 }
 
 #[cfg(test)]
@@ -175,6 +204,14 @@ mod tests {
         let mut throughput = Throughput::default();
         throughput.handle_admissions(1, Millis(0));
         assert_eq!(throughput.wait(1, Millis(400_000)), None);
+    }
+
+    #[test]
+    fn nobody_is_told_to_ask_after_its_turn_may_have_come() {
+        let slots = [2, 10, 10, 40];
+        let latest = [0, 2, 10, 39, 40].map(|ahead| ask_before_turn(ahead, &slots).0);
+        assert_eq!(latest, [2_000, 2_000, 25_000, 25_000, 60_000]);
+        assert_eq!(ask_before_turn(0, &[0; 4]), ASK_AFTER_LAST);
     }
 
     #[test]

@@ -8,6 +8,7 @@
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::estimate::LOOK_AHEAD;
 use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
 use crate::rules::Limits;
 use crate::seats::SeatRow;
@@ -225,6 +226,8 @@ pub struct Outlook {
     pub slots: u32,
     /// The same before the end of a round of `random`, which is longer.
     pub slots_in_round: u32,
+    /// The same before each of [`crate::estimate::LOOK_AHEAD`] has passed: whose turn may come when.
+    pub slots_ahead: [u32; LOOK_AHEAD.len()],
     /// Of `slots`, how many are left over when all who wait have got theirs: for newcomers.
     pub slots_to_spare: u32,
     /// Visitors inside, as far as reported.

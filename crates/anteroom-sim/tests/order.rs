@@ -1,8 +1,9 @@
-//! A hundred thousand wait, in two data centers: by how much do some go in before others who came
-//! earlier?
+//! Many wait, in two data centers: by how much do some go in before others who came earlier, and do
+//! those whose turn it is come for it?
 
 use anteroom_core::rules::AllocationKind;
 use anteroom_scenario::file::ScenarioText;
+use anteroom_sim::outcome::Outcome;
 
 const CROWD: &str = r#"
 name = "crowd"
@@ -36,16 +37,66 @@ think_time = "10s"
 changes_node = 0.3
 "#;
 
+/// All sessions of the first who come end at nearly the same time, after minutes in which the line
+/// hardly moved.
+const WAVES: &str = r#"
+name = "waves"
+about = "Four times as many as there are seats come within a second, and stay for five minutes each."
+starts_at = "2030-03-15T12:00:00Z"
+length = "20m"
+
+[data_centers]
+count = 2
+nodes = 3
+share = "even"
+to_store = ["1ms", "2ms"]
+to_world = ["30ms", "40ms"]
+
+[room.launch]
+total_active_users = 300
+new_users_per_minute = 400
+session_duration = "5m"
+
+[[room.launch.arrivals]]
+kind = "spike"
+at = "10s"
+per_second = 600
+rise = "1s"
+lasts = "1s"
+fall = "1s"
+
+[room.launch.visitors]
+pages = 20
+think_time = "30s"
+log_out = 0.1
+"#;
+
 #[test]
-fn a_hundred_thousand_go_in_nearly_in_the_order_in_which_they_came() {
+fn whoever_has_waited_long_comes_when_a_wave_of_sessions_ends() {
+    let outcome = run(WAVES);
+    let figures = &outcome.figures;
+    println!(
+        "{} admitted; fill {:?}; wait p50 {:?} ms, max {:?} ms",
+        figures.admitted, figures.fill_while_overloaded, figures.wait_ms_p50, figures.wait_ms_max
+    );
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    assert!(figures.fill_while_overloaded >= Some(0.97));
+}
+
+fn run(scenario: &str) -> Outcome {
     let text = ScenarioText {
-        source: "crowd.toml",
-        name: "crowd",
-        text: CROWD,
+        source: "scenario.toml",
+        name: "scenario",
+        text: scenario,
         folder: None,
     };
     let scenario = text.read(&[]).expect("the scenario has no mistake");
-    let outcome = anteroom_sim::run(&scenario, 0, AllocationKind::Leases, &mut |_| {});
+    anteroom_sim::run(&scenario, 0, AllocationKind::Leases, &mut |_| {})
+}
+
+#[test]
+fn a_hundred_thousand_go_in_nearly_in_the_order_in_which_they_came() {
+    let outcome = run(CROWD);
     let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
     let figures = &outcome.figures;
     println!(

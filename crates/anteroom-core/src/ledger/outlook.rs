@@ -7,10 +7,10 @@ use alloc::vec::Vec;
 use super::lend::saturating_u32;
 use super::upstream::UPSTREAM_PERIOD;
 use super::{Departed, Ledger, Upstream};
-use crate::estimate::ASK_AFTER_FIRST;
+use crate::estimate::{ASK_AFTER_FIRST, LOOK_AHEAD};
 use crate::id::DataCenterId;
 use crate::order::ROUND;
-use crate::sync::Outlook;
+use crate::sync::{Outlook, Terms};
 use crate::time::{Millis, Minute, Span};
 use crate::watermark::Watermark;
 
@@ -79,6 +79,7 @@ impl Ledger {
             watermark: Watermark::of(&self.sums.waiting, slots),
             slots,
             slots_in_round: self.slots_before(at + ROUND, at),
+            slots_ahead: LOOK_AHEAD.map(|after| self.slots_ahead(at + after, at)),
             slots_to_spare: slots.saturating_sub(self.waiting_total()),
             inside: self.inside(),
             phantoms: self.phantoms(),
@@ -141,14 +142,31 @@ impl Ledger {
         let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
+        let seats = self.seats_before(soon, terms);
+        let used = u64::from(self.admitted_in(minute));
+        let admissions = self.admissions_allowed(soon, minute).saturating_sub(used);
+        saturating_u32(seats.min(admissions))
+    }
+
+    /// The same for when they ask later: a minute that begins until then brings admissions of its own.
+    fn slots_ahead(&self, later: Millis, at: Millis) -> u32 {
+        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
+            return 0;
+        };
+        if self.upstream.is_some() || later.minute() == at.minute() {
+            return self.slots_before(later, at);
+        }
+        let seats = self.seats_before(later, terms);
+        saturating_u32(seats.min(terms.limits.new_users_per_minute.into()))
+    }
+
+    /// Seats that nobody has, or that end until then.
+    fn seats_before(&self, soon: Millis, terms: Terms) -> u64 {
         let ending = self.sums.row.between(Millis::ZERO, soon);
         let ending = u64::try_from(ending).unwrap_or(0);
         let taken = u64::from(self.inside()) + u64::from(self.phantoms());
         let taken = taken + self.sums.unmet().claims();
-        let seats = (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken);
-        let used = u64::from(self.admitted_in(minute));
-        let admissions = self.admissions_allowed(soon, minute).saturating_sub(used);
-        saturating_u32(seats.min(admissions))
+        (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken)
     }
 
     /// Admissions of a minute by data center, if the allocation asks for them.

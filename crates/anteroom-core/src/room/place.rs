@@ -2,7 +2,7 @@
 
 use super::{Room, Verdict, Visit};
 use crate::decision::{Place, QueueReason, WaitRange};
-use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after};
+use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after, ask_before_turn};
 use crate::order::ROUND;
 use crate::planted::{Bug, is_planted};
 use crate::rules::QueueingMethod;
@@ -102,8 +102,7 @@ impl Room {
         let reason = self.hold(now).unwrap_or(QueueReason::NotYourTurn);
         let wait = self.wait(reason, ahead, waiting, now);
         let interval = self.ask_after(reason, ahead, waiting, wait, 0, now);
-        // Chance may have added an eighth.
-        now + Span(interval.0 + interval.0 / 8) + OVERDUE
+        now + interval + OVERDUE
     }
 
     /// How many stand before `rank` at other nodes: in the whole line, as it was told, less those of
@@ -156,7 +155,12 @@ impl Room {
             // Everybody asks at least once in a round.
             return Span(ROUND.0 - jitter % (ROUND.0 / 8));
         }
-        ask_after(Some(ahead), wait, jitter)
+        let calm = ask_after(Some(ahead), wait, jitter);
+        if self.is_outlook_fresh(now) {
+            calm.min(ask_before_turn(ahead, &self.outlook.slots_ahead))
+        } else {
+            calm
+        }
     }
 }
 

@@ -161,7 +161,9 @@ fn who_waits_longest_goes_in_first_and_newcomers_after_all_who_wait() {
     pair.wait(300);
     let (second, place) = pair.queue(Some(second));
     assert_eq!(place.people_ahead, Some(1));
-    pair.wait(3_000);
+    pair.wait(1_000);
+    let (first, _) = pair.queue(Some(first));
+    pair.wait(2_000);
     pair.sync();
     assert!(matches!(pair.visit(None), Verdict::Queue(..)));
     assert!(matches!(pair.visit(Some(second)), Verdict::Queue(..)));

@@ -168,7 +168,7 @@ impl Room {
     }
 
     /// An outlook is worth a refusal only while a busy room would not have a newer one.
-    fn is_outlook_fresh(&self, now: Millis) -> bool {
+    pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
         now.since(self.outlook.as_of) < SYNC_PERIOD.times(2)
     }
 

@@ -168,6 +168,7 @@ fn below_world() -> Ledger {
         reopens_at: Some(Millis(70_000)),
         epoch: Epoch(4),
         seats_free: 17,
+        slots_ahead: [1, 2, 3, 4],
         seats_owed: 2,
         refused_through: 3,
         ..Outlook::default()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use anteroom_core::estimate::LOOK_AHEAD;
 use anteroom_core::id::{DataCenterId, Epoch, Life};
 use anteroom_core::lease::{Lease, LeaseParts, Pending};
 use anteroom_core::ledger::{Upstream, UpstreamDemand};
@@ -50,6 +51,7 @@ struct OutlookRecord {
     watermark: WatermarkRecord,
     slots: u32,
     slots_in_round: u32,
+    slots_ahead: [u32; LOOK_AHEAD.len()],
     slots_to_spare: u32,
     inside: u32,
     phantoms: u32,
@@ -190,6 +192,7 @@ impl From<&Outlook> for OutlookRecord {
             watermark,
             slots: outlook.slots,
             slots_in_round: outlook.slots_in_round,
+            slots_ahead: outlook.slots_ahead,
             slots_to_spare: outlook.slots_to_spare,
             inside: outlook.inside,
             phantoms: outlook.phantoms,
@@ -227,6 +230,7 @@ impl From<OutlookRecord> for Outlook {
             watermark,
             slots: record.slots,
             slots_in_round: record.slots_in_round,
+            slots_ahead: record.slots_ahead,
             slots_to_spare: record.slots_to_spare,
             inside: record.inside,
             phantoms: record.phantoms,
