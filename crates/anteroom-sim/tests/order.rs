@@ -5,18 +5,16 @@ use anteroom_core::rules::AllocationKind;
 use anteroom_scenario::file::ScenarioText;
 use anteroom_sim::outcome::Outcome;
 
+/// Two data centers, 60 to 80 ms away from the world's ledger and back. Put before what comes to them.
+const PLACE: &str = r#"
+starts_at = "2030-03-15T12:00:00Z"
+data_centers = { count = 2, nodes = 3, share = "even", to_store = ["1ms", "2ms"], to_world = ["30ms", "40ms"] }
+"#;
+
 const CROWD: &str = r#"
 name = "crowd"
 about = "A hundred and twenty thousand come within a minute and a half."
-starts_at = "2030-03-15T12:00:00Z"
 length = "8m"
-
-[data_centers]
-count = 2
-nodes = 3
-share = "even"
-to_store = ["1ms", "2ms"]
-to_world = ["30ms", "40ms"]
 
 [room.launch]
 total_active_users = 4000
@@ -42,15 +40,7 @@ changes_node = 0.3
 const WAVES: &str = r#"
 name = "waves"
 about = "Four times as many as there are seats come within a second, and stay for five minutes each."
-starts_at = "2030-03-15T12:00:00Z"
 length = "20m"
-
-[data_centers]
-count = 2
-nodes = 3
-share = "even"
-to_store = ["1ms", "2ms"]
-to_world = ["30ms", "40ms"]
 
 [room.launch]
 total_active_users = 300
@@ -83,11 +73,11 @@ fn whoever_has_waited_long_comes_when_a_wave_of_sessions_ends() {
     assert!(figures.fill_while_overloaded >= Some(0.97));
 }
 
-fn run(scenario: &str) -> Outcome {
+fn run(crowd: &str) -> Outcome {
     let text = ScenarioText {
         source: "scenario.toml",
         name: "scenario",
-        text: scenario,
+        text: &[PLACE, crowd].concat(),
         folder: None,
     };
     let scenario = text.read(&[]).expect("the scenario has no mistake");

@@ -49,6 +49,7 @@ impl Room {
             };
             return self.queue(visit, reason, now);
         }
+        // What was fetched for somebody who is inside already is not taken from under its hands.
         if self.uses_leases() && self.lease.held().seats <= self.moving.claims() {
             return self.find_slot(visit, now);
         }
