@@ -5,7 +5,7 @@
 
 use crate::planted::{Bug, is_planted};
 use crate::sync::{Answer, Held};
-use crate::time::{Millis, Span};
+use crate::time::{Millis, Minute, Span};
 
 /// How much earlier than the parent the child lets its lease end, in parts of 1000 of its length:
 /// ten times what clocks drift apart, slewing included.
@@ -16,7 +16,7 @@ const DRIFT_PER_MILLE: u64 = 5;
 /// # Invariants
 ///
 /// - A lease that has ended grants nothing, whatever is left in it.
-/// - Admissions are of one minute and die with it.
+/// - Admissions are of one minute and die with it; those of the next may be held before it begins.
 /// - Only the answer to the newest request changes it upwards.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
@@ -75,12 +75,16 @@ impl Lease {
     /// [`TakeError::Exhausted`]. Both leave the lease unchanged.
     pub fn take_slot(&mut self, now: Millis) -> Result<(), TakeError> {
         self.check_live(now)?;
-        if self.held.minute != now.minute() || self.held.admissions == 0 || self.held.seats == 0 {
-            return Err(TakeError::Exhausted);
+        let seats_left = self.held.seats.checked_sub(1);
+        let admissions = self.held.admissions_mut(now.minute());
+        match (seats_left, admissions) {
+            (Some(seats_left), Some(admissions)) if *admissions > 0 => {
+                *admissions -= 1;
+                self.held.seats = seats_left;
+                Ok(())
+            }
+            _ => Err(TakeError::Exhausted),
         }
-        self.held.admissions -= 1;
-        self.held.seats -= 1;
-        Ok(())
     }
 
     /// Takes one seat for somebody who is inside already but holds none here.
@@ -113,18 +117,26 @@ impl Lease {
     pub fn hand_on(&mut self, part: Held) {
         self.held.seats = self.held.seats.saturating_sub(part.seats);
         self.held.credits = self.held.credits.saturating_sub(part.credits);
-        if self.held.minute == part.minute {
-            self.held.admissions = self.held.admissions.saturating_sub(part.admissions);
+        for (minute, count) in part.by_minute() {
+            if let Some(admissions) = self.held.admissions_mut(minute) {
+                *admissions = admissions.saturating_sub(count);
+            }
         }
     }
 
-    /// Takes back what a child of its holder had been handed and did not use. Admissions of another
-    /// minute are worth nothing.
+    /// Takes back what a child of its holder had been handed and did not use. Admissions of a minute
+    /// that is over are worth nothing.
     pub fn take_back(&mut self, part: Held) {
         self.held.seats = self.held.seats.saturating_add(part.seats);
         self.held.credits = self.held.credits.saturating_add(part.credits);
-        if self.held.minute == part.minute {
-            self.held.admissions = self.held.admissions.saturating_add(part.admissions);
+        for (minute, count) in part.by_minute() {
+            self.add_admissions(minute, count);
+        }
+    }
+
+    fn add_admissions(&mut self, minute: Minute, count: u32) {
+        if let Some(admissions) = self.held.admissions_mut(minute) {
+            *admissions = admissions.saturating_add(count);
         }
     }
 
@@ -208,16 +220,14 @@ impl Lease {
         }
         self.held.seats = self.held.seats.min(keep.seats);
         self.held.admissions = self.held.admissions.min(keep.admissions);
+        self.held.ahead = self.held.ahead.min(keep.ahead);
         self.held.credits = self.held.credits.min(keep.credits);
     }
 
     /// Starts a new request and returns its number. Answers to earlier ones no longer count.
     pub fn begin_request(&mut self, now: Millis) -> u64 {
         self.newest += 1;
-        if self.held.minute != now.minute() {
-            self.held.admissions = 0;
-            self.held.minute = now.minute();
-        }
+        self.held.turn_to(now.minute());
         if !self.is_live(now) {
             self.give_back(Held::default());
         }
@@ -246,11 +256,8 @@ impl Lease {
         self.longest_seat = answer.longest_seat;
         self.held.seats += answer.granted.seats;
         self.held.credits += answer.granted.credits;
-        if self.held.minute < answer.granted.minute {
-            self.held.minute = answer.granted.minute;
-            self.held.admissions = answer.granted.admissions;
-        } else if self.held.minute == answer.granted.minute {
-            self.held.admissions += answer.granted.admissions;
+        for (minute, count) in answer.granted.by_minute() {
+            self.add_admissions(minute, count);
         }
         true
     }
@@ -279,7 +286,6 @@ impl Lease {
 mod tests {
     use super::*;
     use crate::sync::Outlook;
-    use crate::time::Minute;
 
     fn answer(number: u64, seats: u32) -> Answer {
         Answer {
@@ -290,6 +296,7 @@ mod tests {
             granted: Held {
                 seats,
                 admissions: seats,
+                ahead: 0,
                 minute: Minute(0),
                 credits: 1,
             },
@@ -320,6 +327,33 @@ mod tests {
         assert_eq!(lease.take_slot(Millis(59_999)), Ok(()));
         assert_eq!(lease.take_slot(Millis(60_000)), Err(TakeError::Exhausted));
         assert_eq!(lease.take_seat(Millis(60_000)), Ok(()));
+    }
+
+    #[test]
+    fn admissions_of_the_next_minute_are_of_use_when_it_has_begun() {
+        let mut lease = Lease::default();
+        let number = lease.begin_request(Millis(59_000));
+        let mut granted = answer(number, 3);
+        granted.granted.admissions = 1;
+        granted.granted.ahead = 1;
+        lease.handle_answer(&granted);
+        assert_eq!(lease.take_slot(Millis(59_998)), Ok(()));
+        assert_eq!(lease.take_slot(Millis(59_999)), Err(TakeError::Exhausted));
+        assert_eq!(lease.take_slot(Millis(60_000)), Ok(()));
+        assert_eq!(lease.take_slot(Millis(60_001)), Err(TakeError::Exhausted));
+    }
+
+    #[test]
+    fn an_answer_that_crosses_a_minutes_end_brings_admissions_of_either() {
+        let mut lease = Lease::default();
+        let number = lease.begin_request(Millis(59_990));
+        let mut granted = answer(number, 3);
+        granted.granted.ahead = 2;
+        lease.handle_answer(&granted);
+        lease.begin_request(Millis(60_010));
+        assert_eq!(lease.held().by_minute(), [(Minute(1), 2), (Minute(2), 0)]);
+        lease.begin_request(Millis(180_000));
+        assert_eq!(lease.held().by_minute(), [(Minute(3), 0), (Minute(4), 0)]);
     }
 
     #[test]

@@ -81,10 +81,50 @@ pub struct Held {
     pub seats: u32,
     /// Admissions of `minute`.
     pub admissions: u32,
+    /// Admissions of the minute after it, lent shortly before it begins.
+    pub ahead: u32,
     /// The minute for which the admissions were lent.
     pub minute: Minute,
     /// Renewal credits.
     pub credits: u32,
+}
+
+impl Held {
+    /// What is held of `minute`.
+    #[must_use]
+    pub fn admissions_of(&self, minute: Minute) -> u32 {
+        let held = self.by_minute().into_iter().find(|(of, _)| *of == minute);
+        held.map_or(0, |(_, count)| count)
+    }
+
+    /// The admissions, each with its minute.
+    #[must_use]
+    pub fn by_minute(&self) -> [(Minute, u32); 2] {
+        [
+            (self.minute, self.admissions),
+            (self.minute.next(), self.ahead),
+        ]
+    }
+
+    /// The figure for `minute`, if admissions of it can be held at all.
+    pub(crate) fn admissions_mut(&mut self, minute: Minute) -> Option<&mut u32> {
+        if minute == self.minute {
+            Some(&mut self.admissions)
+        } else if minute == self.minute.next() {
+            Some(&mut self.ahead)
+        } else {
+            None
+        }
+    }
+
+    /// Turns to `minute`: admissions die with their own.
+    pub(crate) fn turn_to(&mut self, minute: Minute) {
+        if minute != self.minute {
+            self.admissions = self.admissions_of(minute);
+            self.ahead = 0;
+            self.minute = minute;
+        }
+    }
 }
 
 /// How many a child would like to hold, what it holds included.
@@ -92,6 +132,8 @@ pub struct Held {
 pub struct Wants {
     /// Seats and admissions alike.
     pub slots: u32,
+    /// Admissions of the minute after the running one.
+    pub ahead: u32,
     /// Seats beyond those that it holds, and beyond `slots`: visitors who are inside elsewhere ask
     /// for them, and come before those who wait.
     pub first: u32,

@@ -35,6 +35,12 @@ impl Millis {
         Minute(self.0 / 60_000)
     }
 
+    /// How long until the next minute begins; never nothing.
+    #[must_use]
+    pub const fn until_next_minute(self) -> Span {
+        Span(60_000 - self.0 % 60_000)
+    }
+
     /// The first edge of a grid of width `grid` at or after this point.
     #[must_use]
     pub const fn ceil_to(self, grid: Span) -> Self {

@@ -11,6 +11,10 @@ use crate::seats::SeatRow;
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 
+/// How long before a minute begins admissions of it are fetched from the world: time for two errands
+/// before it, and one that is lost.
+pub(super) const LENT_AHEAD: Span = Span(4_000);
+
 /// The shortest interval in which seats end.
 const INTERVAL_MIN: Span = Span(1_000);
 
@@ -43,7 +47,7 @@ impl Ledger {
         let first = claims.saturating_sub(pool.seats);
         upstream.told_nodes = self.sums.nodes;
         upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
-        let is_quiet = lent.seats == 0 && lent.admissions == 0 && lent.credits == 0;
+        let is_quiet = lent == Held { minute, ..Held::default() };
         Some(SyncRequest {
             child: NodeId(life.0),
             data_center: upstream.data_center,
@@ -59,11 +63,13 @@ impl Ledger {
             held: Held {
                 seats: pool.seats + lent.seats,
                 admissions: pool.admissions + lent.admissions,
+                ahead: pool.ahead + lent.ahead,
                 minute,
                 credits: pool.credits + lent.credits,
             },
             wants: Wants {
                 slots: keep.admissions.saturating_add(lent.seats),
+                ahead: keep.ahead.saturating_add(lent.ahead),
                 first,
                 later: 0,
                 credits: keep.credits.saturating_add(lent.credits),
@@ -89,6 +95,7 @@ impl Ledger {
         Held {
             seats: saturating_u32(self.sums.seats_held),
             admissions: saturating_u32(self.admissions_lent(minute)),
+            ahead: saturating_u32(self.admissions_lent(minute.next())),
             minute,
             credits: saturating_u32(self.sums.credits_held),
         }
@@ -143,6 +150,11 @@ impl Ledger {
         Some(Held {
             seats: slots.saturating_add(claims),
             admissions: slots,
+            ahead: if self.heard_at.until_next_minute() <= LENT_AHEAD {
+                slots
+            } else {
+                0
+            },
             minute,
             credits: credits.max(self.credits_for_a_lease(may_be_inside.saturating_add(slots))),
         })
@@ -173,14 +185,16 @@ impl Ledger {
         row
     }
 
-    /// Admissions by minute. What children hold of another minute than `held` is of counts as used
-    /// until they have reported.
+    /// Admissions by minute. What children hold of other minutes than `held` and the one after it
+    /// counts as used until they have reported.
     fn reported_admissions(&self, held: Minute) -> Vec<(Minute, u32)> {
         let mut admitted: Vec<(Minute, u32)> =
             self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect();
         for child in self.children.values() {
-            if child.held.minute != held {
-                add_admissions(&mut admitted, child.held);
+            for (minute, count) in child.held.by_minute() {
+                if minute != held && minute != held.next() {
+                    add_admissions(&mut admitted, minute, count);
+                }
             }
         }
         admitted.sort_unstable();

@@ -58,7 +58,7 @@ impl Ledger {
         };
         let mut row = take(&mut request.row);
         row.drop_through(self.closed_through(request.data_center));
-        let holds_nothing = held.seats == 0 && held.admissions == 0;
+        let holds_nothing = held.seats == 0 && held.admissions == 0 && held.ahead == 0;
         let before = old.filter(|_| !holds_nothing);
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         let child = Child {
@@ -154,7 +154,9 @@ impl Ledger {
             phantoms = phantoms.saturating_add(credits.min(most));
         }
         let mut admitted = child.admitted;
-        add_admissions(&mut admitted, child.held);
+        for (minute, count) in child.held.by_minute() {
+            add_admissions(&mut admitted, minute, count);
+        }
         self.push_departed(Departed {
             node,
             data_center: child.data_center,
@@ -287,15 +289,12 @@ pub(super) const QUIET_AFTER: Span = Span(5_000);
 pub(super) const LATEST_ASK: Span = Span(2 * ASK_AFTER_LAST.0 + OVERDUE.0);
 
 /// Counts admissions that were lent as used.
-pub(super) fn add_admissions(admitted: &mut Vec<(Minute, u32)>, held: Held) {
-    if held.admissions == 0 {
+pub(super) fn add_admissions(admitted: &mut Vec<(Minute, u32)>, minute: Minute, count: u32) {
+    if count == 0 {
         return;
     }
-    match admitted
-        .iter_mut()
-        .find(|(minute, _)| *minute == held.minute)
-    {
-        Some((_, count)) => *count += held.admissions,
-        None => admitted.push((held.minute, held.admissions)),
+    match admitted.iter_mut().find(|(known, _)| *known == minute) {
+        Some((_, sum)) => *sum += count,
+        None => admitted.push((minute, count)),
     }
 }

@@ -36,16 +36,15 @@ impl Ledger {
             child.ends_at = now + lending.ttl;
             child.ends_there_at = request.sent_at + ttl;
             child.quiet_at = now + QUIET_AFTER;
-            if child.held.minute < granted.minute {
-                // What was lent of the minute before is reported by now, or was not used.
-                child.held.admissions = 0;
-                child.held.minute = granted.minute;
-            }
+            // What was lent of the minute before is reported by now, or was not used.
+            child.held.turn_to(granted.minute.max(child.held.minute));
             child.held.seats += granted.seats;
             child.wants.first = child.wants.first.saturating_sub(granted.seats);
             child.held.credits += granted.credits;
-            if child.held.minute == granted.minute {
-                child.held.admissions += granted.admissions;
+            for (minute, count) in granted.by_minute() {
+                if let Some(admissions) = child.held.admissions_mut(minute) {
+                    *admissions += count;
+                }
             }
             child.longest_seat = child.longest_seat.max(longest_seat);
         });
@@ -104,21 +103,21 @@ impl Ledger {
         if is_over && !is_planted(Bug::LendsBeyondOwnLease) {
             return nothing;
         }
-        let admissions_held = if child.held.minute == minute {
-            child.held.admissions
-        } else {
-            0
-        };
+        let admissions_held = child.held.admissions_of(minute);
+        let ahead_held = child.held.admissions_of(minute.next());
         let wanted = |held: u32| request.wants.slots.saturating_sub(held);
+        let wanted_ahead = request.wants.ahead.saturating_sub(ahead_held);
         let free = self.seats_free();
         let first = request.wants.first.min(free);
         let wanted_credits = request.wants.credits.min(CREDITS_MAX);
         let credits = wanted_credits.saturating_sub(child.held.credits);
         let others = self.sums.unmet().without(Unmet::of(child));
         let admissions_free = self.admissions_free(request.sent_at, minute);
+        let ahead_free = self.admissions_free(request.sent_at, minute.next());
         Held {
             seats: first + part(self.seats_to_admit(), wanted(child.held.seats), others),
             admissions: part(admissions_free, wanted(admissions_held), others),
+            ahead: part(ahead_free, wanted_ahead, others),
             minute,
             credits: match &self.upstream {
                 // Only with the bug planted.
@@ -135,6 +134,7 @@ impl Ledger {
         let unmet = self.sums.unmet();
         Wants {
             slots: saturating_u32(unmet.slots),
+            ahead: 0,
             first: saturating_u32(unmet.first),
             later: saturating_u32(unmet.later),
             credits: saturating_u32(unmet.credits),
@@ -177,12 +177,7 @@ impl Ledger {
     #[must_use]
     pub fn admissions_free(&self, at: Millis, minute: Minute) -> u32 {
         if let Some(upstream) = &self.upstream {
-            let pool = upstream.lease.held();
-            return if pool.minute == minute {
-                pool.admissions
-            } else {
-                0
-            };
+            return upstream.lease.held().admissions_of(minute);
         }
         let used = u64::from(self.admitted_in(minute)) + self.admissions_lent(minute);
         saturating_u32(

@@ -131,12 +131,7 @@ impl Ledger {
             }
             let pool = upstream.lease.held();
             let seats = u64::from(self.seats_to_admit()) + self.seats_lent();
-            let admissions = self.admissions_lent(minute)
-                + u64::from(if pool.minute == minute {
-                    pool.admissions
-                } else {
-                    0
-                });
+            let admissions = self.admissions_lent(minute) + u64::from(pool.admissions_of(minute));
             return saturating_u32(seats.min(admissions));
         }
         let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {

@@ -6,6 +6,8 @@
 //! counted anew.
 
 use super::Ledger;
+use super::asking::LENT_AHEAD;
+use super::closing::CLOCKS_APART;
 use crate::id::Life;
 use crate::planted::{Bug, is_planted};
 use crate::sync::SyncRequest;
@@ -155,8 +157,9 @@ impl Ledger {
     }
 }
 
-/// By then every lease has ended, every seat given under one, and the minute whose admissions were
-/// lent.
+/// By then every lease has ended, every seat given under one, and the newest minute of which
+/// admissions were lent.
 fn end_of(began_at: Millis, ttl: Span, longest_seat: Span) -> Millis {
-    (began_at + ttl + longest_seat).max(began_at.minute().next().starts_at())
+    let newest_minute = (began_at + LENT_AHEAD + CLOCKS_APART).minute();
+    (began_at + ttl + longest_seat).max(newest_minute.next().starts_at())
 }

@@ -32,7 +32,7 @@ pub struct Sums {
     pub(super) seats_held: u64,
     pub(super) credits_held: u64,
     /// Admissions that children hold, by the minute for which they were lent; hardly ever more than
-    /// two.
+    /// three.
     admissions_held: Vec<(Minute, u64)>,
     /// Children that hold less than they would like to, and what they lack.
     unmet: Unmet,
@@ -99,6 +99,12 @@ impl Unmet {
     }
 }
 
+/// The admissions in it, by minute, where there are any.
+fn lent_out(held: Held) -> impl Iterator<Item = (Minute, u64)> {
+    let by_minute = held.by_minute().into_iter();
+    by_minute.filter_map(|(minute, count)| (count > 0).then_some((minute, count.into())))
+}
+
 impl PartialEq for Sums {
     fn eq(&self, _other: &Self) -> bool {
         true
@@ -158,14 +164,12 @@ impl Sums {
         self.seats_held += u64::from(held.seats);
         self.credits_held += u64::from(held.credits);
         self.unmet = self.unmet.with(unmet);
-        if held.admissions == 0 {
-            return;
-        }
-        let admissions = u64::from(held.admissions);
-        let mut known = self.admissions_held.iter_mut();
-        match known.find(|(minute, _)| *minute == held.minute) {
-            Some((_, sum)) => *sum += admissions,
-            None => self.admissions_held.push((held.minute, admissions)),
+        for (of, count) in lent_out(held) {
+            let mut known = self.admissions_held.iter_mut();
+            match known.find(|(minute, _)| *minute == of) {
+                Some((_, sum)) => *sum += count,
+                None => self.admissions_held.push((of, count)),
+            }
         }
     }
 
@@ -173,14 +177,13 @@ impl Sums {
         self.seats_held -= u64::from(held.seats);
         self.credits_held -= u64::from(held.credits);
         self.unmet = self.unmet.without(unmet);
-        if held.admissions == 0 {
-            return;
-        }
-        let mut known = self.admissions_held.iter();
-        if let Some(at) = known.position(|(minute, _)| *minute == held.minute) {
-            self.admissions_held[at].1 -= u64::from(held.admissions);
-            if self.admissions_held[at].1 == 0 {
-                self.admissions_held.swap_remove(at);
+        for (of, count) in lent_out(held) {
+            let mut known = self.admissions_held.iter();
+            if let Some(at) = known.position(|(minute, _)| *minute == of) {
+                self.admissions_held[at].1 -= count;
+                if self.admissions_held[at].1 == 0 {
+                    self.admissions_held.swap_remove(at);
+                }
             }
         }
     }

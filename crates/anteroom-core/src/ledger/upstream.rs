@@ -157,27 +157,25 @@ impl Upstream {
         if old.terms_version != version {
             return;
         }
-        let minute = old.held.minute;
-        let in_minute = |child: &Child| {
-            let known = child.admitted.iter().find(|(m, _)| *m == minute);
-            known.map_or(0, |&(_, count)| count)
-        };
-        let admitted = in_minute(new).saturating_sub(in_minute(old));
-        let still_held = if new.held.minute == minute {
-            new.held.admissions
-        } else {
-            0
-        };
         let left = |old: u32, new: u32, used: u64| {
             u64::from(old)
                 .saturating_sub(u64::from(new))
                 .saturating_sub(used)
         };
+        let [admissions, ahead] = old.held.by_minute().map(|(minute, held)| {
+            let in_minute = |child: &Child| {
+                let known = child.admitted.iter().find(|(m, _)| *m == minute);
+                known.map_or(0, |&(_, count)| count)
+            };
+            let admitted = in_minute(new).saturating_sub(in_minute(old));
+            saturating_u32(left(held, new.held.admissions_of(minute), admitted.into()))
+        });
         self.lease.take_back(Held {
             seats: saturating_u32(left(old.held.seats, new.held.seats, seats_used)),
             credits: saturating_u32(left(old.held.credits, new.held.credits, credits_used)),
-            admissions: saturating_u32(left(old.held.admissions, still_held, u64::from(admitted))),
-            minute,
+            admissions,
+            ahead,
+            minute: old.held.minute,
         });
     }
 

@@ -18,6 +18,10 @@ const SYNC_PERIOD_CALM: Span = Span(1_000);
 /// Time between requests of an idle room: often enough that the lease never ends.
 const SYNC_PERIOD_IDLE: Span = Span(LEASE_TTL.0 / 3);
 
+/// How long before a minute begins admissions of it are fetched: time for two rounds before it, and
+/// one that is lost.
+const LENT_AHEAD: Span = Span(1_000);
+
 impl Room {
     /// How long after the last request the next one is due. Somebody who was told
     /// [`super::Verdict::AskParent`] is a reason to send it at once.
@@ -48,6 +52,9 @@ impl Room {
         let mut wants = self.demand.begin_request(inside, now);
         let (asking, expected) = self.moving.begin_request(now);
         wants.later = expected;
+        if now.until_next_minute() <= LENT_AHEAD {
+            wants.ahead = wants.slots;
+        }
         let wants = if self.uses_leases() {
             wants
         } else {
@@ -62,6 +69,7 @@ impl Room {
         self.lease.give_back(Held {
             seats: keep.saturating_add(asking),
             admissions: keep,
+            ahead: wants.ahead,
             credits: wants.credits,
             minute: now.minute(),
         });

@@ -34,6 +34,7 @@ pub(super) struct ChildRecord {
     waiting: Vec<(u64, u32)>,
     handed: Vec<(u64, u32)>,
     wants_slots: u32,
+    wants_ahead: u32,
     wants_first: u32,
     wants_later: u32,
     wants_credits: u32,
@@ -46,6 +47,7 @@ pub(super) struct ChildRecord {
 pub(super) struct HeldRecord {
     seats: u32,
     admissions: u32,
+    ahead: u32,
     minute: u64,
     credits: u32,
 }
@@ -67,6 +69,7 @@ impl From<Held> for HeldRecord {
         Self {
             seats: held.seats,
             admissions: held.admissions,
+            ahead: held.ahead,
             minute: held.minute.0,
             credits: held.credits,
         }
@@ -78,6 +81,7 @@ impl From<HeldRecord> for Held {
         Self {
             seats: record.seats,
             admissions: record.admissions,
+            ahead: record.ahead,
             minute: Minute(record.minute),
             credits: record.credits,
         }
@@ -107,6 +111,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             waiting: waiting_out(&child.waiting),
             handed: waiting_out(&child.handed),
             wants_slots: child.wants.slots,
+            wants_ahead: child.wants.ahead,
             wants_first: child.wants.first,
             wants_later: child.wants.later,
             wants_credits: child.wants.credits,
@@ -142,6 +147,7 @@ impl From<ChildRecord> for Child {
             handed: waiting_in(record.handed),
             wants: Wants {
                 slots: record.wants_slots,
+                ahead: record.wants_ahead,
                 first: record.wants_first,
                 later: record.wants_later,
                 credits: record.wants_credits,

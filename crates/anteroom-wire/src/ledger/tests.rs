@@ -39,6 +39,7 @@ fn child() -> Child {
         held: Held {
             seats: 1,
             admissions: 2,
+            ahead: 9,
             minute: Minute(3),
             credits: 4,
         },
@@ -60,6 +61,7 @@ fn child() -> Child {
         waiting: [(Millis(1_000), 9)].into(),
         handed: [(Millis(500), 2)].into(),
         wants: Wants {
+            ahead: 21,
             slots: 7,
             credits: 8,
             first: 2,
@@ -143,6 +145,7 @@ fn below_world() -> Ledger {
         held: Held {
             seats: 5,
             admissions: 6,
+            ahead: 10,
             minute: Minute(7),
             credits: 8,
         },
