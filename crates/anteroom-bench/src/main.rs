@@ -29,6 +29,9 @@ struct Options {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
+    /// Measure the added latency of new visitors and nothing else: two minutes.
+    #[arg(long, conflicts_with = "json")]
+    latency_only: bool,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -43,6 +46,15 @@ fn main() -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("starting a runtime for nodes")?;
+    if options.latency_only {
+        let links = links.handle().clone();
+        let measuring = nodes.spawn(async move { newcomers::run(&Effort::full(), &links).await });
+        let measured = nodes
+            .block_on(measuring)
+            .context("a run came to an early end")??;
+        print!("{}", report::newcomers_table(&measured));
+        return Ok(());
+    }
     // On a worker of its own: what runs outside of them is woken more slowly.
     let measuring = nodes.spawn(measure(Effort::full(), links.handle().clone()));
     let report = nodes

@@ -71,42 +71,13 @@ impl Report {
         let Machine { cores, load_before } = &self.machine;
         let load = load_before.map_or_else(|| "unknown".to_owned(), |load| format!("{load:.2}"));
         writeln!(text, "{cores} cores, load average before: {load}\n")?;
-        self.write_newcomers(text)?;
+        text.push_str(&newcomers_table(&self.newcomers));
         self.write_cpu(text)?;
         self.write_calls(text)?;
         self.write_capacity(text)?;
         for verdict in verdicts(self) {
             writeln!(text, "{verdict}")?;
         }
-        Ok(())
-    }
-
-    fn write_newcomers(&self, text: &mut String) -> std::fmt::Result {
-        text.push_str(
-            "Added latency of new visitors, microseconds\n\n\
-             | when | allocation | new a second | p50 | p99 | p99.9 | max | let in | queued |\n\
-             | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
-        );
-        for row in &self.newcomers.rows {
-            let (when, took) = (row.moment.words(), figures(&row.took));
-            let (allocation, per_second) = (row.allocation, row.per_second);
-            let (admitted, queued) = (row.admitted, row.queued);
-            writeln!(
-                text,
-                "| {when} | {allocation} | {per_second} | {took} | {admitted} | {queued} |"
-            )?;
-        }
-        let links = [
-            ("a local round trip, idle", &self.newcomers.local_idle),
-            (
-                "a local round trip, meanwhile",
-                &self.newcomers.local_meanwhile,
-            ),
-        ];
-        for (name, took) in links {
-            writeln!(text, "| {name} | | | {} | | |", figures(took))?;
-        }
-        text.push('\n');
         Ok(())
     }
 
@@ -228,6 +199,39 @@ impl Moment {
             Self::AtLimit => "room full",
         }
     }
+}
+
+/// How much later new visitors were served, as a table.
+pub(crate) fn newcomers_table(newcomers: &Newcomers) -> String {
+    let mut text = String::new();
+    write_newcomers(newcomers, &mut text).expect("a String takes all that is written to it");
+    text
+}
+
+fn write_newcomers(newcomers: &Newcomers, text: &mut String) -> std::fmt::Result {
+    text.push_str(
+        "Added latency of new visitors, microseconds\n\n\
+         | when | allocation | new a second | p50 | p99 | p99.9 | max | let in | queued |\n\
+         | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for row in &newcomers.rows {
+        let (when, took) = (row.moment.words(), figures(&row.took));
+        let (allocation, per_second) = (row.allocation, row.per_second);
+        let (admitted, queued) = (row.admitted, row.queued);
+        writeln!(
+            text,
+            "| {when} | {allocation} | {per_second} | {took} | {admitted} | {queued} |"
+        )?;
+    }
+    let links = [
+        ("a local round trip, idle", &newcomers.local_idle),
+        ("a local round trip, meanwhile", &newcomers.local_meanwhile),
+    ];
+    for (name, took) in links {
+        writeln!(text, "| {name} | | | {} | | |", figures(took))?;
+    }
+    text.push('\n');
+    Ok(())
 }
 
 fn figures(took: &Quantiles) -> String {

@@ -15,6 +15,10 @@ use crate::time::{Millis, Minute, Span};
 /// before it, and one that is lost.
 pub(super) const LENT_AHEAD: Span = Span(4_000);
 
+/// Slots fetched at least when the first visitors come and there is plenty: a trip takes as long as
+/// many more need to come.
+const GROWTH_MIN: u32 = 32;
+
 /// The shortest interval in which seats end.
 const INTERVAL_MIN: Span = Span(1_000);
 
@@ -47,7 +51,11 @@ impl Ledger {
         let first = claims.saturating_sub(pool.seats);
         upstream.told_nodes = self.sums.nodes;
         upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
-        let is_quiet = lent == Held { minute, ..Held::default() };
+        let is_quiet = lent
+            == Held {
+                minute,
+                ..Held::default()
+            };
         Some(SyncRequest {
             child: NodeId(life.0),
             data_center: upstream.data_center,
@@ -102,19 +110,27 @@ impl Ledger {
     }
 
     /// What may be had in hand although nobody asked for it: as much as recent traffic used at its
-    /// height, so that a newcomer seldom waits for a far trip, but no more than a quarter of this
-    /// data center's part of what is free. Nothing while anybody waits.
-    fn spare_part(&self) -> u32 {
+    /// height, and twice what is missing, for traffic that begins grows; so that a newcomer seldom
+    /// waits for a far trip. No more than a quarter of this data center's part of what is free, and
+    /// nothing while anybody waits.
+    fn spare_part(&self, missing: u32) -> u32 {
         let Some(upstream) = self.upstream.as_deref() else {
             return 0;
         };
         let world = &upstream.outlook;
-        if upstream.demand.height == 0 || world.waiting > 0 || world.reopens_at.is_some() {
+        let height = upstream.demand.height.div_ceil(16);
+        let is_calm = height == 0 && missing == 0;
+        if is_calm || world.waiting > 0 || world.reopens_at.is_some() {
             return 0;
         }
+        let growth = if missing > 0 {
+            missing.saturating_mul(2).saturating_add(GROWTH_MIN)
+        } else {
+            0
+        };
         let free = u64::from(world.seats_free.min(world.admissions_free));
         let part = free * u64::from(self.sums.nodes) / u64::from(world.nodes.max(1)) / 4;
-        saturating_u32(part).min(upstream.demand.height.div_ceil(16) + 1)
+        saturating_u32(part).min(growth.max(height + 1))
     }
 
     /// What to have in hand until the next answer: what is missing, and what was handed on in a
@@ -139,7 +155,7 @@ impl Ledger {
                 ..Held::default()
             });
         }
-        let ahead = missing.max(self.spare_part());
+        let ahead = missing.max(self.spare_part(unmet.slots));
         let slots = expected.slots.saturating_add(unmet.slots);
         let slots = if self.owes_elsewhere() {
             0

@@ -10,8 +10,19 @@ use crate::time::Millis;
 /// Fewest credits held while somebody is inside, so that a lone visitor's check-in needs no round
 /// trip. A crash turns them into phantom seats.
 const CREDITS_MIN: u32 = 2;
+/// Fewest slots more than expected where somebody comes: the first of many is followed soon.
+const ALLOWANCE_MIN: u32 = 4;
 /// Most slots wanted at once.
 const SLOTS_MAX: u32 = 10_000;
+
+/// Slots more than so many in expectation, so that chance and growth seldom find none: arrivals
+/// of a Poisson stream stray by their square root, and few exceed four times that.
+fn allowance(expected: u32) -> u32 {
+    if expected == 0 {
+        return 0;
+    }
+    expected.isqrt().saturating_mul(4) + ALLOWANCE_MIN
+}
 
 /// What happened since the last request, and the recent past.
 #[derive(Clone, Copy, Debug, Default)]
@@ -152,10 +163,12 @@ impl Demand {
         self.admissions_untold + self.admissions_in_flight
     }
 
-    /// What to ask for; starts counting anew what is not told.
-    pub(super) fn begin_request(&mut self, inside: u32, now: Millis) -> Wants {
+    /// What to ask for; starts counting anew what is not told. Up to `plenty` slots more than
+    /// needed may be had.
+    pub(super) fn begin_request(&mut self, inside: u32, plenty: u32, now: Millis) -> Wants {
         let slots = self.slots.begin_request(now);
         let slots = slots.saturating_add(self.admissions.expected(now));
+        let slots = slots.saturating_add(allowance(slots).min(plenty));
         let credits = self.credits.begin_request(now);
         let credits = credits.saturating_add(self.renewals.expected(now));
         self.begin_goodbye();
@@ -190,21 +203,21 @@ mod tests {
         let mut demand = Demand::default();
         for ms in 0..50 {
             demand.note_admission(Millis(1_000 + ms));
-            let wants = demand.begin_request(0, Millis(1_000 + ms));
+            let wants = demand.begin_request(0, 0, Millis(1_000 + ms));
             assert_eq!(u64::from(wants.slots), ms + 1);
         }
-        assert_eq!(demand.begin_request(0, Millis(1_250)).slots, 50);
-        assert_eq!(demand.begin_request(0, Millis(1_500)).slots, 0);
+        assert_eq!(demand.begin_request(0, 0, Millis(1_250)).slots, 50);
+        assert_eq!(demand.begin_request(0, 0, Millis(1_500)).slots, 0);
     }
 
     #[test]
     fn what_somebody_waited_for_is_not_given_back_before_it_could_be_taken() {
         let mut demand = Demand::default();
         demand.note_missing_slot();
-        assert_eq!(demand.begin_request(0, Millis(1_000)).slots, 1);
-        assert_eq!(demand.begin_request(0, Millis(1_001)).slots, 1);
-        assert_eq!(demand.begin_request(0, Millis(1_499)).slots, 1);
-        assert_eq!(demand.begin_request(0, Millis(1_500)).slots, 0);
+        assert_eq!(demand.begin_request(0, 0, Millis(1_000)).slots, 1);
+        assert_eq!(demand.begin_request(0, 0, Millis(1_001)).slots, 1);
+        assert_eq!(demand.begin_request(0, 0, Millis(1_499)).slots, 1);
+        assert_eq!(demand.begin_request(0, 0, Millis(1_500)).slots, 0);
     }
 
     #[test]
@@ -214,16 +227,30 @@ mod tests {
             for _ in 0..10 {
                 demand.note_missing_slot();
             }
-            let wants = demand.begin_request(0, Millis(1_000 + 250 * second));
+            let wants = demand.begin_request(0, 0, Millis(1_000 + 250 * second));
             assert!(wants.slots <= 20, "{wants:?}");
         }
     }
 
     #[test]
+    fn where_there_is_plenty_chance_is_allowed_for() {
+        let wanted = |arrivals, plenty| {
+            let mut demand = Demand::default();
+            (0..arrivals).for_each(|_| demand.note_admission(Millis(1_000)));
+            demand.begin_request(0, plenty, Millis(1_000)).slots
+        };
+        assert_eq!(wanted(0, 100), 0);
+        assert_eq!(wanted(1, 100), 1 + 4 + 4);
+        assert_eq!(wanted(9, 100), 9 + 12 + 4);
+        assert_eq!(wanted(9, 5), 9 + 5);
+        assert_eq!(wanted(9, 0), 9);
+    }
+
+    #[test]
     fn two_credits_are_kept_while_somebody_is_inside() {
         let mut demand = Demand::default();
-        assert_eq!(demand.begin_request(0, Millis(0)).credits, 0);
-        assert_eq!(demand.begin_request(1, Millis(0)).credits, 1);
-        assert_eq!(demand.begin_request(9, Millis(0)).credits, 2);
+        assert_eq!(demand.begin_request(0, 0, Millis(0)).credits, 0);
+        assert_eq!(demand.begin_request(1, 0, Millis(0)).credits, 1);
+        assert_eq!(demand.begin_request(9, 0, Millis(0)).credits, 2);
     }
 }

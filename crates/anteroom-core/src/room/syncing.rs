@@ -22,6 +22,9 @@ const SYNC_PERIOD_IDLE: Span = Span(LEASE_TTL.0 / 3);
 /// one that is lost.
 const LENT_AHEAD: Span = Span(1_000);
 
+/// All nodes together hold at most one part in so many of what is left over for chance alone.
+const PARTS_LEFT: u32 = 8;
+
 impl Room {
     /// How long after the last request the next one is due. Somebody who was told
     /// [`super::Verdict::AskParent`] is a reason to send it at once.
@@ -49,7 +52,8 @@ impl Room {
             .outlook
             .inside
             .saturating_add(self.demand.unreported_admissions());
-        let mut wants = self.demand.begin_request(inside, now);
+        let plenty = self.plenty();
+        let mut wants = self.demand.begin_request(inside, plenty, now);
         let (asking, expected) = self.moving.begin_request(now);
         wants.later = expected;
         if now.until_next_minute() <= LENT_AHEAD {
@@ -82,6 +86,13 @@ impl Room {
             });
         }
         request
+    }
+
+    /// How many slots this node may hold for chance alone: a small part of what is left over when
+    /// everybody who waits has got one, so that all nodes together leave most of it.
+    fn plenty(&self) -> u32 {
+        let nodes = self.outlook.nodes.max(1);
+        self.outlook.slots_to_spare / nodes.saturating_mul(PARTS_LEFT)
     }
 
     /// Makes the last request of this life: everything is given back.
