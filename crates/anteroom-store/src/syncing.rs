@@ -9,7 +9,7 @@ use std::time::Duration;
 use anteroom_core::id::{DataCenterId, Life};
 use anteroom_core::ledger::{Ledger, LendingTerms};
 use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_core::time::Millis;
+use anteroom_core::time::{Millis, Span};
 use anteroom_wire::ledger::{self as record, LedgerRecordError};
 
 use crate::deployment;
@@ -55,8 +55,8 @@ pub struct Exchange {
     /// A request to the world's ledger. Whoever made the visit carries it there, and what the world
     /// says back to this ledger.
     pub errand: Option<SyncRequest>,
-    /// Somebody else is on such an errand.
-    pub is_errand_under_way: bool,
+    /// Somebody else is on such an errand, and is expected back after so long.
+    pub others_back_after: Option<Span>,
 }
 
 /// Why a sync brought no reply.
@@ -157,12 +157,11 @@ impl LedgerPlace {
             let errand = ledger
                 .is_upstream_due(is_wanted, now)
                 .then(|| ledger.poll_upstream(now));
-            let upstream = ledger.upstream.as_deref();
-            let is_asking = upstream.is_some_and(|up| up.lease.is_waiting_for_answer());
             let errand = errand.flatten();
+            let upstream = ledger.upstream.as_deref().filter(|_| errand.is_none());
             Exchange {
                 reply,
-                is_errand_under_way: is_asking && errand.is_none(),
+                others_back_after: upstream.and_then(|up| up.back_after(now)),
                 errand,
             }
         })

@@ -17,7 +17,7 @@ pub(super) const LENT_AHEAD: Span = Span(4_000);
 
 /// Slots fetched at least when the first visitors come and there is plenty: a trip takes as long as
 /// many more need to come.
-const GROWTH_MIN: u32 = 32;
+const GROWTH_MIN: u32 = 256;
 
 /// The shortest interval in which seats end.
 const INTERVAL_MIN: Span = Span(1_000);
@@ -113,7 +113,7 @@ impl Ledger {
     /// height, and twice what is missing, for traffic that begins grows; so that a newcomer seldom
     /// waits for a far trip. No more than a quarter of this data center's part of what is free, and
     /// nothing while anybody waits.
-    fn spare_part(&self, missing: u32) -> u32 {
+    pub(super) fn spare_part(&self, missing: u32) -> u32 {
         let Some(upstream) = self.upstream.as_deref() else {
             return 0;
         };

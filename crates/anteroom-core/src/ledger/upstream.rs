@@ -25,6 +25,10 @@ const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// A request to the world that is not answered by then is lost, or whoever carried it is dead.
 /// Longer than a round takes on any link: a newer request voids the answer to an older one.
 const UPSTREAM_TIME_OUT: Span = Span(2_000);
+/// How long a trip to the world takes, for want of knowledge: two round trips between neighbours.
+const UPSTREAM_TRIP: Span = Span(40);
+/// What is late is looked for this often.
+const LOOK_AGAIN: Span = Span(20);
 /// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
 const UPSTREAM_HURRY: Span = Span(100);
 
@@ -47,6 +51,8 @@ pub struct Upstream {
     pub outlook_at: Millis,
     /// When the world was asked last, by the same clock.
     pub asked_at: Millis,
+    /// How long it takes until what the world says is here, as seen lately.
+    pub trip: Span,
     /// By the newest request somebody waits here, or something is wanted: that is to be taken back as
     /// soon as it is over.
     pub has_wished: bool,
@@ -118,6 +124,7 @@ impl Upstream {
             outlook: Outlook::default(),
             outlook_at: Millis::ZERO,
             asked_at: Millis::ZERO,
+            trip: UPSTREAM_TRIP,
             has_wished: false,
             told_nodes: 0,
             witnessed: None,
@@ -203,6 +210,22 @@ impl Upstream {
         }
     }
 
+    /// Learns how long trips take. What came late was perhaps only brought late, because nobody
+    /// waited for it: the estimate falls at once and rises slowly.
+    fn note_trip(&mut self, now: Millis) {
+        let took = now.since(self.asked_at).min(UPSTREAM_TIME_OUT);
+        self.trip = took.min(Span(self.trip.0 + self.trip.0 / 4 + 1));
+    }
+
+    /// How long until what the world says to the request on its way will be here; `None` if there is
+    /// none. If it is late, it may come at any time.
+    #[must_use]
+    pub fn back_after(&self, now: Millis) -> Option<Span> {
+        let is_asking = self.lease.is_waiting_for_answer();
+        let left = (self.asked_at + self.trip).since(now);
+        is_asking.then_some(left.max(LOOK_AGAIN))
+    }
+
     /// Whether what the world said is recent, by the ledger's own clock.
     pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
         self.answered != 0 && now.since(self.outlook_at) < QUIET_AFTER
@@ -234,12 +257,22 @@ impl Ledger {
         let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
         let pause = if upstream.lease.is_waiting_for_answer() {
             UPSTREAM_TIME_OUT
-        } else if self.children.is_empty() || (is_wanted && self.unmet() != Wants::default()) {
+        } else if self.children.is_empty()
+            || (self.unmet() != Wants::default() && (is_wanted || self.may_fetch_more()))
+        {
             UPSTREAM_HURRY
         } else {
             self.upstream_period()
         };
         self.terms.is_some() && since.is_none_or(|since| since >= pause)
+    }
+
+    /// Whether the world has slots that nobody waits for, as far as is known: what children lack is
+    /// fetched before somebody has to wait for it.
+    fn may_fetch_more(&self) -> bool {
+        let upstream = self.upstream.as_deref();
+        upstream.is_some_and(|up| up.is_outlook_fresh(self.as_of) && up.outlook.slots_to_spare > 0)
+            && self.spare_part(1) > 0
     }
 
     /// How long after the last request to the world the next one is due.
@@ -301,6 +334,7 @@ impl Ledger {
         upstream.witnessed = None;
         upstream.outlook = answer.outlook;
         upstream.outlook_at = now;
+        upstream.note_trip(now);
         let data_center = upstream.data_center;
         let closed = upstream.outlook.closed_through;
         self.longest_seat = self.longest_seat.max(upstream.outlook.longest_known);

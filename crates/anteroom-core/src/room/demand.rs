@@ -11,7 +11,7 @@ use crate::time::Millis;
 /// trip. A crash turns them into phantom seats.
 const CREDITS_MIN: u32 = 2;
 /// Fewest slots more than expected where somebody comes: the first of many is followed soon.
-const ALLOWANCE_MIN: u32 = 4;
+const ALLOWANCE_MIN: u32 = 8;
 /// Most slots wanted at once.
 const SLOTS_MAX: u32 = 10_000;
 
@@ -240,8 +240,8 @@ mod tests {
             demand.begin_request(0, plenty, Millis(1_000)).slots
         };
         assert_eq!(wanted(0, 100), 0);
-        assert_eq!(wanted(1, 100), 1 + 4 + 4);
-        assert_eq!(wanted(9, 100), 9 + 12 + 4);
+        assert_eq!(wanted(1, 100), 1 + 4 + 8);
+        assert_eq!(wanted(9, 100), 9 + 12 + 8);
         assert_eq!(wanted(9, 5), 9 + 5);
         assert_eq!(wanted(9, 0), 9);
     }

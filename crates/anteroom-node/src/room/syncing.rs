@@ -21,8 +21,8 @@ use super::wall_time::{self, in_room_time};
 const ROUND_TIME_OUT: Duration = Duration::from_secs(2);
 /// Pause after a failed round; a store that is away is asked this often.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// When somebody else is on an errand to the world, what it brings is looked for again after this.
-const AFTER_OTHERS: Duration = Duration::from_millis(40);
+/// What somebody else brings from the world is looked for so much later than it is expected.
+const AFTER_OTHERS: Duration = Duration::from_millis(5);
 
 /// How the conversation stands.
 struct Talk {
@@ -33,7 +33,8 @@ struct Talk {
     errand: Option<JoinHandle<Result<Reply, SyncError>>>,
     /// What it brought, for the parent.
     news: Option<Reply>,
-    is_errand_elsewhere: bool,
+    /// When somebody else is expected back from the world.
+    others_back_at: Option<Instant>,
 }
 
 impl Talk {
@@ -44,7 +45,7 @@ impl Talk {
             was_world_failing: false,
             errand: None,
             news: None,
-            is_errand_elsewhere: false,
+            others_back_at: None,
         }
     }
 
@@ -90,8 +91,8 @@ impl RoomHandle {
         let period = Duration::from_millis(self.room.lock().sync_period().0);
         let due_at = now + self.shared.random.jittered(period);
         let mut hurry_at = talk.pace.next_at(now);
-        if talk.is_errand_elsewhere {
-            hurry_at = hurry_at.max(now + AFTER_OTHERS);
+        if let Some(back_at) = talk.others_back_at {
+            hurry_at = hurry_at.max(back_at + AFTER_OTHERS);
         }
         let is_on_errand = talk.errand.is_some();
         tokio::select! {
@@ -190,7 +191,9 @@ impl RoomHandle {
 
     fn apply(&self, talk: &mut Talk, exchange: Exchange) {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
-        talk.is_errand_elsewhere = exchange.is_errand_under_way && talk.errand.is_none();
+        let back_after = exchange.others_back_after.filter(|_| talk.errand.is_none());
+        talk.others_back_at =
+            back_after.map(|after| Instant::now() + Duration::from_millis(after.0));
         self.locked(|room, now| {
             room.handle_reply(exchange.reply, now);
             self.view.store(Arc::new(View::of(room)));
