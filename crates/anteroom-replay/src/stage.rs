@@ -98,7 +98,13 @@ impl Store for Stage {
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         let store = self.store();
         let expected = self.meant(expected);
-        Box::pin(async move { store.compare_and_swap(key, expected, value).await })
+        Box::pin(async move {
+            let swap = store.compare_and_swap(key, expected, value).await?;
+            Ok(match swap {
+                Swap::Conflict(loaded) => Swap::Conflict(self.shown(loaded)),
+                swap => swap,
+            })
+        })
     }
 
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {

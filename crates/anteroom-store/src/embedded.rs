@@ -261,6 +261,14 @@ impl Inner {
         Ok(numbers.collect())
     }
 
+    fn loaded(&self, state: &State, key: &RecordKey) -> Loaded {
+        Loaded {
+            record: state.records.get(key).cloned(),
+            now: self.clock.now(),
+            identity: self.identity,
+        }
+    }
+
     fn swap(
         &self,
         state: &mut State,
@@ -269,12 +277,15 @@ impl Inner {
         value: Vec<u8>,
     ) -> Result<Swap, StoreError> {
         self.open(state)?;
+        if self.identity != expected.identity {
+            return Ok(Swap::OtherStore);
+        }
         let present = state
             .records
             .get(key)
             .map_or(RecordVersion(0), |r| r.version);
-        if present != expected.version || self.identity != expected.identity {
-            return Ok(Swap::Conflict);
+        if present != expected.version {
+            return Ok(Swap::Conflict(self.loaded(state, key)));
         }
         let record = Record {
             version: RecordVersion(expected.version.0 + 1),
@@ -322,11 +333,7 @@ impl Store for Embedded {
         let key = key.clone();
         Box::pin(self.run(move |inner, state| {
             inner.open(state)?;
-            Ok(Loaded {
-                record: state.records.get(&key).cloned(),
-                now: inner.clock.now(),
-                identity: inner.identity,
-            })
+            Ok(inner.loaded(state, &key))
         }))
     }
 

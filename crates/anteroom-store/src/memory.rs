@@ -102,6 +102,14 @@ impl Memory {
         Ok(done)
     }
 
+    fn loaded(&self, state: &State, key: &RecordKey) -> Loaded {
+        Loaded {
+            record: state.records.get(key).cloned(),
+            now: self.inner.clock.now(),
+            identity: Identity(state.identity),
+        }
+    }
+
     async fn travel(&self) {
         let micros = self.inner.delay_micros.load(Ordering::Relaxed);
         if micros > 0 {
@@ -112,11 +120,7 @@ impl Memory {
 
 impl Store for Memory {
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
-        Box::pin(self.call(move |state| Loaded {
-            record: state.records.get(key).cloned(),
-            now: self.inner.clock.now(),
-            identity: Identity(state.identity),
-        }))
+        Box::pin(self.call(move |state| self.loaded(state, key)))
     }
 
     fn compare_and_swap<'a>(
@@ -126,10 +130,13 @@ impl Store for Memory {
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(self.call(move |state| {
+            if Identity(state.identity) != expected.identity {
+                return Swap::OtherStore;
+            }
             let present = state.records.get(key);
             let version = present.map_or(RecordVersion(0), |record| record.version);
-            if version != expected.version || Identity(state.identity) != expected.identity {
-                return Swap::Conflict;
+            if version != expected.version {
+                return Swap::Conflict(self.loaded(state, key));
             }
             let version = RecordVersion(version.0 + 1);
             state.records.insert(key.clone(), Record { version, value });

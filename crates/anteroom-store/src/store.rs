@@ -63,7 +63,7 @@ pub struct RecordVersion(pub u64);
 pub struct Identity(pub u64);
 
 /// What [`Store::load`] returns.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Loaded {
     /// The record; `None` if there is none.
     pub record: Option<Record>,
@@ -105,12 +105,14 @@ pub struct Record {
 }
 
 /// What became of a write.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Swap {
     /// Written.
     Swapped,
-    /// Somebody else wrote first, or the store is another one; load again.
-    Conflict,
+    /// Somebody else wrote first: what is there, as a load would bring it.
+    Conflict(Loaded),
+    /// The store is another one than was read; load again.
+    OtherStore,
 }
 
 /// Why a store could not do what it was asked to do.

@@ -11,6 +11,7 @@ use anteroom_core::ledger::{Ledger, LendingTerms};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::time::{Millis, Span};
 use anteroom_wire::ledger::{self as record, LedgerRecordError};
+use tokio::time::Instant;
 
 use crate::deployment;
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
@@ -18,7 +19,7 @@ use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 /// How often a lost race is tried again before the caller waits for its next period. With tens of
 /// writers more tries would only add to the crowd.
 const TRIES: u32 = 8;
-/// After so many lost races a writer steps aside for a moment.
+/// After so many lost races a writer steps aside for a moment, where that is longer than a call takes.
 const PATIENT_TRIES: u32 = 2;
 /// For how long at most: longer than a write takes next door.
 const STEP_ASIDE_MAX: Duration = Duration::from_millis(8);
@@ -217,21 +218,29 @@ impl LedgerPlace {
         &self,
         mut change: impl FnMut(&mut Ledger, Millis) -> T,
     ) -> Result<T, SyncError> {
+        let (mut there, mut is_far) = (None, false);
         for lost in 0..TRIES {
-            if lost >= PATIENT_TRIES {
+            if lost >= PATIENT_TRIES && !is_far {
                 step_aside().await;
+                there = None;
             }
-            let loaded = self.load().await?;
+            let loaded = match there.take() {
+                Some(loaded) => loaded,
+                None => self.load().await?,
+            };
             let mut ledger = self.open(&loaded).await?;
             let done = change(&mut ledger, loaded.now);
             let value = self.written(&ledger, loaded.identity);
             let swap = self
                 .store
                 .compare_and_swap(&self.key, loaded.expected(), value);
+            let began = Instant::now();
             match swap.await.map_err(|source| self.failed(source))? {
                 Swap::Swapped => return Ok(done),
-                Swap::Conflict => {}
+                Swap::Conflict(loaded) => there = Some(loaded),
+                Swap::OtherStore => {}
             }
+            is_far = began.elapsed() > STEP_ASIDE_MAX;
         }
         Err(SyncError::Contention {
             room: self.room.clone(),

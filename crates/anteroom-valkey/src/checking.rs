@@ -104,6 +104,7 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
     let request = Request {
         command: redis::cmd("INFO"),
         is_asking: false,
+        meant_for: None,
     };
     let Answered { value, connection } = link.call(&request).await?;
     let info = Info::read(&text(&connection, value)?);

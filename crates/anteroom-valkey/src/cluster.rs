@@ -176,6 +176,7 @@ impl Cluster {
                 command
             },
             is_asking: false,
+            meant_for: None,
         };
         let mut first_failure = None;
         for server in self.servers_to_ask() {

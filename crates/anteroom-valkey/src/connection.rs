@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use anteroom_store::Identity;
 use anteroom_wire::config::HostPort;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError, Value};
@@ -21,6 +22,9 @@ use crate::witness::{Seen, Witness};
 /// A connection to a server. Ends when the last one who holds it lets go.
 pub(crate) struct Connection {
     pub(crate) server: HostPort,
+    /// Who is at the other end. A process that ends takes its connections with it, so this holds for
+    /// all that comes over this one.
+    pub(crate) identity: Identity,
     pipe: MultiplexedConnection,
     seen: Seen,
     driver: AbortHandle,
@@ -32,6 +36,8 @@ pub(crate) struct Request {
     pub(crate) command: Cmd,
     /// A server that is just being given the slot answers only if asked for it expressly.
     pub(crate) is_asking: bool,
+    /// It is for nobody else.
+    pub(crate) meant_for: Option<Identity>,
 }
 
 impl Drop for Connection {
@@ -46,9 +52,11 @@ impl Connection {
     /// [`CONNECT_TIMEOUT`].
     pub(crate) async fn open(server: &HostPort, access: &Access) -> Result<(Self, Info), Failure> {
         let deadline = Instant::now() + CONNECT_TIMEOUT;
-        let connection = Self::dial(server, access, deadline).await?;
+        let mut connection = Self::dial(server, access, deadline).await?;
         let greeted = timeout_at(deadline, connection.greet(access)).await;
         let info = greeted.map_err(|_| connection.timeout())??;
+        let identity = info.identity;
+        connection.identity = identity.ok_or_else(|| connection.strange("no run id"))?;
         Ok((connection, info))
     }
 
@@ -115,6 +123,7 @@ impl Connection {
         let (pipe, driver) = made.map_err(|error| Failure::of_call(server, error))?;
         Ok(Self {
             server: server.clone(),
+            identity: Identity(0),
             pipe,
             seen,
             driver: tokio::spawn(driver).abort_handle(),
@@ -148,6 +157,14 @@ impl Connection {
 
     /// Sends a request and waits for the answer, at most [`CALL_TIMEOUT`].
     pub(crate) async fn call(&self, request: &Request) -> Result<Value, Failure> {
+        if request
+            .meant_for
+            .is_some_and(|other| other != self.identity)
+        {
+            return Err(Failure::MeantForAnother {
+                server: self.server.clone(),
+            });
+        }
         if !request.is_asking {
             return self.ask(&request.command).await;
         }

@@ -82,6 +82,8 @@ pub(crate) enum Failure {
     SteppedDown { server: HostPort },
     #[error("{sentinel} knows no service {service:?}")]
     UnknownService { sentinel: HostPort, service: String },
+    #[error("{server} was restarted, or has taken over")]
+    MeantForAnother { server: HostPort },
     #[error("the master changed from {server}")]
     MasterChanged { server: HostPort },
     #[error("no server of the cluster has slot {slot}")]
@@ -133,6 +135,11 @@ impl Failure {
                 source: Arc::new(error),
             },
         }
+    }
+
+    /// Whether the request was for a server that is not there any more; it was not sent.
+    pub(crate) fn is_meant_for_another(&self) -> bool {
+        matches!(self, Self::MeantForAnother { .. })
     }
 
     /// Whether the connection is of no use after this. Answers leave it alone, whatever they say.

@@ -2,6 +2,10 @@
 //!
 //! Reads the lines that are needed and skips the rest; never fails.
 
+use anteroom_store::Identity;
+
+/// Digits of a run id that make an identity.
+const IDENTITY_DIGITS: usize = 16;
 /// Oldest version that is supported: older ones lack commands and rights that are needed.
 pub(crate) const OLDEST: Version = Version { major: 6, minor: 2 };
 
@@ -10,6 +14,8 @@ pub(crate) const OLDEST: Version = Version { major: 6, minor: 2 };
 pub(crate) struct Info {
     /// As it is written, with its make: `Redis 7.0.15`, `Valkey 8.1.0`.
     pub(crate) make: Option<String>,
+    /// Who it is: another value after every restart.
+    pub(crate) identity: Option<Identity>,
     /// The version of Redis that it is, or is compatible with.
     pub(crate) version: Option<Version>,
     pub(crate) mode: Option<String>,
@@ -46,6 +52,7 @@ impl Info {
                     info.make = Some(format!("Valkey {value}"));
                 }
                 "redis_mode" | "server_mode" => info.mode = Some(value.to_owned()),
+                "run_id" => info.identity = identity(value),
                 "role" => info.role = Some(value.to_owned()),
                 "maxmemory_policy" => info.eviction = Some(value.to_owned()),
                 "maxmemory" => info.memory_max = value.parse().ok(),
@@ -68,6 +75,15 @@ impl Info {
     pub(crate) fn is_too_old(&self) -> bool {
         self.version.is_some_and(|version| version < OLDEST)
     }
+}
+
+/// The first half of a run id: a restart draws another one, by chance of 2^-64 the same.
+fn identity(run_id: &str) -> Option<Identity> {
+    let digits = run_id.get(..IDENTITY_DIGITS)?;
+    // `from_str_radix` would take a sign too.
+    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let number = u64::from_str_radix(digits, 16).ok();
+    number.filter(|_| is_hex).map(Identity)
 }
 
 impl Version {
@@ -120,6 +136,21 @@ mod tests {
         check("6.2.0", false);
         check("10.0.0", false);
         check("unstable", false);
+    }
+
+    #[test]
+    fn an_identity_is_the_first_half_of_a_run_id() {
+        let check = |run_id: &str, expected: Option<u64>| {
+            let info = Info::read(&format!("run_id:{run_id}\r\n"));
+            assert_eq!(info.identity, expected.map(Identity), "{run_id}");
+        };
+        check("00000000000000ff11111111111111112222222", Some(255));
+        check("ffffffffffffffff", Some(u64::MAX));
+        check("fffffffffffffff", None);
+        check("+fffffffffffffff", None);
+        check("no run id is like this", None);
+        check("äöüäöüäöüäöü", None);
+        check("", None);
     }
 
     #[test]

@@ -17,8 +17,6 @@ use crate::route::Route;
 /// How long a counter lives. It is asked during its minute, by clocks that may be half a second
 /// off; a few minutes more let an operator look at it.
 const COUNTER_LIVES: Duration = Duration::from_mins(5);
-/// Digits of a run id that make an identity.
-const IDENTITY_DIGITS: usize = 16;
 
 /// The scripts.
 pub(crate) struct Scripts {
@@ -38,7 +36,13 @@ impl Text {
         Self { text, hash }
     }
 
-    async fn call(&self, route: &Route, key: &str, args: &[&[u8]]) -> Result<Answered, Failure> {
+    async fn call(
+        &self,
+        route: &Route,
+        key: &str,
+        args: &[&[u8]],
+        meant_for: Option<Identity>,
+    ) -> Result<Answered, Failure> {
         let request = |name: &str, script: &str| {
             let mut command = Cmd::new();
             command.arg(name).arg(script).arg(1).arg(key);
@@ -48,6 +52,7 @@ impl Text {
             Request {
                 command,
                 is_asking: false,
+                meant_for,
             }
         };
         match route.call(key, &request("EVALSHA", &self.hash)).await {
@@ -70,23 +75,8 @@ impl Scripts {
     }
 
     pub(crate) async fn load(&self, route: &Route, key: &str) -> Result<Loaded, Failure> {
-        let Answered { value, connection } = self.load.call(route, key, &[]).await?;
-        let Value::Array(parts) = value else {
-            return Err(connection.strange("no record"));
-        };
-        let Ok([version, value, secs, micros, run_id]) = <[Value; 5]>::try_from(parts) else {
-            return Err(connection.strange("no record"));
-        };
-        let now = number(&secs)
-            .zip(number(&micros))
-            .map(|(secs, micros)| Millis(secs.saturating_mul(1_000).saturating_add(micros / 1_000)))
-            .ok_or_else(|| connection.strange("no time"))?;
-        let identity = identity(&run_id).ok_or_else(|| connection.strange("no run id"))?;
-        Ok(Loaded {
-            record: record(&connection, &version, value)?,
-            now,
-            identity,
-        })
+        let Answered { value, connection } = self.load.call(route, key, &[], None).await?;
+        loaded(&connection, value)
     }
 
     pub(crate) async fn swap(
@@ -97,33 +87,51 @@ impl Scripts {
         value: &[u8],
     ) -> Result<Swap, Failure> {
         let RecordVersion(version) = expected.version;
-        let identity = format!("{:016x}", expected.identity.0);
         let found = version.to_string();
         let next = version.saturating_add(1).to_string();
-        let args = [
-            identity.as_bytes(),
-            found.as_bytes(),
-            next.as_bytes(),
-            value,
-        ];
-        let Answered { value, connection } = self.swap.call(route, key, &args).await?;
-        match value {
-            Value::Int(1) => Ok(Swap::Swapped),
-            Value::Int(0) => Ok(Swap::Conflict),
-            _ => Err(connection.strange("neither yes nor no")),
+        let args = [found.as_bytes(), next.as_bytes(), value];
+        let meant_for = Some(expected.identity);
+        match self.swap.call(route, key, &args, meant_for).await {
+            Ok(Answered { value, connection }) => match value {
+                Value::Int(1) => Ok(Swap::Swapped),
+                value => loaded(&connection, value).map(Swap::Conflict),
+            },
+            Err(failure) if failure.is_meant_for_another() => Ok(Swap::OtherStore),
+            Err(failure) => Err(failure),
         }
     }
 
     pub(crate) async fn take(&self, route: &Route, key: &str) -> Result<u64, Failure> {
         let lives_ms = COUNTER_LIVES.as_millis().to_string();
-        let Answered { value, connection } =
-            self.take.call(route, key, &[lives_ms.as_bytes()]).await?;
+        let Answered { value, connection } = self
+            .take
+            .call(route, key, &[lives_ms.as_bytes()], None)
+            .await?;
         match value {
             Value::Int(number) => u64::try_from(number).ok(),
             _ => None,
         }
         .ok_or_else(|| connection.strange("no number"))
     }
+}
+
+/// A record and the clock, from the server at the other end of this connection.
+fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
+    let Value::Array(parts) = value else {
+        return Err(connection.strange("no record"));
+    };
+    let Ok([version, value, secs, micros]) = <[Value; 4]>::try_from(parts) else {
+        return Err(connection.strange("no record"));
+    };
+    let now = number(&secs)
+        .zip(number(&micros))
+        .map(|(secs, micros)| Millis(secs.saturating_mul(1_000).saturating_add(micros / 1_000)))
+        .ok_or_else(|| connection.strange("no time"))?;
+    Ok(Loaded {
+        record: record(connection, &version, value)?,
+        now,
+        identity: connection.identity,
+    })
 }
 
 fn record(
@@ -152,39 +160,12 @@ fn number(value: &Value) -> Option<u64> {
     }
 }
 
-/// The first half of a run id: a restart draws another one, by chance of 2^-64 the same.
-fn identity(run_id: &Value) -> Option<Identity> {
-    let Value::BulkString(bytes) = run_id else {
-        return None;
-    };
-    let digits = std::str::from_utf8(bytes.get(..IDENTITY_DIGITS)?).ok()?;
-    // `from_str_radix` would take a sign too.
-    let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-    let number = u64::from_str_radix(digits, 16).ok();
-    number.filter(|_| is_hex).map(Identity)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn bytes(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
-    }
-
-    #[test]
-    fn an_identity_is_the_first_half_of_a_run_id() {
-        let check = |run_id: &str, expected: Option<u64>| {
-            assert_eq!(identity(&bytes(run_id)), expected.map(Identity), "{run_id}");
-        };
-        check("00000000000000ff11111111111111112222222", Some(255));
-        check("ffffffffffffffff", Some(u64::MAX));
-        check("fffffffffffffff", None);
-        check("+fffffffffffffff", None);
-        check("no run id is like this", None);
-        check("äöüäöüäöüäöü", None);
-        check("", None);
-        assert_eq!(identity(&Value::Nil), None);
     }
 
     #[test]

@@ -25,8 +25,6 @@ const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// A request to the world that is not answered by then is lost, or whoever carried it is dead.
 /// Longer than a round takes on any link: a newer request voids the answer to an older one.
 const UPSTREAM_TIME_OUT: Span = Span(2_000);
-/// How long a trip to the world takes, for want of knowledge: two round trips between neighbours.
-const UPSTREAM_TRIP: Span = Span(40);
 /// What is late is looked for this often.
 const LOOK_AGAIN: Span = Span(20);
 /// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
@@ -51,7 +49,7 @@ pub struct Upstream {
     pub outlook_at: Millis,
     /// When the world was asked last, by the same clock.
     pub asked_at: Millis,
-    /// How long it takes until what the world says is here, as seen lately.
+    /// How long it takes until what the world says is here, as seen lately; zero before.
     pub trip: Span,
     /// By the newest request somebody waits here, or something is wanted: that is to be taken back as
     /// soon as it is over.
@@ -124,7 +122,7 @@ impl Upstream {
             outlook: Outlook::default(),
             outlook_at: Millis::ZERO,
             asked_at: Millis::ZERO,
-            trip: UPSTREAM_TRIP,
+            trip: Span::ZERO,
             has_wished: false,
             told_nodes: 0,
             witnessed: None,
@@ -214,7 +212,11 @@ impl Upstream {
     /// waited for it: the estimate falls at once and rises slowly.
     fn note_trip(&mut self, now: Millis) {
         let took = now.since(self.asked_at).min(UPSTREAM_TIME_OUT);
-        self.trip = took.min(Span(self.trip.0 + self.trip.0 / 4 + 1));
+        self.trip = if self.trip == Span::ZERO {
+            took
+        } else {
+            took.min(Span(self.trip.0 + self.trip.0 / 4 + 1))
+        };
     }
 
     /// How long until what the world says to the request on its way will be here; `None` if there is

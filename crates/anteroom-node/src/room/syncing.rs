@@ -134,7 +134,8 @@ impl RoomHandle {
                     tracing::info!(room = %self.name, "the store is back");
                 }
                 talk.news = None;
-                self.apply(talk, exchange);
+                let is_short = is_short(&request, &exchange.reply);
+                self.apply(talk, exchange, is_short);
             }
             Err(error) => self.note_failure(&error, talk.was_failing),
         }
@@ -189,9 +190,11 @@ impl RoomHandle {
         self.rounds.note_world(is_failing);
     }
 
-    fn apply(&self, talk: &mut Talk, exchange: Exchange) {
+    fn apply(&self, talk: &mut Talk, exchange: Exchange, is_short: bool) {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
-        let back_after = exchange.others_back_after.filter(|_| talk.errand.is_none());
+        // What is missing here and in the data center comes with them, and not before.
+        let back_after = exchange.others_back_after;
+        let back_after = back_after.filter(|_| is_short && talk.errand.is_none());
         talk.others_back_at =
             back_after.map(|after| Instant::now() + Duration::from_millis(after.0));
         self.locked(|room, now| {
@@ -250,7 +253,7 @@ impl RoomHandle {
             .parent
             .visit(&request, talk.news.as_ref(), false);
         match self.in_time(visit).await {
-            Ok(exchange) => self.apply(talk, exchange),
+            Ok(exchange) => self.apply(talk, exchange, false),
             Err(error) => {
                 tracing::warn!(room = %self.name, cause = chain(&error), "left without a goodbye");
             }
@@ -283,6 +286,17 @@ impl RoomHandle {
                 room.handle_rules(rules);
             }
         });
+    }
+}
+
+/// Whether the parent had less than was asked for.
+fn is_short(request: &SyncRequest, reply: &Reply) -> bool {
+    match reply {
+        Reply::Lent(answer) => {
+            let has = request.held.seats.saturating_add(answer.granted.seats);
+            has < request.wants.slots.saturating_add(request.wants.first)
+        }
+        Reply::Void { .. } | Reply::Stale => false,
     }
 }
 

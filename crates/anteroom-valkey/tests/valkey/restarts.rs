@@ -34,7 +34,10 @@ async fn a_server_that_was_restarted_is_another_one_even_if_it_kept_everything()
     let after = loaded.expected();
     assert_eq!(after.version, before.version);
     assert_ne!(after.identity, before.identity);
-    assert_eq!(swap(&store, before, b"late").await.unwrap(), Swap::Conflict);
+    assert_eq!(
+        swap(&store, before, b"late").await.unwrap(),
+        Swap::OtherStore
+    );
     assert_eq!(swap(&store, after, b"next").await.unwrap(), Swap::Swapped);
 }
 
@@ -46,7 +49,10 @@ async fn a_server_that_lost_everything_takes_no_write_that_follows_from_what_it_
     server.restart().await;
     let now = load_once_it_works(&store).await;
     assert_eq!(now.expected().version, absent.version);
-    assert_eq!(swap(&store, absent, b"late").await.unwrap(), Swap::Conflict);
+    assert_eq!(
+        swap(&store, absent, b"late").await.unwrap(),
+        Swap::OtherStore
+    );
 }
 
 /// A master, the sentinel that watches it, and the replica that the sentinel knows.
@@ -84,7 +90,10 @@ async fn a_replica_that_replaces_a_dead_master_is_found_and_is_another_one() {
     assert_eq!(value(&loaded), b"value");
     assert_eq!(loaded.expected().version, before.version);
     assert_ne!(loaded.identity, before.identity);
-    assert_eq!(swap(&store, before, b"late").await.unwrap(), Swap::Conflict);
+    assert_eq!(
+        swap(&store, before, b"late").await.unwrap(),
+        Swap::OtherStore
+    );
     write(&store, b"next").await.unwrap();
 }
 
