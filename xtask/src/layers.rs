@@ -12,7 +12,8 @@ use crate::workspace::{Depth, Metadata, metadata};
 const LAYERS: &[(&str, &[&str])] = &[
     // Before the core, for it knows nothing; who may use it is in `FOR_TESTS`.
     ("anteroom-testkit", &[]),
-    ("anteroom-core", &[]),
+    ("anteroom-base", &[]),
+    ("anteroom-core", &["anteroom-base"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-wire", &["anteroom-core"]),
     ("anteroom-store", &["anteroom-core", "anteroom-wire"]),

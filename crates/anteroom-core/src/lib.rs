@@ -8,11 +8,10 @@
 
 extern crate alloc;
 
+pub use anteroom_base::{decision, hash, id, room_clock, rules, time};
+
 pub mod allocation;
-pub mod decision;
 pub mod estimate;
-pub mod hash;
-pub mod id;
 pub mod inversion;
 pub mod lease;
 pub mod ledger;
@@ -21,12 +20,9 @@ pub mod order;
 pub mod origin;
 pub mod planted;
 pub mod room;
-pub mod room_clock;
-pub mod rules;
 pub mod seats;
 pub mod snapshot;
 pub mod sync;
 pub mod ticket;
-pub mod time;
 pub mod waiting;
 pub mod watermark;

@@ -27,11 +27,11 @@ impl LotteryKey {
 /// Builds the hasher of maps keyed by visitor: the same in every process, so that a run can be
 /// repeated.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct FixedState;
+pub struct FixedState;
 
 /// Takes eight of an id's random bytes as they are.
 #[derive(Default)]
-pub(crate) struct IdHasher(u64);
+pub struct IdHasher(u64);
 
 impl BuildHasher for FixedState {
     type Hasher = IdHasher;
