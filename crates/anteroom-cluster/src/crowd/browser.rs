@@ -92,24 +92,33 @@ impl Browser {
         let answering = async {
             let response = self.client.request(request).await.ok()?;
             let (head, body) = response.into_parts();
-            body.collect().await.ok()?;
-            Some(understand(head.status, &head.headers))
+            let body = body.collect().await.ok()?.to_bytes();
+            Some(understand(head.status, &head.headers, &body))
         };
         let answered = timeout(ANSWER_WITHIN, answering).await;
         answered.ok().flatten().unwrap_or(Answer::Nothing)
     }
 }
 
-fn understand(status: StatusCode, headers: &HeaderMap) -> Answer {
+/// When the page's script asks again, to the millisecond.
+fn asks_after(page: &[u8]) -> Option<Duration> {
+    let page = std::str::from_utf8(page).ok()?;
+    let (_, rest) = page.split_once("data-ask=\"")?;
+    let (millis, _) = rest.split_once('"')?;
+    millis.parse().ok().map(Duration::from_millis)
+}
+
+fn understand(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Answer {
     let text = |value: &HeaderValue| value.to_str().ok().map(str::to_owned);
     let cookie = handed_out(headers);
     if headers.get("anteroom-verdict").is_some() {
         let reason = headers.get("anteroom-reason").and_then(text);
         let seconds = headers.get(RETRY_AFTER).and_then(text);
         let seconds = seconds.and_then(|text| text.parse().ok());
+        let ask_after = asks_after(body).or(seconds.map(Duration::from_secs));
         return Answer::Queue {
             reason: reason.unwrap_or_default(),
-            ask_after: seconds.map(Duration::from_secs),
+            ask_after,
             cookie,
         };
     }
@@ -168,7 +177,7 @@ mod tests {
             seat_ends_at,
             visitor,
             cookie,
-        } = understand(StatusCode::OK, &page)
+        } = understand(StatusCode::OK, &page, b"")
         else {
             panic!("the origin's");
         };
@@ -179,15 +188,17 @@ mod tests {
             ("anteroom-reason", "full"),
             ("retry-after", "7"),
         ]);
-        let Answer::Queue {
-            reason, ask_after, ..
-        } = understand(StatusCode::OK, &queue)
-        else {
-            panic!("the node's");
+        let told = |page: &[u8]| match understand(StatusCode::OK, &queue, page) {
+            Answer::Queue {
+                reason, ask_after, ..
+            } => (reason, ask_after),
+            answer => panic!("not the node's: {answer:?}"),
         };
-        assert_eq!(reason, "full");
-        assert_eq!(ask_after, Some(Duration::from_secs(7)));
-        let answer = understand(StatusCode::BAD_GATEWAY, &headers(&[]));
+        let full = |after| ("full".to_owned(), Some(after));
+        assert_eq!(told(b"<html>"), full(Duration::from_secs(7)));
+        let page = b"<html data-ask=\"6012\" data-now=\"1\">";
+        assert_eq!(told(page), full(Duration::from_millis(6_012)));
+        let answer = understand(StatusCode::BAD_GATEWAY, &headers(&[]), b"");
         assert!(matches!(answer, Answer::Failed(StatusCode::BAD_GATEWAY)));
     }
 
