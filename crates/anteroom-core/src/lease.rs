@@ -76,7 +76,11 @@ impl Lease {
     pub fn take_slot(&mut self, now: Millis) -> Result<(), TakeError> {
         self.check_live(now)?;
         let seats_left = self.held.seats.checked_sub(1);
-        let admissions = self.held.admissions_mut(now.minute());
+        let mut minute = now.minute();
+        if is_planted(Bug::SpendsNextMinute) && self.held.admissions_of(minute) == 0 {
+            minute = minute.next();
+        }
+        let admissions = self.held.admissions_mut(minute);
         match (seats_left, admissions) {
             (Some(seats_left), Some(admissions)) if *admissions > 0 => {
                 *admissions -= 1;

@@ -26,6 +26,7 @@
 mod asking;
 mod children;
 mod closing;
+mod due;
 mod lend;
 mod lending_terms;
 mod outlook;
@@ -43,11 +44,12 @@ use crate::seats::SeatRow;
 use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
 use crate::time::{Millis, Minute, Span};
 use crate::watermark::WaitingCounts;
+pub use due::UPSTREAM_PERIOD;
 pub use lending_terms::{LEASE_TTL, LendingTerms};
 pub use reserve::Reserve;
 pub use revoked::{Logouts, REVOKED_MAX, RevokedList, Unfreed};
 pub use sums::Sums;
-pub use upstream::{UPSTREAM_PERIOD, Upstream, UpstreamDemand};
+pub use upstream::{Upstream, UpstreamDemand};
 
 /// The record of one room at one level.
 #[derive(Clone, Debug, Eq, PartialEq)]

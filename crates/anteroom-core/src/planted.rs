@@ -48,6 +48,10 @@ bugs! {
     HoardsSlots,
     /// A data center asks for no more renewal credits than it uses while the world is there.
     FewCreditsFarAway,
+    /// Admissions of the next minute are used before it has begun.
+    SpendsNextMinute,
+    /// Admissions of the next minute that a silent child held are forgotten.
+    ForgetsLentAhead,
     /// A lease is used after its end.
     UsesLeaseAfterItsEnd,
     /// A data center lends beyond the end of its own lease.

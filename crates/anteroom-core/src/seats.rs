@@ -110,6 +110,14 @@ impl SeatRow {
             .sum()
     }
 
+    /// The first end after `after` at which seats come free; [`Millis::NEVER`] if there is none.
+    #[must_use]
+    pub fn next_end(&self, after: Millis) -> Millis {
+        let from = self.counts.partition_point(|(end, _)| *end <= after);
+        let frees = self.counts[from..].iter().find(|(_, count)| *count > 0);
+        frees.map_or(Millis::NEVER, |(end, _)| *end)
+    }
+
     /// All figures, by end.
     pub fn iter(&self) -> impl Iterator<Item = (Millis, i64)> + '_ {
         self.counts.iter().copied()

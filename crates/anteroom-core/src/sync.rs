@@ -270,6 +270,8 @@ pub struct Outlook {
     pub slots_in_round: u32,
     /// The same before each of [`crate::estimate::LOOK_AHEAD`] has passed: whose turn may come when.
     pub slots_ahead: [u32; LOOK_AHEAD.len()],
+    /// When the next seat that ends can be given to somebody else, if nothing is late.
+    pub next_free_at: Millis,
     /// Of `slots`, how many are left over when all who wait have got theirs: for newcomers.
     pub slots_to_spare: u32,
     /// Visitors inside, as far as reported.

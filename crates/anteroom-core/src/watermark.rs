@@ -66,6 +66,15 @@ pub fn people_before(told: &WaitingCounts, rank: Millis) -> u32 {
     before
 }
 
+/// How many wait beside each other in the bucket of `rank`, itself included, in a line as
+/// [`compact`] tells it; none if it stands in a group of buckets.
+#[must_use]
+pub fn people_beside(line: &WaitingCounts, rank: Millis) -> u32 {
+    let mut exact = line.iter().take(TOLD_EXACTLY);
+    let found = exact.find(|(bucket, _)| *bucket == rank);
+    found.map_or(0, |(_, count)| count)
+}
+
 impl Watermark {
     /// The newest bucket such that everyone waiting at or before it fits into `slots`, but never
     /// older than the oldest bucket in which somebody waits: a crowd of one second that is larger
@@ -88,6 +97,15 @@ impl Watermark {
             Some(bucket) if fitting == slots => Self::UpTo(bucket),
             _ => Self::Open,
         }
+    }
+
+    /// How many of those who wait may take a slot.
+    #[must_use]
+    pub fn count(self, waiting: &WaitingCounts) -> u32 {
+        let covered = waiting
+            .iter()
+            .take_while(|&(bucket, _)| self.covers(bucket));
+        covered.fold(0, |sum, (_, count)| sum.saturating_add(count))
     }
 
     /// Whether a visitor of this bucket may take a slot.
@@ -129,6 +147,18 @@ mod tests {
     fn without_slots_nobody_is_eligible() {
         check(&[(1, 1)], 0, Watermark::Nobody);
         check(&[], 0, Watermark::Nobody);
+    }
+
+    #[test]
+    fn those_it_covers_are_counted() {
+        let counts = [(Millis(1), 3), (Millis(2), 3), (Millis(3), 3)].into();
+        for (watermark, expected) in [
+            (Watermark::Nobody, 0),
+            (Watermark::UpTo(Millis(2)), 6),
+            (Watermark::Open, 9),
+        ] {
+            assert_eq!(watermark.count(&counts), expected, "{watermark:?}");
+        }
     }
 
     #[test]

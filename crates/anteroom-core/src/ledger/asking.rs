@@ -50,6 +50,8 @@ impl Ledger {
         let pool = upstream.lease.held();
         let first = claims.saturating_sub(pool.seats);
         upstream.told_nodes = self.sums.nodes;
+        upstream.told_closed = closed_through;
+        upstream.has_freed = false;
         upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
         let is_quiet = lent
             == Held {
@@ -144,10 +146,17 @@ impl Ledger {
             .saturating_add(saturating_u32(self.seats_lent()));
         let expected = self.upstream.as_deref_mut()?.demand.expected(now);
         // Where somebody asks, others will before the answer is here: a few more than are missing.
-        let missing = if unmet.slots > 0 {
+        let world = self.upstream.as_deref().map(|up| &up.outlook);
+        let is_line = world.is_some_and(|world| world.waiting > 0 && world.slots_to_spare == 0);
+        let missing = if unmet.slots > 0 && !is_line {
             unmet.slots / 2 + 2
         } else {
             0
+        };
+        // In a line whoever is called is known; nobody else goes in.
+        let called = match world.filter(|_| is_line) {
+            Some(world) => world.watermark.count(&self.sums.waiting),
+            None => u32::MAX,
         };
         if self.children.is_empty() {
             return Some(Held {
@@ -156,7 +165,7 @@ impl Ledger {
             });
         }
         let ahead = missing.max(self.spare_part(unmet.slots));
-        let slots = expected.slots.saturating_add(unmet.slots);
+        let slots = expected.slots.min(called).saturating_add(unmet.slots);
         let slots = if self.owes_elsewhere() {
             0
         } else {

@@ -4,8 +4,8 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use super::closing::CLOCKS_APART;
 use super::lend::saturating_u32;
-use super::upstream::UPSTREAM_PERIOD;
 use super::{Departed, Ledger, Upstream};
 use crate::estimate::{ASK_AFTER_FIRST, LOOK_AHEAD};
 use crate::id::DataCenterId;
@@ -80,6 +80,7 @@ impl Ledger {
             slots,
             slots_in_round: self.slots_before(at + ROUND, at),
             slots_ahead: LOOK_AHEAD.map(|after| self.slots_ahead(at + after, at)),
+            next_free_at: self.next_free_at(at),
             slots_to_spare: slots.saturating_sub(self.waiting_total()),
             inside: self.inside(),
             phantoms: self.phantoms(),
@@ -164,6 +165,18 @@ impl Ledger {
         (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken)
     }
 
+    /// When the next seat that ends can be lent: when all clocks have passed its end, and all nodes
+    /// have said so.
+    fn next_free_at(&self, at: Millis) -> Millis {
+        let apart = if self.sums.data_centers() > 1 {
+            CLOCKS_APART
+        } else {
+            Span::ZERO
+        };
+        let late = apart + TOLD_AFTER;
+        self.sums.row.next_end(at - late) + late
+    }
+
     /// Admissions of a minute by data center, if the allocation asks for them.
     fn traffic(&self, minute: Minute) -> Arc<Vec<(DataCenterId, u32)>> {
         if !self.terms.is_some_and(|terms| terms.needs_traffic) {
@@ -188,6 +201,14 @@ impl Ledger {
         Arc::new(sum.into_iter().collect())
     }
 }
+
+/// How long after an interval has ended all nodes have said so, and the world has heard of it: a period
+/// of theirs and a trip.
+const TOLD_AFTER: Span = Span(350);
+
+/// For how long nobody asks the world again that had nothing left: two in a second for those whose
+/// turn it is, and no more, however many they are.
+const DRY_FOR: Span = Span(500);
 
 /// What only the ledger itself can tell, be the world known or not.
 struct Here {
@@ -220,8 +241,7 @@ impl Here {
 /// here on top.
 fn below(here: &Here, upstream: &Upstream, now: Millis) -> Outlook {
     let world = &upstream.outlook;
-    // Whether the world is dry is worth a refusal only while a busy data center would have asked.
-    let is_news = now.since(upstream.outlook_at) < UPSTREAM_PERIOD.times(2);
+    let is_news = now.since(upstream.outlook_at) < DRY_FOR;
     let is_same_minute = world.as_of.minute() == here.as_of.minute();
     let seats_above = world.seats_free.max(u32::from(!is_news));
     let at_least = u32::from(!(is_news && is_same_minute));

@@ -187,6 +187,9 @@ impl Ledger {
         for seat in unfreed {
             if seat.listed_at != 0 && seat.listed_at <= refused {
                 self.free_seat(seat.data_center, seat.seat_ends_at);
+                if let Some(upstream) = &mut self.upstream {
+                    upstream.has_freed = true;
+                }
             } else if seat.seat_ends_at > agreed {
                 self.logouts.unfreed.push(seat);
             }

@@ -1,5 +1,6 @@
 //! The parent's half: what it lends, and what it counts of children that are silent.
 
+mod far;
 mod logouts;
 mod silence;
 

@@ -10,6 +10,7 @@ use alloc::vec::Vec;
 
 use super::children::{LATEST_ASK, QUIET_AFTER};
 use super::closing::CLOCKS_APART;
+use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT};
 use super::lend::saturating_u32;
 use super::{Child, Ledger, Logouts, RevokedList};
 use crate::id::{DataCenterId, Epoch, Life};
@@ -18,17 +19,8 @@ use crate::planted::{Bug, is_planted};
 use crate::sync::{Answer, Held, Outlook, Reply, Revocation, Used, Wants};
 use crate::time::{Millis, Span};
 
-/// Time between two requests to the world while something happens.
-pub const UPSTREAM_PERIOD: Span = Span(1_000);
-/// The same while nobody is inside, waits or wants anything.
-const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
-/// A request to the world that is not answered by then is lost, or whoever carried it is dead.
-/// Longer than a round takes on any link: a newer request voids the answer to an older one.
-const UPSTREAM_TIME_OUT: Span = Span(2_000);
 /// What is late is looked for this often.
 const LOOK_AGAIN: Span = Span(20);
-/// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
-const UPSTREAM_HURRY: Span = Span(100);
 
 /// A ledger's place under the world's.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -56,6 +48,10 @@ pub struct Upstream {
     pub has_wished: bool,
     /// How many nodes the newest request spoke for: others divide by them.
     pub told_nodes: u32,
+    /// Through which end the nodes treated tickets as over by the newest request.
+    pub told_closed: Millis,
+    /// Seats of sessions that were ended early have been freed since.
+    pub has_freed: bool,
     /// An epoch that somebody here has seen and the world may not know of.
     pub witnessed: Option<Epoch>,
     /// Logouts that the world has not confirmed.
@@ -125,6 +121,8 @@ impl Upstream {
             trip: Span::ZERO,
             has_wished: false,
             told_nodes: 0,
+            told_closed: Millis::ZERO,
+            has_freed: false,
             witnessed: None,
             unconfirmed: Vec::new(),
             revoked_version: 0,
@@ -244,59 +242,6 @@ impl Ledger {
             life,
             upstream: Some(Box::new(Upstream::new(data_center))),
             ..Self::new()
-        }
-    }
-
-    /// Whether the world should be asked by whoever has this record in hand; `is_wanted`: somebody
-    /// waits for what a child lacks. When the last child has left, all goes back at once. Never while another request is on its way: drawing one is what a lock
-    /// with expiry would be, and whoever draws it carries it.
-    #[must_use]
-    pub fn is_upstream_due(&self, is_wanted: bool, now: Millis) -> bool {
-        let Some(upstream) = self.upstream.as_deref() else {
-            return false;
-        };
-        // A clock that was stepped back says nothing about when that was.
-        let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
-        let pause = if upstream.lease.is_waiting_for_answer() {
-            UPSTREAM_TIME_OUT
-        } else if self.children.is_empty()
-            || (self.unmet() != Wants::default() && (is_wanted || self.may_fetch_more()))
-        {
-            UPSTREAM_HURRY
-        } else {
-            self.upstream_period()
-        };
-        self.terms.is_some() && since.is_none_or(|since| since >= pause)
-    }
-
-    /// Whether the world has slots that nobody waits for, as far as is known: what children lack is
-    /// fetched before somebody has to wait for it.
-    fn may_fetch_more(&self) -> bool {
-        let upstream = self.upstream.as_deref();
-        upstream.is_some_and(|up| up.is_outlook_fresh(self.as_of) && up.outlook.slots_to_spare > 0)
-            && self.spare_part(1) > 0
-    }
-
-    /// How long after the last request to the world the next one is due.
-    #[must_use]
-    pub fn upstream_period(&self) -> Span {
-        let wants = self.unmet();
-        let has_news = |up: &Upstream| up.has_wished || up.told_nodes != self.sums.nodes;
-        let is_idle = !self.upstream.as_deref().is_some_and(has_news)
-            && self.sums.row.is_empty()
-            && self.sums.waiting_total == 0
-            && self.sums.seats_held == 0
-            && wants == Wants::default()
-            && self.seats_free() == 0;
-        if is_idle {
-            let upstream = self.upstream.as_ref();
-            let left = upstream.map_or(Span::ZERO, |up| up.lease.ends_at().since(self.heard_at));
-            // Often enough that a short lease never ends.
-            UPSTREAM_PERIOD_IDLE
-                .min(Span(left.0 / 3))
-                .max(UPSTREAM_PERIOD)
-        } else {
-            UPSTREAM_PERIOD
         }
     }
 

@@ -62,19 +62,17 @@ impl Moving {
         self.expected.is_empty()
     }
 
-    /// How many of the seats held here are for those who ask at this moment.
-    pub(super) fn claims(&self) -> u32 {
-        let expected = u32::try_from(self.expected.len()).unwrap_or(u32::MAX);
-        self.asking.told().min(expected)
+    /// How many lack a seat here: so many of those held here are for nobody else.
+    pub(super) fn count(&self) -> u32 {
+        u32::try_from(self.expected.len()).unwrap_or(u32::MAX)
     }
 
     /// For a request: how many ask now, and how many more are expected.
     pub(super) fn begin_request(&mut self, now: Millis) -> (u32, u32) {
         self.expected.retain(|_, until| *until > now);
         self.asking.begin_request(now);
-        let expected = u32::try_from(self.expected.len()).unwrap_or(u32::MAX);
-        let asking = self.claims();
-        (asking, expected - asking)
+        let asking = self.asking.told().min(self.count());
+        (asking, self.count() - asking)
     }
 }
 

@@ -3,14 +3,17 @@
 use super::{Room, Verdict, Visit};
 use crate::decision::{Place, QueueReason, WaitRange};
 use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after, ask_before_turn};
+use crate::id::VisitorId;
 use crate::order::ROUND;
 use crate::planted::{Bug, is_planted};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
 use crate::waiting::{Ask, OVERDUE};
-use crate::watermark::{TOLD_EXACTLY, people_before};
+use crate::watermark::{TOLD_EXACTLY, people_before, people_beside};
 
+/// Nobody asks more often than this.
+const ASK_AFTER_LEAST: Span = Span(1_000);
 /// When a room opens, those who wait ask spread over a second for every so many of them.
 const OPENING_ASKS_PER_SECOND: u64 = 5_000;
 
@@ -55,7 +58,8 @@ impl Room {
         let people_waiting = self.people_waiting(now);
         let wait = self.wait(reason, ahead, people_waiting, now);
         let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
-        let ask_after = self.ask_after(reason, ahead, people_waiting, wait, jitter, now);
+        let turn = self.turn(visit.visitor, rank, ahead);
+        let ask_after = self.ask_after(reason, turn, people_waiting, wait, jitter, now);
         // A place must outlive the pause, and one ask that gets lost.
         let ask_after = ask_after.min(Span(self.rules.place_grace.0 / 2));
         if visit.ticket.is_some() || is_planted(Bug::CountsBeforeReturn) {
@@ -79,6 +83,17 @@ impl Room {
             ask_after: Some(ask_after),
             arrived_at,
         }
+    }
+
+    /// How many are to ask before this visitor does. Those who came in the same second have the same
+    /// place; if all of them asked as late as the middle one, seats for the first would stay empty.
+    /// So lots are drawn, for the time to ask and for nothing else.
+    fn turn(&self, visitor: VisitorId, rank: Millis, ahead: u32) -> u32 {
+        let beside = people_beside(&self.outlook.line, rank);
+        let drawn = self.identity.lottery_key.draw(visitor, rank.0);
+        let before = (u128::from(drawn) * u128::from(beside)) >> 64;
+        let before = u32::try_from(before).unwrap_or(beside);
+        ahead.saturating_sub(beside / 2).saturating_add(before)
     }
 
     /// The rank that has waited longest, here or elsewhere, as far as it is known.
@@ -156,11 +171,27 @@ impl Room {
             return Span(ROUND.0 - jitter % (ROUND.0 / 8));
         }
         let calm = ask_after(Some(ahead), wait, jitter);
-        if self.is_outlook_fresh(now) {
-            calm.min(ask_before_turn(ahead, &self.outlook.slots_ahead))
-        } else {
-            calm
+        if !self.is_outlook_fresh(now) {
+            return calm;
         }
+        let by_turn = calm.min(ask_before_turn(ahead, &self.outlook.slots_ahead));
+        if ahead < self.outlook.slots {
+            self.when_free(by_turn, jitter, now)
+        } else {
+            by_turn
+        }
+    }
+
+    /// Whoever is called already asks when the next seat comes free, if that is soon: a moment before,
+    /// there would be nothing, and another interval later it would have been free for long.
+    fn when_free(&self, interval: Span, jitter: u64, now: Millis) -> Span {
+        let free_after = self.outlook.next_free_at.since(now);
+        if free_after == Span::ZERO || free_after > interval + OVERDUE {
+            return interval;
+        }
+        let many = u64::from(self.outlook.slots) * 1_000 / OPENING_ASKS_PER_SECOND;
+        let spread = many.max(ASK_AFTER_LEAST.0 / 4);
+        Span(free_after.0 + jitter % spread).max(ASK_AFTER_LEAST)
     }
 }
 

@@ -70,8 +70,10 @@ impl Room {
         } else {
             wants.slots
         };
+        // Whoever it was fetched for may ask at another node: that one must find it.
+        let own = keep.min(held_before.seats.saturating_sub(expected));
         self.lease.give_back(Held {
-            seats: keep.saturating_add(asking),
+            seats: own.saturating_add(asking),
             admissions: keep,
             ahead: wants.ahead,
             credits: wants.credits,

@@ -1,5 +1,6 @@
 //! One room against its own ledger, with an immediate round trip where it asks for one.
 
+mod asking;
 mod moving;
 mod order;
 mod replays;

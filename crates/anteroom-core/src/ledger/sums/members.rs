@@ -56,6 +56,12 @@ impl Sums {
         group.is_none_or(|group| group.next_end <= closed)
     }
 
+    /// No interval in a row of this data center ends before this.
+    pub(in crate::ledger) fn next_end_in(&self, data_center: DataCenterId) -> Millis {
+        let group = self.groups.get(&data_center);
+        group.map_or(Millis::NEVER, |group| group.next_end)
+    }
+
     /// The rows of this data center have been looked through: no interval ends before `next`.
     pub(in crate::ledger) fn note_next_end(&mut self, data_center: DataCenterId, next: Millis) {
         if let Some(group) = self.groups.get_mut(&data_center) {

@@ -61,3 +61,25 @@ fn a_seat_is_not_kept_for_ever_for_somebody_who_does_not_come_back() {
     pair.sync();
     assert!(matches!(pair.visit(Some(waiting)), Verdict::Admit(_)));
 }
+
+/// The answer may come when whoever wanted the seat has been let pass without it.
+#[test]
+fn a_seat_that_was_fetched_for_somebody_who_has_gone_on_is_kept_for_its_next_request() {
+    let (mut pair, ends_at, waiting) = full();
+    pair.now = ends_at - Span(200);
+    pair.sync();
+    let mover = from_elsewhere(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(400);
+    pair.sync();
+    assert_eq!(pair.room.lease.held().seats, 1, "it came late");
+    for _ in 0..8 {
+        pair.wait(120);
+        let (_, place) = pair.queue(Some(waiting));
+        assert_eq!(place.reason, QueueReason::Full);
+        pair.sync();
+    }
+    let seats = (pair.room.lease.held().seats, pair.ledger.seats_free());
+    assert_eq!(seats, (0, 1), "whichever node it asks finds it");
+    assert!(pair.renew(mover).seats.of(DataCenterId(1)).is_some());
+}

@@ -1,0 +1,103 @@
+//! When is the world asked? Once a second while something happens, and sooner where somebody else can
+//! be served by it.
+
+use super::closing::CLOCKS_APART;
+use super::{Ledger, Upstream};
+use crate::sync::Wants;
+use crate::time::{Millis, Span};
+
+/// Time between two requests to the world while something happens.
+pub const UPSTREAM_PERIOD: Span = Span(1_000);
+/// The same while nobody is inside, waits or wants anything.
+const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
+/// A request to the world that is not answered by then is lost, or whoever carried it is dead.
+/// Longer than a round takes on any link: a newer request voids the answer to an older one.
+pub(super) const UPSTREAM_TIME_OUT: Span = Span(2_000);
+/// The same while sessions that were ended early are to free their seats for somebody who waits.
+const UPSTREAM_NEWS: Span = Span(500);
+/// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
+const UPSTREAM_HURRY: Span = Span(100);
+
+impl Ledger {
+    /// Whether the world should be asked by whoever has this record in hand; `is_wanted`: somebody
+    /// waits for what a child lacks. Never while another request is on its way: drawing one is what
+    /// a lock with expiry would be, and whoever draws it carries it.
+    #[must_use]
+    pub fn is_upstream_due(&self, is_wanted: bool, now: Millis) -> bool {
+        let Some(upstream) = self.upstream.as_deref() else {
+            return false;
+        };
+        // A clock that was stepped back says nothing about when that was.
+        let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
+        let pause = if upstream.lease.is_waiting_for_answer() {
+            UPSTREAM_TIME_OUT
+        } else if is_wanted && self.unmet() != Wants::default() {
+            UPSTREAM_HURRY
+        } else {
+            self.upstream_period()
+        };
+        self.terms.is_some() && since.is_none_or(|since| since >= pause)
+    }
+
+    /// Whether somebody waits in the world, and for seats of sessions that were ended early: those
+    /// are free when everybody has heard of it and has said so, which takes several requests.
+    fn awaits_refusals(&self) -> bool {
+        self.upstream.as_deref().is_some_and(|upstream| {
+            let has_news = !upstream.unconfirmed.is_empty()
+                || !self.logouts.unfreed.is_empty()
+                || upstream.told < upstream.telling.0;
+            has_news && upstream.outlook.waiting > 0
+        })
+    }
+
+    /// Whether seats have ended here, or were freed, of which the world does not know yet that they have.
+    fn may_free_seats(&self) -> bool {
+        let Some(upstream) = self.upstream.as_deref() else {
+            return false;
+        };
+        let group = self.groups.get(&upstream.data_center);
+        let ready = group.map_or(Millis::ZERO, |group| group.ready_through);
+        let end = self.sums.next_end_in(upstream.data_center);
+        let has_freed = upstream.has_freed && upstream.outlook.waiting > 0;
+        has_freed || upstream.told_closed < end + CLOCKS_APART && end + CLOCKS_APART <= ready
+    }
+
+    /// Whether the world has slots that nobody waits for, as far as is known: what children lack is
+    /// fetched before somebody has to wait for it.
+    fn may_fetch_more(&self) -> bool {
+        let upstream = self.upstream.as_deref();
+        upstream.is_some_and(|up| up.is_outlook_fresh(self.as_of) && up.outlook.slots_to_spare > 0)
+            && self.spare_part(1) > 0
+    }
+
+    /// How long after the last request to the world the next one is due. Soon, if somebody else may be
+    /// served by it; when the last child has left, all goes back at once.
+    #[must_use]
+    pub fn upstream_period(&self) -> Span {
+        let wants = self.unmet();
+        let may_fetch = wants != Wants::default() && self.may_fetch_more();
+        if self.children.is_empty() || may_fetch || self.may_free_seats() {
+            return UPSTREAM_HURRY;
+        }
+        if self.awaits_refusals() {
+            return UPSTREAM_NEWS;
+        }
+        let has_news = |up: &Upstream| up.has_wished || up.told_nodes != self.sums.nodes;
+        let is_idle = !self.upstream.as_deref().is_some_and(has_news)
+            && self.sums.row.is_empty()
+            && self.sums.waiting_total == 0
+            && self.sums.seats_held == 0
+            && wants == Wants::default()
+            && self.seats_free() == 0;
+        if is_idle {
+            let upstream = self.upstream.as_ref();
+            let left = upstream.map_or(Span::ZERO, |up| up.lease.ends_at().since(self.heard_at));
+            // Often enough that a short lease never ends.
+            UPSTREAM_PERIOD_IDLE
+                .min(Span(left.0 / 3))
+                .max(UPSTREAM_PERIOD)
+        } else {
+            UPSTREAM_PERIOD
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! A data center and the world: what is fetched, and when.
+
+use super::*;
+use crate::sync::Outlook;
+
+/// The first admissions of its minute; the next one begins five seconds later.
+const LATE: Millis = Millis(START.0 + 55_000);
+const NEXT_MINUTE: Millis = Millis(START.0 + 60_000);
+const TRIP: Span = Span(140);
+
+/// The ledger of a data center below the world's, and the clock of both.
+struct Far {
+    world: Ledger,
+    here: Ledger,
+    now: Millis,
+    number: u64,
+    answer: Option<Answer>,
+}
+
+impl Far {
+    fn new(now: Millis) -> Self {
+        let mut far = Self {
+            world: Ledger::first_start(Life(0)),
+            here: Ledger::below_world(Life(7), DataCenterId(1)),
+            now,
+            number: 0,
+            answer: None,
+        };
+        far.node(0, 0, |_| {});
+        far.errand();
+        // Where nobody else is, nobody's clock differs.
+        let mut other = request(9, 1, 0);
+        other.data_center = DataCenterId(2);
+        other.sent_at = far.now;
+        other.terms = far.here.terms.expect("a node has spoken");
+        far.world.handle_sync(other, LendingTerms::WORLD, far.now);
+        far
+    }
+
+    /// The one node speaks: it wants so many slots, and as many of the next minute.
+    fn node(&mut self, slots: u32, ahead: u32, change: impl FnOnce(&mut SyncRequest)) -> Held {
+        self.number += 1;
+        let known = self.answer.as_ref();
+        let mut asks = request(1, self.number, known.map_or(0, |known| known.generation));
+        asks.parent = known.map(|_| Life(7));
+        asks.is_final = false;
+        asks.wants.slots = slots;
+        asks.wants.ahead = ahead;
+        asks.terms.limits.total_active_users = 1_000;
+        asks.terms.limits.new_users_per_minute = 1_000;
+        asks.closed_through = self.now;
+        change(&mut asks);
+        let here = core::mem::take(&mut self.here);
+        let (here, answer) = lent(here, &asks, self.now);
+        self.here = here;
+        let granted = answer.granted;
+        self.answer = Some(answer);
+        granted
+    }
+
+    fn errand(&mut self) {
+        let lending = LendingTerms::WORLD;
+        let asks = self
+            .here
+            .poll_upstream(self.now)
+            .expect("a node has spoken");
+        self.now = self.now + TRIP;
+        let reply = self.world.handle_sync(asks, lending, self.now);
+        assert!(self.here.handle_upstream(reply, self.now));
+    }
+
+    fn wait(&mut self, ms: u64) {
+        self.now = self.now + Span(ms);
+    }
+
+    fn outlook(&mut self) -> &mut Outlook {
+        &mut self.here.upstream.as_deref_mut().expect("below").outlook
+    }
+
+    fn is_due(&self) -> bool {
+        self.here.is_upstream_due(false, self.now)
+    }
+}
+
+#[test]
+fn admissions_of_the_next_minute_are_at_hand_before_it_begins() {
+    let mut far = Far::new(LATE);
+    far.wait(2_000);
+    far.node(10, 0, |_| {});
+    far.errand();
+    let granted = far.node(10, 10, |_| {});
+    assert_eq!((granted.admissions, granted.ahead), (10, 10));
+    // Lent is lent: the world counts them to the minute for which they are.
+    let minute = NEXT_MINUTE.minute();
+    let pool = far.here.upstream.as_deref().expect("below").lease.held();
+    let held = far.world.admissions_lent(minute);
+    assert_eq!(held, u64::from(pool.ahead + granted.ahead));
+    assert!(far.world.admissions_free(far.now, minute) < 1_000);
+}
+
+#[test]
+fn what_a_silent_node_held_of_the_next_minute_counts_as_used_in_it() {
+    let mut far = Far::new(LATE);
+    far.wait(2_000);
+    far.node(10, 0, |_| {});
+    far.errand();
+    far.node(10, 10, |_| {});
+    far.wait(LEASE_TTL.0 + 1);
+    far.here.advance(far.now);
+    for minute in [START.minute(), NEXT_MINUTE.minute()] {
+        assert_eq!(far.here.admitted_in(minute), 10, "{minute:?}");
+    }
+}
+
+#[test]
+fn slots_left_over_are_fetched_for_growth_and_nothing_is_where_people_wait() {
+    let mut far = Far::new(START);
+    far.node(10, 0, |_| {});
+    let in_hand = |far: &mut Far| {
+        let asks = far.here.poll_upstream(far.now).expect("a node has spoken");
+        asks.wants.slots
+    };
+    assert_eq!(in_hand(&mut far), 10 + 250, "and a quarter of what is free");
+    far.outlook().waiting = 3;
+    far.outlook().slots_to_spare = 0;
+    assert_eq!(in_hand(&mut far), 10, "what is missing and no more");
+}
+
+#[test]
+fn the_world_hears_at_once_of_seats_that_have_ended() {
+    let mut far = Far::new(START);
+    let end = START + Span(5_000);
+    far.node(0, 0, |asks| asks.row.add(end));
+    far.errand();
+    far.now = end + closing::CLOCKS_APART - Span(400);
+    far.node(0, 0, |asks| asks.row.add(end));
+    far.errand();
+    far.wait(200);
+    assert!(!far.is_due(), "some clock may be behind");
+    far.wait(60);
+    far.node(0, 0, |asks| asks.row.add(end));
+    assert!(far.is_due());
+    far.errand();
+    assert_eq!((far.world.inside(), far.here.inside()), (0, 0));
+    far.wait(200);
+    assert!(!far.is_due(), "it knows");
+}
+
+#[test]
+fn logouts_are_hurried_along_while_somebody_waits_for_their_seats() {
+    let mut far = Far::new(START);
+    far.errand();
+    far.node(0, 0, |asks| {
+        asks.revocations = vec![Revocation {
+            visitor: VisitorId([1; 16]),
+            seat_ends_at: START + Span(9_000),
+            until: START + LONGEST,
+        }];
+    });
+    far.wait(600);
+    assert!(!far.is_due(), "nobody waits");
+    far.outlook().waiting = 1;
+    assert!(far.is_due());
+}
+
+#[test]
+fn others_are_looked_for_when_they_are_due_and_then_again_and_again() {
+    let mut far = Far::new(START);
+    far.errand();
+    far.here.poll_upstream(far.now);
+    let back_after = |far: &Far| {
+        let upstream = far.here.upstream.as_deref().expect("below");
+        upstream.back_after(far.now)
+    };
+    assert_eq!(back_after(&far), Some(TRIP));
+    far.wait(100);
+    assert_eq!(back_after(&far), Some(Span(40)));
+    far.wait(500);
+    assert_eq!(back_after(&far), Some(Span(20)), "late");
+}
