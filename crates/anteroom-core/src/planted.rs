@@ -50,8 +50,6 @@ bugs! {
     FewCreditsFarAway,
     /// Admissions of the next minute are used before it has begun.
     SpendsNextMinute,
-    /// Admissions of the next minute that a silent child held are forgotten.
-    ForgetsLentAhead,
     /// A lease is used after its end.
     UsesLeaseAfterItsEnd,
     /// A data center lends beyond the end of its own lease.

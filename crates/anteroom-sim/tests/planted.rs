@@ -25,7 +25,7 @@ fn checkers_of(bug: Bug) -> &'static [Promise] {
         Bug::FewCreditsFarAway | Bug::MoversWaitInLine => &[Promise::Inside],
         Bug::AppliesStaleAnswers | Bug::NoReserveAfterLoss => &[Promise::Seats, Promise::Rate],
         Bug::LendsBeyondOwnLease => &[Promise::Seats, Promise::Recovery],
-        Bug::SpendsNextMinute | Bug::ForgetsLentAhead => &[Promise::Rate],
+        Bug::SpendsNextMinute => &[Promise::Rate],
         Bug::ClosesByOwnClock => &[Promise::Seats, Promise::Inside],
         _ => &[Promise::Seats],
     }

@@ -154,9 +154,7 @@ impl Ledger {
             phantoms = phantoms.saturating_add(credits.min(most));
         }
         let mut admitted = child.admitted;
-        let is_forgetful = is_planted(Bug::ForgetsLentAhead);
-        let held = child.held.by_minute().into_iter();
-        for (minute, count) in held.take(if is_forgetful { 1 } else { 2 }) {
+        for (minute, count) in child.held.by_minute() {
             add_admissions(&mut admitted, minute, count);
         }
         self.push_departed(Departed {
