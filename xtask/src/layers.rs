@@ -29,6 +29,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
         ],
     ),
+    ("anteroom-page", &["anteroom-core", "anteroom-wire"]),
     (
         "anteroom-gateway",
         &[
@@ -36,6 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-ticket",
             "anteroom-wire",
             "anteroom-node",
+            "anteroom-page",
         ],
     ),
     (
@@ -71,6 +73,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",
+            "anteroom-page",
             "anteroom-gateway",
             "anteroom-control",
             "anteroom-demo",

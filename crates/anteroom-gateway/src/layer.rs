@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod doors;
+mod streams;
 mod tallies;
 
 use std::collections::BTreeMap;
@@ -29,11 +30,13 @@ use crate::error_page::{self, Format};
 use crate::forwarded::{Client, Scheme};
 use crate::path::Readings;
 use crate::proxy::Upstream;
+use crate::serve::ConnectionHold;
 use crate::status::Refusal;
-use crate::waiting::{Answer, RequestKind, place_endpoint, respond};
+use crate::waiting::{Answer, Look, RequestKind, language, place_endpoint, push, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
+use streams::Streams;
 pub use tallies::CountsByRoom;
 use tallies::Tallies;
 
@@ -47,6 +50,7 @@ struct Gate {
     node: Arc<Node>,
     doors: ArcSwap<Doors>,
     tallies: Tallies,
+    streams: Arc<Streams>,
 }
 
 impl WaitingRoomLayer {
@@ -63,6 +67,7 @@ impl WaitingRoomLayer {
                 node,
                 doors: ArcSwap::from_pointee(doors),
                 tallies,
+                streams: Arc::default(),
             }),
         })
     }
@@ -177,8 +182,13 @@ impl Gate {
         let Some(client) = request.extensions().get::<Client>().cloned() else {
             return refuse(Refusal::BadRequest, request.headers());
         };
-        if request.uri().path() == place_endpoint::PATH {
-            return Self::tell_place(&doors, &request, &client, access).await;
+        match request.uri().path() {
+            place_endpoint::PATH => {
+                return self.tell_place(&doors, &request, &client, access).await;
+            }
+            push::PATH => return self.listen(&doors, &request, &client, access),
+            language::PATH => return remember_language(&doors, &request, &client),
+            _ => {}
         }
         let Ok(readings) = Readings::of(request.uri().path()) else {
             return refuse(Refusal::BadRequest, request.headers());
@@ -227,7 +237,13 @@ impl Gate {
                     is_head: request.method() == Method::HEAD,
                     queueing_status: door.queueing_status,
                 };
-                let response = respond(&door.view(place), answer);
+                let target = request.uri().path_and_query();
+                let look = Look {
+                    template: door.template.as_ref(),
+                    target: target.map_or("/", |target| target.as_str()),
+                };
+                let view = door.view(place, door.language(request.headers()));
+                let response = respond(&view, answer, look);
                 hand_out(door, response.map(Body::full), ticket, client.scheme, place)
             }
         }
@@ -235,6 +251,7 @@ impl Gate {
 
     /// Answers a waiting page that asks where it stands.
     async fn tell_place(
+        &self,
         doors: &Doors,
         request: &Request<Body>,
         client: &Client,
@@ -275,11 +292,63 @@ impl Gate {
             }
             Outcome::Queue { ticket, place } => {
                 access.queue(&place);
-                let response = place_endpoint::still_waiting(&door.view(place));
+                let asked = request.uri().query().unwrap_or_default();
+                let language = place_endpoint::language_of(asked);
+                let language = language.unwrap_or_else(|| door.language(request.headers()));
+                let view = door.view(place, language);
+                let push = push::is_near(&view) && self.streams.has_room();
+                let response = place_endpoint::still_waiting(&view, push);
                 hand_out(door, response.map(Body::full), ticket, client.scheme, place)
             }
         }
     }
+}
+
+impl Gate {
+    /// Lets somebody who waits listen for its turn. Asks no room.
+    fn listen(
+        &self,
+        doors: &Doors,
+        request: &Request<Body>,
+        client: &Client,
+        access: &mut Access,
+    ) -> Response<Body> {
+        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
+        let hold = request.extensions().get::<ConnectionHold>();
+        let (Some(room), Some(hold), &Method::GET) = (room, hold, request.method()) else {
+            return place_endpoint::bad_question().map(Body::full);
+        };
+        let door = doors.by_name(&room, client.host());
+        let Some(door) = door.filter(|door| !door.config.suspended) else {
+            access.pass_by(Verdict::NoRoom);
+            return push::nothing_to_say().map(Body::full);
+        };
+        access.enter(door);
+        access.pass_by(Verdict::Listen);
+        let tickets = cookies::values(request.headers(), &door.cookie_name);
+        let Some(ticket) = door.room.waiting_ticket(&tickets) else {
+            return push::nothing_to_say().map(Body::full);
+        };
+        let room = Arc::clone(&door.room);
+        match self.streams.begin(room, ticket, hold.signal()) {
+            Some(events) => push::stream(Body::events(events)),
+            None => push::too_many().map(Body::full),
+        }
+    }
+}
+
+/// Remembers the language that was chosen in the page's form, and leads back to the page.
+fn remember_language(doors: &Doors, request: &Request<Body>, client: &Client) -> Response<Body> {
+    let query = request.uri().query().unwrap_or_default();
+    let room = place_endpoint::room_of(query);
+    let door = room.and_then(|room| doors.by_name(&room, client.host()));
+    let choice = language::Choice::of(query, request.headers(), client.host());
+    let (Some(door), Some(choice)) = (door, choice) else {
+        return refuse(Refusal::BadRequest, request.headers());
+    };
+    let mut response = language::go_back(&choice).map(Body::full);
+    answer::set_language(door, response.headers_mut(), choice.language, client.scheme);
+    response
 }
 
 async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool, is_look: bool) -> Outcome {

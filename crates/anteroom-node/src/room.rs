@@ -163,6 +163,25 @@ impl RoomHandle {
         }
     }
 
+    /// The waiting ticket among the values of a cookie, if there is one. Asks no room.
+    #[must_use]
+    pub fn waiting_ticket(&self, values: &[&str]) -> Option<Ticket> {
+        let now = self.now();
+        self.open(values)
+            .filter(|ticket| ticket.accepted_at.is_none())
+            .filter(|ticket| self.standing(ticket, now) == Standing::Waiting)
+    }
+
+    /// Of these waiting tickets, which would probably be let in now? One short look at the room for all
+    /// of them, which changes nothing in it.
+    #[must_use]
+    pub fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool> {
+        self.locked(|room, now| {
+            let answers = tickets.iter().map(|ticket| room.may_come(*ticket, now));
+            answers.collect()
+        })
+    }
+
     /// Ends the session of a ticket, as the origin commands. The parent knows of it when this
     /// returns, unless it cannot be reached.
     pub async fn revoke(&self, ticket: Ticket) -> bool {

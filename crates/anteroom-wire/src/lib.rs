@@ -7,6 +7,7 @@ pub mod config;
 pub mod deployment;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod language;
 pub mod ledger;
 pub mod place;
 pub mod state;

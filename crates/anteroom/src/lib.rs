@@ -6,6 +6,7 @@ pub mod check;
 mod extras;
 pub mod gateway;
 pub mod logging;
+mod page_files;
 pub mod room;
 pub mod serve;
 pub mod simulate;

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_gateway::bypass::BypassRules;
 use anteroom_store::chain;
 use anteroom_wire::config::{Config, Flags, Parsed};
 use anyhow::Context as _;
@@ -138,7 +137,7 @@ fn configure(options: &ServeOptions) -> Option<Config> {
     match &options.config {
         Some(file) => read(file).map_err(|report| report.print()).ok(),
         None => {
-            let parsed = Config::single_room_with(&options.flags(), BypassRules::check);
+            let parsed = Config::single_room_with(&options.flags(), check::CHECKS);
             let parsed = parsed.map_err(|problems| check::Report::of_problems(&problems));
             let checked = parsed.and_then(check::with_rooms);
             match checked {

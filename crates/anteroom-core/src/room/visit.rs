@@ -100,6 +100,24 @@ impl Room {
         Some(self.queue(visit, reason, now))
     }
 
+    /// Whether somebody with this waiting ticket would probably be let in now. Takes nothing, counts
+    /// nobody and asks nobody: a hint for when to bring the ticket.
+    #[must_use]
+    pub fn may_come(&self, ticket: Ticket, now: Millis) -> bool {
+        let visit = Visit {
+            visitor: ticket.visitor,
+            ticket: Some(ticket),
+            may_ask_parent: false,
+            gets_page: false,
+        };
+        let has_slot = || self.lease.held().seats > self.moving.claims();
+        self.hold(now).is_none()
+            && !self.has_left
+            && self.lease.is_live(now)
+            && self.is_eligible(visit)
+            && (!self.is_parent_dry(now) || (self.uses_leases() && has_slot()))
+    }
+
     /// Goes on with a visit after the number that it asked for has been taken.
     pub fn handle_number(
         &mut self,

@@ -36,10 +36,12 @@ pub(super) enum Verdict {
     Queue,
     /// Only looked where it would stand, and would be let in.
     Look,
+    /// Listens for its turn.
+    Listen,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Refuse,
         Self::NoRoom,
         Self::Suspended,
@@ -48,6 +50,7 @@ impl Verdict {
         Self::Pass,
         Self::Queue,
         Self::Look,
+        Self::Listen,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -60,6 +63,7 @@ impl Verdict {
             Self::Pass => "pass",
             Self::Queue => "queue",
             Self::Look => "look",
+            Self::Listen => "listen",
         }
     }
 }

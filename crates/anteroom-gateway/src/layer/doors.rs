@@ -5,9 +5,11 @@ use std::sync::Arc;
 use anteroom_core::decision::Place;
 use anteroom_core::time::Millis;
 use anteroom_node::{Node, RoomHandle};
-use anteroom_wire::config::{Config, Host, RoomConfig};
+use anteroom_page::CustomPage;
+use anteroom_wire::config::{Config, Host, PageTemplate, RoomConfig};
+use anteroom_wire::language::Language;
 use http::uri::Authority;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::status_of;
 use super::tallies::{RoomTally, Tallies};
@@ -15,7 +17,7 @@ use crate::bypass::BypassRules;
 use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::route::{AmbiguousPathError, Routes, bare_host};
-use crate::waiting::WaitingView;
+use crate::waiting::{WaitingView, language};
 
 /// What is wrong with a room, beyond what the config file alone shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -51,6 +53,7 @@ pub(super) struct Door {
     pub(super) name: HeaderValue,
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
+    pub(super) template: Option<CustomPage>,
     pub(super) queueing_status: StatusCode,
     pub(super) tally: Arc<RoomTally>,
 }
@@ -81,6 +84,7 @@ impl Doors {
         for room in &config.rooms {
             problems.extend(compile(room).err().into_iter().flatten());
             problems.extend(upstream(room).err());
+            problems.extend(template(room).err().into_iter().flatten());
         }
         routes(config, &mut problems);
         if problems.is_empty() {
@@ -141,6 +145,7 @@ impl Door {
         };
         let bypass = compile(config)?;
         let upstream = upstream(config).map_err(|problem| vec![problem])?;
+        let template = template(config)?;
         let room = node
             .room(&config.name)
             .ok_or_else(|| vec![problem("the node does not run this room")])?;
@@ -155,12 +160,29 @@ impl Door {
             name,
             bypass,
             upstream,
+            template,
         })
     }
 
-    pub(super) fn view(&self, place: Place) -> WaitingView<'_> {
+    /// What a visitor at `place` is told.
+    pub(super) fn view(&self, place: Place, language: Language) -> WaitingView<'_> {
         let now: Millis = self.room.wall_now();
-        WaitingView::new(self.config.name.as_str(), &self.config.rules, place, now)
+        let name = self.config.name.as_str();
+        WaitingView {
+            language,
+            message: self.message(),
+            ..WaitingView::new(name, &self.config.rules, place, now)
+        }
+    }
+
+    /// The language for whoever sent these headers.
+    pub(super) fn language(&self, headers: &HeaderMap) -> Language {
+        language::of_headers(headers, self.config.page.language)
+    }
+
+    /// What the operator has to say to everybody who waits. There is no setting for it yet.
+    const fn message(&self) -> Option<&str> {
+        None
     }
 }
 
@@ -173,6 +195,29 @@ fn compile(config: &RoomConfig) -> Result<BypassRules, Vec<RoomProblem>> {
         });
         problems.collect()
     })
+}
+
+fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>> {
+    let problem = |line, message| RoomProblem {
+        room: config.name.to_string(),
+        line,
+        message,
+    };
+    match &config.page.template {
+        None => Ok(None),
+        Some(PageTemplate::Html(html)) => CustomPage::new(html).map(Some).map_err(|mistakes| {
+            let told = mistakes.into_iter().map(|mistake| {
+                let (line, message) = (mistake.line, mistake.message);
+                problem(0, format!("page template, line {line}: {message}"))
+            });
+            told.collect()
+        }),
+        Some(PageTemplate::File { path, line }) => {
+            // Whoever puts the configuration together reads files, so a single mistake is told once.
+            tracing::debug!(path = %path.display(), line, "a page file that is not read yet");
+            Ok(None)
+        }
+    }
 }
 
 fn upstream(config: &RoomConfig) -> Result<Upstream, RoomProblem> {

@@ -10,6 +10,7 @@ use super::problem::Finding;
 use super::reader::Table;
 
 mod keys;
+mod page;
 
 use keys::{
     ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
@@ -49,6 +50,7 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
     let origin = table.required(&ORIGIN);
     let suspended = table.defaulted(&SUSPENDED);
     let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
+    let page = page::read(&mut table);
     let queueing_status_code = table.defaulted(&QUEUEING_STATUS_CODE);
     let origin_commands = read_origin_commands(&mut table);
     let bypass = read_bypass(&mut table);
@@ -62,6 +64,7 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
             rules,
             suspended,
             json_response_enabled,
+            page,
             queueing_status_code,
             cookie: cookie.value.clone(),
             origin_commands,
@@ -244,7 +247,7 @@ fn read_bypass(table: &mut Table<'_>) -> Vec<BypassRule> {
         .collect();
     // Rules beyond the limit are refused anyway, and reading them may cost.
     for (rule, spot) in rules.iter().take(BYPASS_RULES_MAX) {
-        for mistake in (table.notes.check_bypass)(rule) {
+        for mistake in (table.notes.checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
             table.notes.refuse(spot, finding, "", None);
         }

@@ -12,6 +12,7 @@ use crate::config::kind::{
 use crate::config::model::{Host, Origin, RoomName, SameSite, Secure};
 use crate::config::path::{self, PathError};
 use crate::config::reader::Key;
+use crate::language::{LANGUAGES, Language};
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
 
 pub(super) const NAME: Key<Text<RoomName>> = Key {
@@ -136,6 +137,37 @@ pub(super) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
     name: "queueing_status_code",
     kind: OneNumber(&[200, 202, 429, 503]),
     default: Some("200"),
+};
+pub(super) const DEFAULT_TEMPLATE_LANGUAGE: Key<Choice<Language>> = Key {
+    name: "default_template_language",
+    kind: Choice(LANGUAGES),
+    default: Some("\"en\""),
+};
+pub(super) const CUSTOM_PAGE_HTML: Key<Text<String>> = Key {
+    name: "custom_page_html",
+    kind: Text {
+        allowed: "a Mustache template of 1 to 1048576 bytes",
+        read: |text| {
+            if text.is_empty() {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(text.to_owned())
+        },
+    },
+    default: None,
+};
+pub(super) const CUSTOM_PAGE_FILE: Key<Text<String>> = Key {
+    name: "custom_page_file",
+    kind: Text {
+        allowed: "the path of a file",
+        read: |text| {
+            if text.is_empty() {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(text.to_owned())
+        },
+    },
+    default: None,
 };
 pub(super) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     name: "cookie_suffix",
