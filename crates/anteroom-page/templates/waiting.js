@@ -67,7 +67,7 @@ function walked(c, w) {
   if (ahead > way.from) way.from = ahead;
   if (ahead != null && way.from) way.part = Math.max(way.part, 1 - ahead / way.from);
   try { localStorage.setItem(key, JSON.stringify(way)); } catch (x) { /* may be forbidden */ }
-  el('way').parentNode.hidden = !since || ahead == null || !way.from;
+  el('way').parentNode.hidden = !since || ahead == null || !way.part;
   el('bar').value = way.part * 100;
   put('part', Math.floor(way.part * 100) + '\u00a0%');
 }

@@ -115,7 +115,7 @@ impl Room {
             && !self.has_left
             && self.lease.is_live(now)
             && self.is_eligible(visit)
-            && (!self.is_parent_dry(now) || (self.uses_leases() && has_slot()))
+            && (!self.outlook.is_dry() || (self.uses_leases() && has_slot()))
     }
 
     /// Goes on with a visit after the number that it asked for has been taken.

@@ -110,6 +110,20 @@ fn every_mistake_is_told_with_its_line() {
     check("plain { text } with }} in it", &[]);
 }
 
+proptest::proptest! {
+    #[test]
+    fn any_text_is_told_wrong_or_can_be_rendered(
+        source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|reason|\\PC){0,24}",
+    ) {
+        match CustomPage::new(&source) {
+            Ok(page) => {
+                page.html(&samples::view(QueueReason::Full), LINKS, false);
+            }
+            Err(mistakes) => assert!(mistakes.iter().all(|mistake| mistake.line == 1)),
+        }
+    }
+}
+
 #[test]
 fn a_template_that_is_too_large_is_refused() {
     assert!(CustomPage::new(&"x".repeat(BYTES_MAX)).is_ok());
