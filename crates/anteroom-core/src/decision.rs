@@ -13,8 +13,6 @@ pub struct Place {
     pub people_ahead: Option<u32>,
     /// How many wait in this room, as far as it is known here.
     pub people_waiting: u32,
-    /// How many went in during the last minute; `None` before a minute has been watched.
-    pub let_in_last_minute: Option<u32>,
     /// How long it will probably take; `None` rather than invented.
     pub wait: Option<WaitRange>,
     /// When to ask again; `None` if asking again is of no use (`reject`).

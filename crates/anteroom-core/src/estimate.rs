@@ -12,8 +12,6 @@ const SLOT: Span = Span(5_000);
 const SLOTS: usize = 60;
 /// Slots of the quick window: half a minute.
 const QUICK: u64 = 6;
-/// What "in the last minute" means.
-const MINUTE: Span = Span(60_000);
 /// No estimate before so much time has been watched.
 const WATCH_FIRST: Span = Span(10_000);
 /// Ask-again interval at the front of the line. Two seconds: a free slot stays empty for one on
@@ -76,20 +74,6 @@ impl Throughput {
         self.advance(now);
         self.slots[index(self.newest)] += count;
         self.total += u64::from(count);
-    }
-
-    /// How many went in during the last minute, as full slots show it; `None` before so long has been
-    /// watched.
-    #[must_use]
-    pub fn last_minute(&mut self, now: Millis) -> Option<u32> {
-        self.advance(now);
-        if now.since(self.since?) < MINUTE {
-            return None;
-        }
-        let slots = MINUTE.0 / SLOT.0;
-        // The newest slot is not over yet: rather a little less than a minute than more.
-        let counted = (0..slots).filter_map(|back| self.newest.checked_sub(back));
-        Some(counted.map(|slot| self.slots[index(slot)]).sum())
     }
 
     /// The wait of somebody with `ahead` people before it.
@@ -213,18 +197,6 @@ mod tests {
             wait.low > Span(40_000) && wait.high < Span(90_000),
             "{wait:?}"
         );
-    }
-
-    #[test]
-    fn the_last_minute_is_known_once_a_minute_was_watched() {
-        let mut throughput = Throughput::default();
-        assert_eq!(throughput.last_minute(Millis(500)), None);
-        throughput.handle_admissions(7, Millis(6_000));
-        assert_eq!(throughput.last_minute(Millis(59_000)), None);
-        assert_eq!(throughput.last_minute(Millis(60_500)), Some(7));
-        throughput.handle_admissions(2, Millis(70_000));
-        assert_eq!(throughput.last_minute(Millis(75_000)), Some(2));
-        assert_eq!(throughput.last_minute(Millis(500_000)), Some(0));
     }
 
     #[test]

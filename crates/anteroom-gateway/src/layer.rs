@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod doors;
+mod own_paths;
 mod streams;
 mod tallies;
 
@@ -30,7 +31,6 @@ use crate::error_page::{self, Format};
 use crate::forwarded::{Client, Scheme};
 use crate::path::Readings;
 use crate::proxy::Upstream;
-use crate::serve::ConnectionHold;
 use crate::status::Refusal;
 use crate::waiting::{Answer, Look, RequestKind, language, place_endpoint, push, respond};
 use access::{Access, Verdict};
@@ -187,7 +187,7 @@ impl Gate {
                 return self.tell_place(&doors, &request, &client, access).await;
             }
             push::PATH => return self.listen(&doors, &request, &client, access),
-            language::PATH => return remember_language(&doors, &request, &client),
+            language::PATH => return own_paths::remember_language(&doors, &request, &client),
             _ => {}
         }
         let Ok(readings) = Readings::of(request.uri().path()) else {
@@ -248,107 +248,6 @@ impl Gate {
             }
         }
     }
-
-    /// Answers a waiting page that asks where it stands.
-    async fn tell_place(
-        &self,
-        doors: &Doors,
-        request: &Request<Body>,
-        client: &Client,
-        access: &mut Access,
-    ) -> Response<Body> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return place_endpoint::bad_question().map(Body::full);
-        }
-        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
-        let door = room
-            .as_deref()
-            .map(|room| doors.by_name(room, client.host()));
-        let door = match door {
-            None => return place_endpoint::bad_question().map(Body::full),
-            // Whoever waits for a room that is gone or open to all has no reason to wait.
-            Some(None) => {
-                access.pass_by(Verdict::NoRoom);
-                return place_endpoint::not_waiting().map(Body::full);
-            }
-            Some(Some(door)) => door,
-        };
-        access.enter(door);
-        if door.config.suspended {
-            access.pass_by(Verdict::Suspended);
-            return place_endpoint::not_waiting().map(Body::full);
-        }
-        // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
-        // another site must not take seats.
-        match ask(door, request.headers(), false, true).await {
-            Outcome::MayCome => {
-                access.pass_by(Verdict::Look);
-                place_endpoint::not_waiting().map(Body::full)
-            }
-            Outcome::Pass(pass) => {
-                access.pass(&pass);
-                let response = place_endpoint::not_waiting().map(Body::full);
-                answer::carry_ticket(door, &pass, client.scheme, response)
-            }
-            Outcome::Queue { ticket, place } => {
-                access.queue(&place);
-                let asked = request.uri().query().unwrap_or_default();
-                let language = place_endpoint::language_of(asked);
-                let language = language.unwrap_or_else(|| door.language(request.headers()));
-                let view = door.view(place, language);
-                let push = push::is_near(&view) && self.streams.has_room();
-                let response = place_endpoint::still_waiting(&view, push);
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
-            }
-        }
-    }
-}
-
-impl Gate {
-    /// Lets somebody who waits listen for its turn. Asks no room.
-    fn listen(
-        &self,
-        doors: &Doors,
-        request: &Request<Body>,
-        client: &Client,
-        access: &mut Access,
-    ) -> Response<Body> {
-        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
-        let hold = request.extensions().get::<ConnectionHold>();
-        let (Some(room), Some(hold), &Method::GET) = (room, hold, request.method()) else {
-            return place_endpoint::bad_question().map(Body::full);
-        };
-        let door = doors.by_name(&room, client.host());
-        let Some(door) = door.filter(|door| !door.config.suspended) else {
-            access.pass_by(Verdict::NoRoom);
-            return push::nothing_to_say().map(Body::full);
-        };
-        access.enter(door);
-        access.pass_by(Verdict::Listen);
-        let tickets = cookies::values(request.headers(), &door.cookie_name);
-        let Some(ticket) = door.room.waiting_ticket(&tickets) else {
-            return push::nothing_to_say().map(Body::full);
-        };
-        let room = Arc::clone(&door.room);
-        match self.streams.begin(room, ticket, hold.signal()) {
-            Some(events) => push::stream(Body::events(events)),
-            None => push::too_many().map(Body::full),
-        }
-    }
-}
-
-/// Remembers the language that was chosen in the page's form, and leads back to the page.
-fn remember_language(doors: &Doors, request: &Request<Body>, client: &Client) -> Response<Body> {
-    let query = request.uri().query().unwrap_or_default();
-    let room = place_endpoint::room_of(query);
-    let door = room.and_then(|room| doors.by_name(&room, client.host()));
-    let choice = language::Choice::of(query, request.headers(), client.host());
-    let (Some(door), Some(choice)) = (door, choice) else {
-        return refuse(Refusal::BadRequest, request.headers());
-    };
-    let mut response = language::go_back(&choice).map(Body::full);
-    answer::set_language(door, response.headers_mut(), choice.language, client.scheme);
-    response
 }
 
 async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool, is_look: bool) -> Outcome {

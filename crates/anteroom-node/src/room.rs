@@ -6,6 +6,8 @@
 
 mod asking;
 mod figures;
+mod listening;
+mod movement;
 mod pace;
 mod syncing;
 mod view;
@@ -56,6 +58,7 @@ pub struct RoomHandle {
     settings: ArcSwap<Settings>,
     room: Mutex<Room>,
     view: ArcSwap<View>,
+    movement: Mutex<movement::Movement>,
     rounds: Rounds,
     counts: Counts,
     good_answers: AtomicU32,
@@ -97,6 +100,7 @@ impl RoomHandle {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
             settings: ArcSwap::from_pointee(Settings::new(config)),
+            movement: Mutex::default(),
             rounds: Rounds::default(),
             counts: Counts::default(),
             good_answers: AtomicU32::new(0),
@@ -161,25 +165,6 @@ impl RoomHandle {
                 self.visit(waiting, arrival).await
             }
         }
-    }
-
-    /// The waiting ticket among the values of a cookie, if there is one. Asks no room.
-    #[must_use]
-    pub fn waiting_ticket(&self, values: &[&str]) -> Option<Ticket> {
-        let now = self.now();
-        self.open(values)
-            .filter(|ticket| ticket.accepted_at.is_none())
-            .filter(|ticket| self.standing(ticket, now) == Standing::Waiting)
-    }
-
-    /// Of these waiting tickets, which would probably be let in now? One short look at the room for all
-    /// of them, which changes nothing in it.
-    #[must_use]
-    pub fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool> {
-        self.locked(|room, now| {
-            let answers = tickets.iter().map(|ticket| room.may_come(*ticket, now));
-            answers.collect()
-        })
     }
 
     /// Ends the session of a ticket, as the origin commands. The parent knows of it when this

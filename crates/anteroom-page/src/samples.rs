@@ -38,7 +38,6 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
         reason,
         people_ahead: Some(412),
         people_waiting: 1_204,
-        let_in_last_minute: Some(38),
         wait: Some(WaitRange {
             low: Span::from_secs(10 * 60),
             middle: Span::from_secs(14 * 60),
@@ -56,5 +55,8 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
         queue_all: reason == QueueReason::QueueAll,
         ..Rules::default()
     };
-    WaitingView::new("shop", &rules, place, now)
+    WaitingView {
+        let_in_last_minute: Some(38),
+        ..WaitingView::new("shop", &rules, place, now)
+    }
 }

@@ -25,13 +25,15 @@ pub struct WaitingView<'a> {
     pub now: Millis,
     /// In which language to say it.
     pub language: Language,
+    /// How many went in during the last minute; `None` before a minute has been watched.
+    pub let_in_last_minute: Option<u32>,
     /// What the operator has to say to everybody who waits.
     pub message: Option<&'a str>,
 }
 
 impl<'a> WaitingView<'a> {
-    /// The view of somebody who was given `place` at `now` under the rules of `room`, in English and
-    /// without a message.
+    /// The view of somebody who was given `place` at `now` under the rules of `room`, in English,
+    /// and nothing else known.
     #[must_use]
     pub const fn new(room: &'a str, rules: &Rules, place: Place, now: Millis) -> Self {
         Self {
@@ -43,6 +45,7 @@ impl<'a> WaitingView<'a> {
             place_grace: rules.place_grace,
             now,
             language: Language::English,
+            let_in_last_minute: None,
             message: None,
         }
     }

@@ -329,42 +329,6 @@ fn a_look_tells_a_place_and_lets_nobody_in() {
 }
 
 #[test]
-fn a_hint_to_come_is_given_when_a_seat_is_free_and_changes_nothing() {
-    let mut pair = Pair::new(rules(1, 100));
-    let inside = pair.admit();
-    let (waiting, _) = pair.queue(None);
-    pair.wait(1_000);
-    let (waiting, _) = pair.queue(Some(waiting));
-    pair.sync();
-    let room = &pair.room;
-    assert!(!room.may_come(waiting, pair.now), "the seat is taken");
-    // However old that is: a hint must not be given because nothing newer is known.
-    assert!(!room.may_come(waiting, pair.now + Span(3_000)));
-
-    pair.room.handle_revoke(inside, pair.now);
-    for _ in 0..4 {
-        pair.wait(250);
-        pair.sync();
-    }
-    let before = pair.room.tally();
-    assert!(pair.room.may_come(waiting, pair.now), "the seat is free");
-    assert_eq!(pair.room.tally(), before);
-    let later = pair.now + Span(3_600_000);
-    assert!(!pair.room.may_come(waiting, later), "the lease has ended");
-    pair.room.handle_rules(Rules {
-        queue_all: true,
-        ..rules(1, 100)
-    });
-    assert!(
-        !pair.room.may_come(waiting, pair.now),
-        "held by the operator"
-    );
-    pair.room.handle_rules(rules(1, 100));
-    let verdict = pair.visit(Some(waiting));
-    assert!(matches!(verdict, Verdict::Admit(_)), "{verdict:?}");
-}
-
-#[test]
 fn whoever_asks_by_loading_a_page_keeps_its_turn_until_the_page_loads_itself_again() {
     let mut pair = Pair::new(rules(1, 100));
     pair.admit();

@@ -100,24 +100,6 @@ impl Room {
         Some(self.queue(visit, reason, now))
     }
 
-    /// Whether somebody with this waiting ticket would probably be let in now. Takes nothing, counts
-    /// nobody and asks nobody: a hint for when to bring the ticket.
-    #[must_use]
-    pub fn may_come(&self, ticket: Ticket, now: Millis) -> bool {
-        let visit = Visit {
-            visitor: ticket.visitor,
-            ticket: Some(ticket),
-            may_ask_parent: false,
-            gets_page: false,
-        };
-        let has_slot = || self.lease.held().seats > self.moving.claims();
-        self.hold(now).is_none()
-            && !self.has_left
-            && self.lease.is_live(now)
-            && self.is_eligible(visit)
-            && (!self.outlook.is_dry() || (self.uses_leases() && has_slot()))
-    }
-
     /// Goes on with a visit after the number that it asked for has been taken.
     pub fn handle_number(
         &mut self,
@@ -168,7 +150,8 @@ impl Room {
         }
     }
 
-    fn is_eligible(&self, visit: Visit) -> bool {
+    /// Whether it may take a slot, if there is one.
+    pub fn is_eligible(&self, visit: Visit) -> bool {
         let watermark = self.outlook.watermark;
         match (visit.ticket, self.rules.queueing_method) {
             (None, _) => watermark == Watermark::Open && self.newcomer_slots > 0,

@@ -170,6 +170,7 @@ impl Door {
         let name = self.config.name.as_str();
         WaitingView {
             language,
+            let_in_last_minute: self.room.let_in_last_minute(),
             message: self.message(),
             ..WaitingView::new(name, &self.config.rules, place, now)
         }

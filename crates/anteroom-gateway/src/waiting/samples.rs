@@ -31,7 +31,6 @@ pub(super) fn view(reason: QueueReason) -> WaitingView<'static> {
         reason,
         people_ahead: Some(412),
         people_waiting: 1_204,
-        let_in_last_minute: Some(38),
         wait: Some(WaitRange {
             low: Span::from_secs(10 * 60),
             middle: Span::from_secs(14 * 60),

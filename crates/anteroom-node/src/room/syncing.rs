@@ -194,6 +194,7 @@ impl RoomHandle {
         self.locked(|room, now| {
             room.handle_reply(exchange.reply, now);
             self.view.store(Arc::new(View::of(room)));
+            self.movement.lock().note(room.outlook(), now);
         });
         if let Some(request) = exchange.errand {
             self.run_errand(talk, request);

@@ -116,10 +116,8 @@ proptest::proptest! {
         source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|reason|\\PC){0,24}",
     ) {
         match CustomPage::new(&source) {
-            Ok(page) => {
-                page.html(&samples::view(QueueReason::Full), LINKS, false);
-            }
-            Err(mistakes) => assert!(mistakes.iter().all(|mistake| mistake.line == 1)),
+            Ok(page) => drop(page.html(&samples::view(QueueReason::Full), LINKS, false)),
+            Err(mistakes) => assert!(!mistakes.is_empty()),
         }
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn of<'a>(view: &WaitingView<'a>, links: Links<'a>, after_post: bool)
         ),
         (
             "letInLastMinute",
-            optional_number(view.place.let_in_last_minute.map(u64::from)),
+            optional_number(view.let_in_last_minute.map(u64::from)),
         ),
         ("opensAt", opens_at),
         ("reopensAt", reopens_at),
@@ -119,7 +119,6 @@ pub(super) fn names() -> Vec<String> {
         reason: QueueReason::Full,
         people_ahead: None,
         people_waiting: 0,
-        let_in_last_minute: None,
         wait: None,
         ask_after: Some(Span(0)),
         arrived_at: Millis::ZERO,

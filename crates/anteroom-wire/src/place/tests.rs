@@ -12,7 +12,6 @@ fn facts() -> PlaceFacts {
             reason: QueueReason::NotYourTurn,
             people_ahead: Some(41),
             people_waiting: 90,
-            let_in_last_minute: None,
             wait: Some(WaitRange {
                 low: Span::from_secs(290),
                 middle: Span::from_secs(590),

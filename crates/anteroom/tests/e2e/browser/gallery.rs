@@ -82,7 +82,6 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
         reason,
         people_ahead: is_known.then_some(412),
         people_waiting: 1_204,
-        let_in_last_minute: is_known.then_some(38),
         wait: is_known.then_some(WaitRange {
             low: Span::from_secs(600),
             middle: Span::from_secs(840),
@@ -103,6 +102,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     let message = "The payment service is being mended. Next news by 10:40.";
     WaitingView {
         language,
+        let_in_last_minute: is_known.then_some(38),
         message: matches!(state, "message" | "queue-all").then_some(message),
         ..WaitingView::new(state, &rules, place, NOW)
     }
