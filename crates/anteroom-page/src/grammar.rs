@@ -151,7 +151,9 @@ impl Grammar {
     fn form(&self, n: u64, forms: Forms) -> &'static str {
         let wanted = (self.category)(n);
         let found = forms.iter().find(|(category, _)| *category == wanted);
-        found.or_else(|| forms.last()).map_or("{n}", |(_, form)| form)
+        found
+            .or_else(|| forms.last())
+            .map_or("{n}", |(_, form)| form)
     }
 }
 
