@@ -62,12 +62,13 @@ impl WaitingRoomLayer {
     pub fn new(node: Arc<Node>, config: &Config) -> Result<Self, DoorsError> {
         let tallies = Tallies::default();
         let doors = Doors::new(&node, config, &tallies)?;
+        let connections = config.server.size_limits.connections;
         Ok(Self {
             gate: Arc::new(Gate {
                 node,
                 doors: ArcSwap::from_pointee(doors),
                 tallies,
-                streams: Arc::default(),
+                streams: Arc::new(Streams::for_connections(connections)),
             }),
         })
     }

@@ -22,6 +22,9 @@ use crate::waiting::push;
 /// before.
 const STREAMS_MAX: usize = 1_024;
 
+/// Of so many connections, one may be a stream.
+const CONNECTIONS_FOR_ONE: usize = 4;
+
 /// How often rooms are looked at: as often as a busy room hears from its ledger.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -38,22 +41,31 @@ const LIFE: Duration = Duration::from_secs(300);
 /// Events that wait for a slow reader. It has missed its turn anyway when there are more.
 const WAITING_MAX: usize = 4;
 
-/// All streams of a process.
-#[derive(Debug)]
-pub(super) struct Streams {
-    most: usize,
-    open: Mutex<Open>,
+/// What is asked of a room.
+pub(super) trait Turns: Send + Sync + 'static {
+    /// Of these waiting tickets, which would probably be let in now?
+    fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool>;
 }
 
-#[derive(Debug, Default)]
-struct Open {
-    streams: Vec<Stream>,
+impl Turns for RoomHandle {
+    fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool> {
+        Self::who_may_come(self, tickets)
+    }
+}
+
+/// All streams of a process.
+pub(super) struct Streams<R = RoomHandle> {
+    most: usize,
+    open: Mutex<Open<R>>,
+}
+
+struct Open<R> {
+    streams: Vec<Stream<R>>,
     is_watched: bool,
 }
 
-#[derive(Debug)]
-struct Stream {
-    room: Arc<RoomHandle>,
+struct Stream<R> {
+    room: Arc<R>,
     ticket: Ticket,
     events: Sender<Bytes>,
     since: Instant,
@@ -61,16 +73,21 @@ struct Stream {
     asked_at: Option<Instant>,
 }
 
-impl Default for Streams {
-    fn default() -> Self {
+impl<R> Streams<R> {
+    /// For a process that takes so many connections: listeners must not use up what those need who ask.
+    pub(super) fn for_connections(connections: usize) -> Self {
+        let open = Open {
+            streams: Vec::new(),
+            is_watched: false,
+        };
         Self {
-            most: STREAMS_MAX,
-            open: Mutex::default(),
+            most: STREAMS_MAX.min(connections / CONNECTIONS_FOR_ONE),
+            open: Mutex::new(open),
         }
     }
 }
 
-impl Streams {
+impl<R: Turns> Streams<R> {
     /// Whether one more would be let in.
     pub(super) fn has_room(&self) -> bool {
         self.open.lock().streams.len() < self.most
@@ -80,14 +97,14 @@ impl Streams {
     /// one ends.
     pub(super) fn begin(
         self: &Arc<Self>,
-        room: Arc<RoomHandle>,
+        room: Arc<R>,
         ticket: Ticket,
         drain: DrainSignal,
     ) -> Option<Receiver<Bytes>> {
         let (events, receiver) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();
         let mut open = self.open.lock();
-        let is_other = |stream: &Stream| {
+        let is_other = |stream: &Stream<R>| {
             stream.ticket.visitor != ticket.visitor || !Arc::ptr_eq(&stream.room, &room)
         };
         open.streams
@@ -133,7 +150,7 @@ impl Streams {
     }
 }
 
-impl Stream {
+impl<R> Stream<R> {
     /// Says what is due; whether the stream goes on.
     fn speak(&mut self, is_turn: bool, now: Instant) -> bool {
         if now.duration_since(self.since) >= LIFE {
@@ -157,8 +174,8 @@ impl Stream {
 }
 
 /// In the order of the streams; one look at each room.
-fn whose_turn(streams: &[Stream]) -> Vec<bool> {
-    let mut by_room: BTreeMap<*const RoomHandle, Vec<usize>> = BTreeMap::new();
+fn whose_turn<R: Turns>(streams: &[Stream<R>]) -> Vec<bool> {
+    let mut by_room: BTreeMap<*const R, Vec<usize>> = BTreeMap::new();
     for (at, stream) in streams.iter().enumerate() {
         let room = Arc::as_ptr(&stream.room);
         by_room.entry(room).or_default().push(at);
@@ -177,7 +194,7 @@ fn whose_turn(streams: &[Stream]) -> Vec<bool> {
     turns
 }
 
-async fn watch(streams: Weak<Streams>, drain: DrainSignal) {
+async fn watch<R: Turns>(streams: Weak<Streams<R>>, drain: DrainSignal) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut draining = std::pin::pin!(drain.started());
@@ -198,3 +215,6 @@ async fn watch(streams: Weak<Streams>, drain: DrainSignal) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
