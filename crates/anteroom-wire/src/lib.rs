@@ -8,6 +8,7 @@ pub mod deployment;
 #[doc(hidden)]
 pub mod fuzz;
 pub mod ledger;
+pub mod orders;
 pub mod place;
 pub mod state;
 pub mod time_text;
