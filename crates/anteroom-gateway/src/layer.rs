@@ -16,7 +16,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use anteroom_core::decision::Place;
 use anteroom_node::{Arrival, Node, Outcome, Pass};
 use anteroom_wire::config::{Config, RoomName};
 use arc_swap::ArcSwap;
@@ -30,7 +29,7 @@ use crate::forwarded::{Client, Scheme};
 use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::status::Refusal;
-use crate::waiting::{Answer, RequestKind, place_endpoint, respond};
+use crate::waiting::{Answer, RequestKind, WaitingView, place_endpoint, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
@@ -194,7 +193,7 @@ impl Gate {
             };
         };
         access.enter(door);
-        if door.config.suspended {
+        if door.room.is_suspended().await {
             let upstream = door.upstream.clone();
             return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
         }
@@ -209,7 +208,7 @@ impl Gate {
             let upstream = door.upstream.clone();
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
         }
-        let json_enabled = door.config.json_response_enabled;
+        let json_enabled = door.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
         let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
         match ask(door, request.headers(), is_navigation, false).await {
@@ -221,14 +220,16 @@ impl Gate {
                 answer::finish(door, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
-                access.queue(&place);
+                let holds = door.holds();
+                let view = holds.view(place);
+                access.queue(&view);
                 let answer = Answer {
                     kind,
                     is_head: request.method() == Method::HEAD,
-                    queueing_status: door.queueing_status,
+                    queueing_status: status_of(holds.config.queueing_status_code),
                 };
-                let response = respond(&door.view(place), answer);
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+                let response = respond(&view, answer).map(Body::full);
+                hand_out(door, response, ticket, client.scheme, &view)
             }
         }
     }
@@ -257,7 +258,7 @@ impl Gate {
             Some(Some(door)) => door,
         };
         access.enter(door);
-        if door.config.suspended {
+        if door.room.is_suspended().await {
             access.pass_by(Verdict::Suspended);
             return place_endpoint::not_waiting().map(Body::full);
         }
@@ -274,9 +275,11 @@ impl Gate {
                 answer::carry_ticket(door, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, place } => {
-                access.queue(&place);
-                let response = place_endpoint::still_waiting(&door.view(place));
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+                let holds = door.holds();
+                let view = holds.view(place);
+                access.queue(&view);
+                let response = place_endpoint::still_waiting(&view).map(Body::full);
+                hand_out(door, response, ticket, client.scheme, &view)
             }
         }
     }
@@ -334,11 +337,11 @@ fn hand_out(
     mut response: Response<Body>,
     ticket: Option<String>,
     scheme: Scheme,
-    place: Place,
+    view: &WaitingView<'_>,
 ) -> Response<Body> {
-    answer::mark_waiting(response.headers_mut(), place.reason);
+    answer::mark_waiting(response.headers_mut(), view.reason());
     if let Some(ticket) = ticket {
-        let max_age = door.config.rules.place_grace;
+        let max_age = view.place_grace;
         answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
     }
     response

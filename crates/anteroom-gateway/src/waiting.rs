@@ -17,6 +17,8 @@ use anteroom_core::decision::{Place, QueueReason, WaitRange};
 use anteroom_core::rules::{QueueingMethod, Rules};
 use anteroom_core::time::{Millis, Span};
 
+use anteroom_wire::orders::Orders;
+use anteroom_wire::place::reason_name;
 pub use kind::RequestKind;
 pub use response::{Answer, respond};
 
@@ -33,6 +35,10 @@ pub struct WaitingView<'a> {
     pub queue_all: bool,
     /// Whether those who came before the opening go in by lot.
     pub draw: bool,
+    /// Whether it is a pause that holds everybody.
+    pub is_paused: bool,
+    /// What the operator says; plain text that anybody may have written.
+    pub message: Option<&'a str>,
     /// How long a place is kept after the last ask.
     pub place_grace: Span,
     /// The time of the decision; room clock.
@@ -49,9 +55,25 @@ impl<'a> WaitingView<'a> {
             method: rules.queueing_method,
             queue_all: rules.queue_all,
             draw: rules.draw,
+            is_paused: false,
+            message: None,
             place_grace: rules.place_grace,
             now,
         }
+    }
+
+    /// The same with what operators said while the room runs.
+    #[must_use]
+    pub fn with_orders(mut self, orders: &'a Orders) -> Self {
+        self.is_paused = orders.pause.is_some();
+        self.message = orders.message();
+        self
+    }
+
+    /// Stable word for why this visitor waits.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        reason_name(self.place.reason, self.is_paused)
     }
 
     /// The estimate, but only while people are let in: it is made from the recent rate, which says

@@ -46,20 +46,22 @@ function tick() {
 // the line is gone, but a moving number at most once a minute.
 function speak(c, w) {
   var now = Date.now(), ahead = c.peopleAhead, text;
-  if (c.reason !== said.reason) text = w.heading + '. ' + w.reason;
+  if (c.reason !== said.reason || w.message !== said.message) {
+    text = w.heading + '. ' + (w.message ? w.message + ' ' : '') + w.reason;
+  }
   else if (now - saidAt < 60000) return;
   else if (w.wait !== said.wait || (ahead != null && ahead <= said.ahead * 0.9)) {
     text = (w.ahead ? 'People ahead of you: ' + w.ahead + '. ' : '') +
       (w.wait ? 'Estimated wait: ' + w.wait + '.' : '');
   } else return;
   if (said.reason && text) put('say', text);
-  said = { reason: c.reason, wait: w.wait, ahead: ahead };
+  said = { reason: c.reason, message: w.message, wait: w.wait, ahead: ahead };
   saidAt = now;
 }
 function show(c, w) {
   put('heading', w.heading);
   put('reason', w.reason);
-  line('order', w.order); line('kept', w.kept);
+  line('message', w.message); line('order', w.order); line('kept', w.kept);
   line('ahead', w.ahead); line('waiting', w.waiting); line('wait', w.wait);
   target = w.until ? w.until.moment.atMs : 0;
   el('left').parentNode.parentNode.hidden = !target;

@@ -34,6 +34,7 @@ use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 use asking::Rounds;
 pub use figures::RoomFigures;
+pub use orders::ObeyError;
 use view::View;
 use wall_time::{in_room_time, in_wall_time};
 

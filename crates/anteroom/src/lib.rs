@@ -2,6 +2,7 @@
 //!
 //! One file per command. Here, and nowhere else, backends are named.
 
+mod admin_tokens;
 pub mod check;
 mod extras;
 pub mod gateway;

@@ -1,22 +1,26 @@
-//! `anteroom room NAME ...`: what an operator may say about a room.
+//! `anteroom room NAME ...`: what an operator says about a room while it runs.
+//!
+//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a request,
+//! and the answer becomes text. Changing takes the token that the gateway keeps in its data folder, or
+//! one of those in its `admin_token_file`.
+
+mod asking;
+mod text;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
 
+use anteroom_wire::orders::{Log, Shown};
 use anyhow::Context as _;
-use bytes::Bytes;
 use clap::{Args, Subcommand};
-use http::{Method, Request};
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
-use serde_json::Value;
+use http::Method;
+use serde_json::{Map, Value, json};
 
-/// Nobody waits longer for an answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// One room fits well.
-const BODY_BYTES_MAX: usize = 1 << 20;
+use asking::{Answer, Asked};
+
+/// Where the gateway keeps the token that it drew, if it was started here without `--data`.
+const TOKEN_FILE: &str = "anteroom-data/admin-token";
 
 /// Flags of `anteroom room`.
 #[derive(Args, Clone, Debug)]
@@ -24,7 +28,7 @@ pub struct RoomOptions {
     /// Which room
     name: String,
     #[command(subcommand)]
-    order: Order,
+    saying: Saying,
     /// Where the gateway's operators connect; any node will do
     #[arg(
         long,
@@ -33,73 +37,229 @@ pub struct RoomOptions {
         global = true
     )]
     admin: SocketAddr,
+    /// A file with the token: `admin-token` in the gateway's data folder, or your own
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = TOKEN_FILE,
+        env = "ANTEROOM_TOKEN_FILE",
+        global = true
+    )]
+    token_file: PathBuf,
+    /// Print what the gateway says as JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 /// What is said.
-#[derive(Clone, Copy, Debug, Subcommand)]
-enum Order {
+#[derive(Clone, Debug, Subcommand)]
+enum Saying {
+    /// Print what holds, and which of it an operator set
+    Show,
+    /// Set keys of the configuration, such as total_active_users=300; they win until `reset`
+    Set {
+        /// As in the file, without quotes; none where the file may leave a key out
+        #[arg(required = true, value_name = "KEY=VALUE")]
+        values: Vec<String>,
+    },
+    /// Let nobody new in, and say so on the page; those inside stay
+    Pause {
+        /// Why, and when there will be news
+        #[arg(long, value_name = "TEXT")]
+        message: Option<String>,
+    },
+    /// End a pause: everything is as it was before it
+    Resume,
+    /// Gather everybody who is not inside in line, until `open`
+    QueueAll,
+    /// End a pause and queue-all, and open a room before its opens_at
+    Open,
+    /// Put a message on the page; an empty one takes it away
+    Message {
+        /// One line of plain text
+        text: String,
+    },
+    /// Back to what the file says: a key, `message` or `pause`; without one, everything
+    Reset {
+        /// Which
+        key: Option<String>,
+    },
     /// Nobody is inside: a room whose store has lost its memory admits at once
     ///
     /// After such a loss a room admits nobody until all that may have been lent before has ended,
     /// which is stated as DEGRADED: recovering. If you know that nobody is inside, or accept that
     /// there are more than the limit for a session, say so.
     AssumeEmpty,
+    /// Print who changed what, and when
+    Audit,
 }
 
-/// Tells a gateway, and prints what came of it.
+impl Saying {
+    /// What is asked of the gateway.
+    fn asked(&self) -> anyhow::Result<Asked> {
+        let post = |path, body| Asked {
+            method: Method::POST,
+            path,
+            body: Some(body),
+            needs_token: true,
+        };
+        let get = |path, needs_token| Asked {
+            method: Method::GET,
+            path,
+            body: None,
+            needs_token,
+        };
+        Ok(match self {
+            Self::Show => get("settings", false),
+            Self::Audit => get("audit", true),
+            Self::Set { values } => post("set", Value::Object(typed(values)?)),
+            Self::Pause { message } => post("pause", json!({ "message": message })),
+            Self::Resume => post("resume", json!({})),
+            Self::QueueAll => post("queue-all", json!({})),
+            Self::Open => post("open", json!({})),
+            Self::Message { text } => post("message", json!({ "message": text })),
+            Self::Reset { key } => post("reset", json!({ "key": key })),
+            Self::AssumeEmpty => post("assume-empty", json!({})),
+        })
+    }
+}
+
+/// Tells a gateway, and prints what came of it. Exit code 2 if it is not allowed.
 ///
 /// # Errors
 ///
-/// If there is no gateway, no such room, or the store does not answer.
-#[expect(clippy::print_stdout, reason = "the command's output")]
+/// If there is no gateway, no such room, no valid token, or the store does not answer.
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the command's output"
+)]
 pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
-    let RoomOptions { name, order, admin } = options;
-    let path = match order {
-        Order::AssumeEmpty => "assume-empty",
-    };
-    let url = format!("http://{admin}/rooms/{name}/{path}");
-    let sending = send(admin, &url);
-    let state = tokio::time::timeout(PATIENCE, sending)
+    let asked = options.saying.asked()?;
+    let room = &options.name;
+    let answer = asking::ask(options.admin, room, asked, &options.token_file)
         .await
-        .unwrap_or_else(|_| anyhow::bail!("no answer within five seconds"))
-        .with_context(|| format!("room {name} at {admin}: nothing is known to have changed"))?;
-    let reopens_at = state["reopensAt"].as_str();
-    match reopens_at {
-        None => println!("room {name} admits without waiting for what may have been lent before"),
-        Some(at) => {
-            println!("room {name} was told; until all nodes have heard of it they say {at}")
+        .with_context(|| format!("room {room} at {}", options.admin))?;
+    let body = match answer {
+        Answer::Done(body) => body,
+        Answer::NotAllowed(body) => {
+            if options.json {
+                println!("{body}");
+            } else {
+                eprint!("{}", text::problems(&body));
+            }
+            return Ok(ExitCode::from(crate::check::EXIT_BAD_CONFIG));
         }
+    };
+    if options.json {
+        println!("{body}");
+    } else {
+        print!("{}", told(&options, body)?);
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn send(admin: SocketAddr, url: &str) -> anyhow::Result<Value> {
-    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let request = Request::builder()
-        .method(Method::POST)
-        .uri(url)
-        .header("anteroom-operator", "command line")
-        .body(Empty::new())
-        .context("a room's name is 1 to 64 of A-Z a-z 0-9 - _")?;
-    let response = client.request(request).await.with_context(|| {
-        format!("is `anteroom serve` running, and is {admin} its --admin address?")
-    })?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), BODY_BYTES_MAX)
-        .collect()
-        .await;
-    let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-    let answer: Value = serde_json::from_slice(&body)
-        .context("this is no answer of an anteroom gateway of this version")?;
-    if status.is_success() {
-        return Ok(answer);
-    }
-    let message = answer["message"].as_str().unwrap_or("it says no more");
-    match answer["rooms"].as_array() {
-        Some(rooms) => {
-            let rooms: Vec<&str> = rooms.iter().filter_map(Value::as_str).collect();
-            anyhow::bail!("{message}; there are: {}", rooms.join(", "))
+fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
+    let strange = "this is no answer of an anteroom gateway of this version";
+    Ok(match &options.saying {
+        Saying::AssumeEmpty => text::assumed_empty(&options.name, body["reopensAt"].as_str()),
+        Saying::Audit => text::log(&serde_json::from_value::<Log>(body).context(strange)?),
+        Saying::Show => text::shown(&serde_json::from_value::<Shown>(body).context(strange)?),
+        _ => text::short(&serde_json::from_value::<Shown>(body).context(strange)?),
+    })
+}
+
+/// `key=value` words as the JSON that means the same.
+///
+/// # Errors
+///
+/// If one of them is none, or a key comes twice.
+pub(crate) fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
+    let mut values = Map::new();
+    let mut mistakes = Vec::new();
+    for word in words {
+        match word.split_once('=') {
+            Some((key, value)) if !key.trim().is_empty() => {
+                if values.insert(key.trim().to_owned(), value_of(value)).is_some() {
+                    mistakes.push(format!("{}: set twice", key.trim()));
+                }
+            }
+            _ => mistakes.push(format!("{word:?} is not key=value")),
         }
-        None => anyhow::bail!("{message}"),
+    }
+    anyhow::ensure!(mistakes.is_empty(), "{}", mistakes.join("; "));
+    Ok(values)
+}
+
+/// Numbers and switches are meant as such; everything else is text.
+fn value_of(text: &str) -> Value {
+    let text = text.trim();
+    match text.parse() {
+        Ok(value @ (Value::Number(_) | Value::Bool(_))) => value,
+        _ => Value::from(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    #[test]
+    fn words_become_what_they_mean() {
+        let found = typed(&words(&[
+            "total_active_users=300",
+            "session_duration=2m",
+            " pacing = true ",
+            "curve_factor=1.5",
+            "opens_at=2030-01-31T10:00:00+01:00",
+            "queueing_method=",
+            "a=b=c",
+            "list=[1]",
+        ]));
+        let expected = json!({
+            "total_active_users": 300,
+            "session_duration": "2m",
+            "pacing": true,
+            "curve_factor": 1.5,
+            "opens_at": "2030-01-31T10:00:00+01:00",
+            "queueing_method": "",
+            "a": "b=c",
+            "list": "[1]",
+        });
+        assert_eq!(Value::Object(found.unwrap()), expected);
+    }
+
+    #[test]
+    fn all_words_that_are_none_are_told_at_once() {
+        let error = typed(&words(&["pacing", "=1", "a=1", "a=2"])).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "\"pacing\" is not key=value; \"=1\" is not key=value; a: set twice"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_words_are_read_or_refused_and_a_value_is_never_lost(
+            key in "[a-z_]{1,20}",
+            value in "\\PC{0,40}",
+            noise in "\\PC{0,40}",
+        ) {
+            // Whatever it is, it does not panic.
+            let _ = typed(&words(&[&noise]));
+            let found = typed(&words(&[&format!("{key}={value}")])).unwrap();
+            let found = &found[&key];
+            let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+            let is_same = text == value.trim()
+                // A number may be written in more than one way.
+                || value.trim().parse::<f64>().ok() == text.parse::<f64>().ok();
+            prop_assert!(is_same, "{value:?} became {text:?}");
+        }
     }
 }

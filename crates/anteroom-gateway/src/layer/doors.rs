@@ -6,10 +6,10 @@ use anteroom_core::decision::Place;
 use anteroom_core::time::Millis;
 use anteroom_node::{Node, RoomHandle};
 use anteroom_wire::config::{Config, Host, RoomConfig};
+use anteroom_wire::orders::Orders;
+use http::HeaderValue;
 use http::uri::Authority;
-use http::{HeaderValue, StatusCode};
 
-use super::status_of;
 use super::tallies::{RoomTally, Tallies};
 use crate::bypass::BypassRules;
 use crate::path::Readings;
@@ -46,12 +46,12 @@ pub(super) struct Doors {
 /// One room as requests find it.
 pub(super) struct Door {
     pub(super) room: Arc<RoomHandle>,
+    /// What only the file sets: routes, cookie, commands.
     pub(super) config: Arc<RoomConfig>,
     pub(super) cookie_name: String,
     pub(super) name: HeaderValue,
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
-    pub(super) queueing_status: StatusCode,
     pub(super) tally: Arc<RoomTally>,
 }
 
@@ -149,7 +149,6 @@ impl Door {
         Ok(Self {
             cookie_name: config.cookie_name(),
             config: room.config(),
-            queueing_status: status_of(config.queueing_status_code),
             tally: tallies.of(&config.name),
             room,
             name,
@@ -158,9 +157,32 @@ impl Door {
         })
     }
 
+    /// What holds at this moment: operators change it while the room runs.
+    pub(super) fn holds(&self) -> Holds {
+        Holds {
+            config: self.room.config(),
+            orders: self.room.orders(),
+            now: self.room.wall_now(),
+        }
+    }
+}
+
+/// What holds in a room at a moment.
+pub(super) struct Holds {
+    pub(super) config: Arc<RoomConfig>,
+    orders: Arc<Orders>,
+    now: Millis,
+}
+
+impl Holds {
     pub(super) fn view(&self, place: Place) -> WaitingView<'_> {
-        let now: Millis = self.room.wall_now();
-        WaitingView::new(self.config.name.as_str(), &self.config.rules, place, now)
+        let view = WaitingView::new(
+            self.config.name.as_str(),
+            &self.config.rules,
+            place,
+            self.now,
+        );
+        view.with_orders(&self.orders)
     }
 }
 

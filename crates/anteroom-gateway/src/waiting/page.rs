@@ -78,6 +78,10 @@ fn values<'a>(view: &WaitingView<'a>, words: &'a Words, after_post: bool) -> Val
         ("reload_secs", number(reload_secs(view, after_post))),
         ("heading", words.heading.into()),
         ("reason", (&*words.reason).into()),
+        (
+            "message",
+            words.message.as_deref().unwrap_or_default().into(),
+        ),
         ("order", words.order.unwrap_or_default().into()),
         ("kept", words.kept.as_deref().unwrap_or_default().into()),
         ("ahead", words.ahead.as_deref().unwrap_or_default().into()),
@@ -235,6 +239,24 @@ mod tests {
         assert!(page.contains("&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;"));
         assert!(page.contains("?room=%22%3E%3Cscript%3Ealert%281%29%3C%2Fscript%3E%26%27"));
         assert!(!view.room.is_empty() && page.matches("</script>").count() == 1);
+    }
+
+    #[test]
+    fn what_an_operator_says_is_text_and_stands_there_only_if_it_was_said() {
+        let mut view = samples::view(QueueReason::QueueAll);
+        let own = render(&view, false).replace(SCRIPT, "");
+        assert!(own.contains("<p id=\"message\" class=\"notice\" dir=\"auto\" hidden></p>"));
+        view.is_paused = true;
+        view.message = Some("<img src=x onerror=alert(1)> & \"more\" at 10:40");
+        let own = render(&view, false).replace(SCRIPT, "");
+        assert!(!own.contains("<img"));
+        let said =
+            "dir=\"auto\">&lt;img src=x onerror=alert(1)&gt; &amp; &quot;more&quot; at 10:40</p>";
+        assert!(own.contains(said), "{own}");
+        assert!(own.contains("paused the entry"));
+        let longest = "\u{1f3ab}".repeat(anteroom_wire::orders::MESSAGE_CHARS_MAX);
+        view.message = Some(&longest);
+        assert!(render(&view, true).len() <= 15_000);
     }
 
     #[test]

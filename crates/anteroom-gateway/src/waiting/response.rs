@@ -86,6 +86,8 @@ pub(super) fn place_body(view: &WaitingView<'_>) -> PlaceBody {
         queueing_method: view.method,
         queue_all: view.queue_all,
         draw: view.draw,
+        is_paused: view.is_paused,
+        message: view.message,
         now: view.now,
     })
 }
@@ -223,7 +225,7 @@ mod tests {
     }
 
     /// Every field of the reference, then ours.
-    const KEYS: [&str; 28] = [
+    const KEYS: [&str; 29] = [
         "inWaitingRoom",
         "waitTimeKnown",
         "waitTime",
@@ -252,6 +254,7 @@ mod tests {
         "position",
         "peopleAhead",
         "reason",
+        "message",
     ];
 
     #[test]

@@ -22,6 +22,8 @@ pub(super) struct Words {
     pub(super) heading: &'static str,
     /// Why this visitor waits.
     pub(super) reason: Cow<'static, str>,
+    /// What the operator says.
+    pub(super) message: Option<String>,
     /// The rule of the line.
     pub(super) order: Option<&'static str>,
     /// That nothing is lost by reloading, and for how long.
@@ -58,6 +60,7 @@ impl Words {
         Self {
             heading: heading(view),
             reason: reason(view),
+            message: view.message.map(str::to_owned),
             order: order(view),
             kept: has_line.then(|| kept(view)),
             ahead: ahead(view),
@@ -96,6 +99,10 @@ fn reason(view: &WaitingView<'_>) -> Cow<'static, str> {
         QueueReason::NotYourTurn => {
             "People are being let in right now, one after the other. \
              You go in as soon as it is your turn."
+        }
+        QueueReason::QueueAll if view.is_paused => {
+            "The organiser has paused the entry for the moment. Nobody goes in until it is \
+             resumed, and nobody loses a place by it."
         }
         QueueReason::QueueAll => {
             "The organiser is keeping everybody here for the moment and will let people in later."

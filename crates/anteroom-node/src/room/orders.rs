@@ -30,6 +30,18 @@ const READ_TIME_OUT: Duration = Duration::from_secs(1);
 /// A room that syncs more seldom than this many periods is idle: nobody is inside, here or elsewhere.
 const BUSY_PERIODS: u64 = 4;
 
+/// Why something that an operator said was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObeyError {
+    /// It is not allowed; nothing was changed.
+    #[error("that cannot be done")]
+    Refused(#[source] Problems),
+    /// It could not be written down; nothing is known to have changed.
+    #[error("cannot write down what an operator said")]
+    Away(#[source] ChangeError<Problems>),
+}
+
 /// What this node knows of what was said.
 pub(super) struct Bulletin {
     place: OrdersPlace,
@@ -269,17 +281,17 @@ impl RoomHandle {
     ///
     /// # Errors
     ///
-    /// [`ChangeError`] if it is not allowed, and nothing is changed then; or if the store fails.
-    pub async fn obey(
-        &self,
-        order: &Order,
-        who: &Actor,
-    ) -> Result<Arc<Orders>, ChangeError<Problems>> {
+    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
+    pub async fn obey(&self, order: &Order, who: &Actor) -> Result<Arc<Orders>, ObeyError> {
         let now = self.shared.clock.wall();
         let file = Arc::clone(&self.settings.load().file);
         let known = self.orders();
         let change = |before: &Orders| before.after(order, &file, who, now);
-        let next = self.bulletin.place.change(&known, change).await?;
+        let next = match self.bulletin.place.change(&known, change).await {
+            Ok(next) => next,
+            Err(ChangeError::Refused(problems)) => return Err(ObeyError::Refused(problems)),
+            Err(error) => return Err(ObeyError::Away(error)),
+        };
         if let Some(entry) = &next.newest {
             tracing::warn!(
                 room = %self.name,
