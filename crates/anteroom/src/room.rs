@@ -180,7 +180,10 @@ pub(crate) fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
     for word in words {
         match word.split_once('=') {
             Some((key, value)) if !key.trim().is_empty() => {
-                if values.insert(key.trim().to_owned(), value_of(value)).is_some() {
+                if values
+                    .insert(key.trim().to_owned(), value_of(value))
+                    .is_some()
+                {
                     mistakes.push(format!("{}: set twice", key.trim()));
                 }
             }

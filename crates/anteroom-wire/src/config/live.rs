@@ -15,7 +15,7 @@ use super::duration;
 use super::kind::{Kind, nearest};
 use super::model::RoomConfig;
 use super::notes::Notes;
-use super::problem::{Finding, Problem, key_name};
+use super::problem::{Finding, Problem, Problems, key_name};
 use super::reader::{Key, Table};
 use super::room::{self, keys};
 use super::source::Source;
@@ -266,8 +266,8 @@ fn reworded(mut problem: Problem) -> Problem {
 ///
 /// # Errors
 ///
-/// A [`Problem`] if there is no such key.
-pub fn check_live_key(room: &RoomConfig, key: &str, others: &[&str]) -> Result<(), Problem> {
+/// [`Problems`] if there is no such key.
+pub fn check_live_key(room: &RoomConfig, key: &str, others: &[&str]) -> Result<(), Problems> {
     let known = room.values();
     if known.contains_key(key) || others.contains(&key) {
         return Ok(());
@@ -283,7 +283,7 @@ pub fn check_live_key(room: &RoomConfig, key: &str, others: &[&str]) -> Result<(
         allowed: String::new(),
         hint: near.map(|known| format!("did you mean {known}?")),
     };
-    Err(reworded(problem))
+    Err(Problems(vec![reworded(problem)]))
 }
 
 #[cfg(test)]

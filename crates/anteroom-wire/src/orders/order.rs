@@ -12,6 +12,10 @@ use super::{Actor, Change, Entry, Orders, Pause};
 use crate::config::{Finding, LiveValues, Problem, Problems, RoomConfig, check_live_key};
 use crate::time_text::rfc3339_millis;
 
+/// Most bytes of values in a record: every key there is takes less than a thousand. Each node reads the
+/// record once a second.
+const VALUES_BYTES_MAX: usize = 4_096;
+
 /// Longest message. It stands on every waiting page, beside everything else that must fit.
 pub const MESSAGE_CHARS_MAX: usize = 500;
 
@@ -128,7 +132,7 @@ impl Orders {
                 self.message = None;
             }
             Order::Reset(Some(key)) => {
-                check_live_key(file, key, &OTHERS).map_err(|problem| Problems(vec![problem]))?;
+                check_live_key(file, key, &OTHERS)?;
                 match key.as_str() {
                     MESSAGE => self.message = None,
                     PAUSE => self.pause = None,
@@ -152,6 +156,11 @@ impl Orders {
         let mut problems = changed.problems;
         if matches!(order, Order::Set(values) if values.is_empty()) {
             problems.push(remark(file, "", "nothing is to be set; say key=value"));
+        }
+        let bytes = serde_json::to_vec(&self.values).map_or(0, |text| text.len());
+        if bytes > VALUES_BYTES_MAX {
+            let long = format!("{bytes} bytes of values, where {VALUES_BYTES_MAX} may be");
+            problems.push(remark(file, "", &long));
         }
         let is_to_hold = matches!(order, Order::Pause { .. } | Order::QueueAll);
         if changed.config.suspended && is_to_hold {

@@ -138,6 +138,14 @@ fn a_mistake_changes_nothing_at_all() {
 }
 
 #[test]
+fn a_value_is_not_made_long_to_fill_the_store() {
+    let long = format!("{}5m", "0".repeat(5_000));
+    let order = set(json!({ "session_duration": long }));
+    let refused = Orders::default().after(&order, &room(""), &who(), NOW);
+    assert!(refused.unwrap_err().to_string().contains("bytes of values"));
+}
+
+#[test]
 fn nobody_can_be_held_in_a_room_that_is_switched_off() {
     let file = room("suspended = true");
     for order in [pause("wait"), Order::QueueAll] {

@@ -59,8 +59,7 @@ pub(super) async fn ask(
         .body(Full::new(body.unwrap_or_default()))
         .context("a room's name is 1 to 64 of A-Z a-z 0-9 - _, a token visible ASCII")?;
     let answered = timeout(PATIENCE, send(admin, request)).await;
-    let (status, answer) =
-        answered.context("no answer; nothing is known to have changed")??;
+    let (status, answer) = answered.context("no answer; nothing is known to have changed")??;
     if status.is_success() {
         return Ok(Answer::Done(answer));
     }
@@ -72,7 +71,9 @@ pub(super) async fn ask(
         let file = token_file.display();
         anyhow::bail!("{message}; the one in {file} is not valid there (--token-file)");
     }
-    let details = ["rooms", "problems"].into_iter().find_map(|key| answer[key].as_array());
+    let details = ["rooms", "problems"]
+        .into_iter()
+        .find_map(|key| answer[key].as_array());
     let details = details.map(|details| {
         let details: Vec<&str> = details.iter().filter_map(Value::as_str).collect();
         details.join(", ")
@@ -119,7 +120,9 @@ fn token(file: &Path) -> anyhow::Result<String> {
     })?;
     let lines = text.lines().map(str::trim);
     let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let token = lines.next().and_then(|line| line.split_ascii_whitespace().last());
+    let token = lines
+        .next()
+        .and_then(|line| line.split_ascii_whitespace().last());
     let token = token.with_context(|| format!("{} holds no token", file.display()))?;
     Ok(token.to_owned())
 }
@@ -143,5 +146,7 @@ fn user() -> String {
         _ => name,
     };
     // It goes into a header, and into logs.
-    name.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
+    name.chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .collect()
 }

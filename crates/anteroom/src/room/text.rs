@@ -43,7 +43,13 @@ pub(super) fn short(shown: &Shown) -> String {
     }
     let set: Vec<String> = shown
         .overrides()
-        .map(|(key, value)| format!("{key}={} (file: {})", plain(&value.value), plain(&value.file)))
+        .map(|(key, value)| {
+            format!(
+                "{key}={} (file: {})",
+                plain(&value.value),
+                plain(&value.file)
+            )
+        })
         .collect();
     if set.is_empty() {
         text.push_str("all values are the file's\n");
