@@ -42,6 +42,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-control",
         &["anteroom-core", "anteroom-wire", "anteroom-node"],
     ),
+    (
+        "anteroom-operator",
+        &["anteroom-core", "anteroom-wire", "anteroom-control"],
+    ),
     ("anteroom-demo", &["anteroom-core"]),
     ("anteroom-scenario", &["anteroom-core", "anteroom-wire"]),
     (
@@ -73,6 +77,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-node",
             "anteroom-gateway",
             "anteroom-control",
+            "anteroom-operator",
             "anteroom-demo",
             "anteroom-scenario",
             "anteroom-sim",

@@ -226,36 +226,6 @@ impl RoomHandle {
         }
     }
 
-    /// Applies a changed configuration at once. What operators said while the room runs still wins.
-    pub(crate) fn handle_config(&self, file: RoomConfig) {
-        let turn = self.changing.lock();
-        let orders = self.orders();
-        for problem in orders.applied_to(&file).problems {
-            tracing::error!(
-                "{problem}; what an operator set does not fit the file and does not hold"
-            );
-        }
-        self.apply_settings(Settings::of(Arc::new(file), orders));
-        drop(turn);
-    }
-
-    fn apply_settings(&self, settings: Settings) {
-        let rules = in_room_time(settings.config.rules, &*self.shared.clock);
-        let is_other_rules = {
-            let mut room = self.room.lock();
-            let is_other = *room.rules() != rules;
-            if is_other {
-                room.handle_rules(rules);
-                self.view.store(Arc::new(View::of(&room)));
-            }
-            is_other
-        };
-        self.settings.store(Arc::new(settings));
-        if is_other_rules {
-            self.rounds.hurry();
-        }
-    }
-
     /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
     /// the best place. Without one it is a new visitor.
     fn open(&self, values: &[&str]) -> Option<Ticket> {

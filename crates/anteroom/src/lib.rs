@@ -7,11 +7,10 @@ pub mod check;
 mod extras;
 pub mod gateway;
 pub mod logging;
-pub mod room;
 pub mod serve;
 pub mod simulate;
-pub mod status;
 pub mod store_password;
 mod stores;
 
 pub use anteroom_demo as demo;
+pub use anteroom_operator::{room, status};

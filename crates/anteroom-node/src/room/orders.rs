@@ -21,6 +21,8 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 
 use super::asking::{PATIENCE, Patience};
+use super::view::View;
+use super::wall_time::in_room_time;
 use super::{RoomHandle, Settings};
 
 /// Nobody new is decided about by what is older than this, and the record is read this often.
@@ -274,6 +276,36 @@ impl RoomHandle {
         );
         self.apply_settings(Settings::of(Arc::clone(&settings.file), Arc::new(orders)));
         drop(turn);
+    }
+
+    /// Applies a changed configuration at once. What operators said while the room runs still wins.
+    pub(crate) fn handle_config(&self, file: RoomConfig) {
+        let turn = self.changing.lock();
+        let orders = self.orders();
+        for problem in orders.applied_to(&file).problems {
+            tracing::error!(
+                "{problem}; what an operator set does not fit the file and does not hold"
+            );
+        }
+        self.apply_settings(Settings::of(Arc::new(file), orders));
+        drop(turn);
+    }
+
+    fn apply_settings(&self, settings: Settings) {
+        let rules = in_room_time(settings.config.rules, &*self.shared.clock);
+        let is_other_rules = {
+            let mut room = self.room.lock();
+            let is_other = *room.rules() != rules;
+            if is_other {
+                room.handle_rules(rules);
+                self.view.store(Arc::new(View::of(&room)));
+            }
+            is_other
+        };
+        self.settings.store(Arc::new(settings));
+        if is_other_rules {
+            self.rounds.hurry();
+        }
     }
 
     /// Does what an operator says. It holds at this node when this returns, and at all others within a

@@ -1,3 +1,5 @@
+//! What operators say, one thing after the other, and what holds then.
+
 use serde_json::json;
 
 use super::*;

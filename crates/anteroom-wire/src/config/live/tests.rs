@@ -1,3 +1,5 @@
+//! Values that are set while a room runs: what is taken, what is refused and in which words.
+
 use anteroom_core::rules::QueueingMethod;
 use anteroom_core::time::Span;
 use serde_json::json;

@@ -100,7 +100,7 @@ async fn what_is_said_at_one_node_holds_at_all_within_a_second() {
         nodes
             .say(speaker, &["pause", "--message", "Back at ten"])
             .await;
-        tokio::time::sleep(Duration::from_millis(1_000)).await; // tidy: the promise is one second
+        tokio::time::sleep(Duration::from_millis(1_000)).await; // tidy: time passes
         for node in 0..3 {
             let mut newcomer = Client::new(nodes.gateways[node].address);
             let told = newcomer.get("/").await.json()["cfWaitingRoom"].clone();
@@ -108,7 +108,7 @@ async fn what_is_said_at_one_node_holds_at_all_within_a_second() {
             assert_eq!(told["message"], "Back at ten");
         }
         nodes.say((speaker + 1) % 3, &["resume"]).await;
-        tokio::time::sleep(Duration::from_millis(1_000)).await; // tidy: the promise is one second
+        tokio::time::sleep(Duration::from_millis(1_000)).await; // tidy: time passes
         for node in 0..3 {
             assert_eq!(
                 nodes.reason(node).await,

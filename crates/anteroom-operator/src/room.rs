@@ -22,6 +22,9 @@ use asking::{Answer, Asked};
 /// Where the gateway keeps the token that it drew, if it was started here without `--data`.
 const TOKEN_FILE: &str = "anteroom-data/admin-token";
 
+/// Exit code where what was said is not allowed, as for a configuration that is wrong.
+const EXIT_NOT_ALLOWED: u8 = 2;
+
 /// Flags of `anteroom room`.
 #[derive(Args, Clone, Debug)]
 pub struct RoomOptions {
@@ -148,7 +151,7 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
             } else {
                 eprint!("{}", text::problems(&body));
             }
-            return Ok(ExitCode::from(crate::check::EXIT_BAD_CONFIG));
+            return Ok(ExitCode::from(EXIT_NOT_ALLOWED));
         }
     };
     if options.json {
@@ -174,7 +177,7 @@ fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
 /// # Errors
 ///
 /// If one of them is none, or a key comes twice.
-pub(crate) fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
+fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
     let mut values = Map::new();
     let mut mistakes = Vec::new();
     for word in words {
