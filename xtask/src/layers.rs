@@ -44,6 +44,10 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-control",
         &["anteroom-core", "anteroom-wire", "anteroom-node"],
     ),
+    (
+        "anteroom-operator",
+        &["anteroom-core", "anteroom-wire", "anteroom-control"],
+    ),
     ("anteroom-demo", &["anteroom-core"]),
     ("anteroom-scenario", &["anteroom-core", "anteroom-wire"]),
     (
@@ -76,6 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-page",
             "anteroom-gateway",
             "anteroom-control",
+            "anteroom-operator",
             "anteroom-demo",
             "anteroom-scenario",
             "anteroom-sim",

@@ -18,7 +18,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use anteroom_core::decision::Place;
 use anteroom_node::{Arrival, Node, Outcome, Pass};
 use anteroom_wire::config::{Config, RoomName};
 use arc_swap::ArcSwap;
@@ -32,7 +31,9 @@ use crate::forwarded::{Client, Scheme};
 use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::status::Refusal;
-use crate::waiting::{Answer, Look, RequestKind, language, place_endpoint, push, respond};
+use crate::waiting::{
+    Answer, Look, RequestKind, WaitingView, language, place_endpoint, push, respond,
+};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
@@ -187,7 +188,7 @@ impl Gate {
             place_endpoint::PATH => {
                 return self.tell_place(&doors, &request, &client, access).await;
             }
-            push::PATH => return self.listen(&doors, &request, &client, access),
+            push::PATH => return self.listen(&doors, &request, &client, access).await,
             language::PATH => return own_paths::remember_language(&doors, &request, &client),
             _ => {}
         }
@@ -205,7 +206,7 @@ impl Gate {
             };
         };
         access.enter(door);
-        if door.config.suspended {
+        if door.room.is_suspended().await {
             let upstream = door.upstream.clone();
             return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
         }
@@ -220,7 +221,7 @@ impl Gate {
             let upstream = door.upstream.clone();
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
         }
-        let json_enabled = door.config.json_response_enabled;
+        let json_enabled = door.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
         let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
         match ask(door, request.headers(), is_navigation, false).await {
@@ -232,20 +233,16 @@ impl Gate {
                 answer::finish(door, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
-                access.queue(&place);
+                let holds = door.holds();
+                let view = holds.view(place, door.language(request.headers()));
+                access.queue(&view);
                 let answer = Answer {
                     kind,
                     is_head: request.method() == Method::HEAD,
-                    queueing_status: door.queueing_status,
+                    queueing_status: status_of(holds.config.queueing_status_code),
                 };
-                let target = request.uri().path_and_query();
-                let look = Look {
-                    template: door.template.as_ref(),
-                    target: target.map_or("/", |target| target.as_str()),
-                };
-                let view = door.view(place, door.language(request.headers()));
-                let response = respond(&view, answer, look);
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+                let response = respond(&view, answer, look_of(door, &request)).map(Body::full);
+                hand_out(door, response, ticket, client.scheme, &view)
             }
         }
     }
@@ -298,16 +295,25 @@ where
     response
 }
 
+/// What the page looks like that is the answer to `request`.
+fn look_of<'a>(door: &'a Door, request: &'a Request<Body>) -> Look<'a> {
+    let target = request.uri().path_and_query();
+    Look {
+        template: door.template.as_ref(),
+        target: target.map_or("/", |target| target.as_str()),
+    }
+}
+
 fn hand_out(
     door: &Door,
     mut response: Response<Body>,
     ticket: Option<String>,
     scheme: Scheme,
-    place: Place,
+    view: &WaitingView<'_>,
 ) -> Response<Body> {
-    answer::mark_waiting(response.headers_mut(), place.reason);
+    answer::mark_waiting(response.headers_mut(), view.reason());
     if let Some(ticket) = ticket {
-        let max_age = door.config.rules.place_grace;
+        let max_age = view.place_grace;
         answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
     }
     response

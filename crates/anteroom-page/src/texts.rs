@@ -63,6 +63,7 @@ texts! {
     line_moves,
     lot_moves,
     queue_all,
+    paused,
     early,
     early_unknown,
     rejecting,

@@ -4,7 +4,8 @@ use anteroom_core::decision::{Place, QueueReason, WaitRange};
 use anteroom_core::rules::{QueueingMethod, Rules};
 use anteroom_core::time::{Millis, Span};
 use anteroom_wire::language::Language;
-use anteroom_wire::place::{PlaceBody, PlaceFacts};
+use anteroom_wire::orders::Orders;
+use anteroom_wire::place::{PlaceBody, PlaceFacts, reason_name};
 
 /// Everything that the answer to a waiting visitor is made from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -19,6 +20,8 @@ pub struct WaitingView<'a> {
     pub queue_all: bool,
     /// Whether those who came before the opening go in by lot.
     pub draw: bool,
+    /// Whether it is a pause that holds everybody.
+    pub is_paused: bool,
     /// How long a place is kept after the last ask.
     pub place_grace: Span,
     /// The time of the decision; room clock.
@@ -27,7 +30,7 @@ pub struct WaitingView<'a> {
     pub language: Language,
     /// How many went in during the last minute; `None` before a minute has been watched.
     pub let_in_last_minute: Option<u32>,
-    /// What the operator has to say to everybody who waits.
+    /// What the operator says to everybody who waits; plain text that anybody may have written.
     pub message: Option<&'a str>,
 }
 
@@ -42,12 +45,27 @@ impl<'a> WaitingView<'a> {
             method: rules.queueing_method,
             queue_all: rules.queue_all,
             draw: rules.draw,
+            is_paused: false,
             place_grace: rules.place_grace,
             now,
             language: Language::English,
             let_in_last_minute: None,
             message: None,
         }
+    }
+
+    /// The same with what operators said while the room runs.
+    #[must_use]
+    pub fn with_orders(mut self, orders: &'a Orders) -> Self {
+        self.is_paused = orders.pause.is_some();
+        self.message = orders.message();
+        self
+    }
+
+    /// Stable word for why this visitor waits.
+    #[must_use]
+    pub const fn reason(&self) -> &'static str {
+        reason_name(self.place.reason, self.is_paused)
     }
 
     /// What a program gets to read.
@@ -61,6 +79,8 @@ impl<'a> WaitingView<'a> {
             queueing_method: self.method,
             queue_all: self.queue_all,
             draw: self.draw,
+            is_paused: self.is_paused,
+            message: self.message,
             now: self.now,
         })
     }

@@ -109,6 +109,7 @@ fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
         QueueReason::Full => texts.full.into(),
         QueueReason::NotYourTurn if view.method == QueueingMethod::Random => texts.lot_moves.into(),
         QueueReason::NotYourTurn => texts.line_moves.into(),
+        QueueReason::QueueAll if view.is_paused => texts.paused.into(),
         QueueReason::QueueAll => texts.queue_all.into(),
         QueueReason::NotOpenYet { opens_at } => match Moment::of_day(opens_at) {
             Some(_) => texts.early.into(),

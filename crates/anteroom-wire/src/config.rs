@@ -16,6 +16,7 @@ pub mod duration;
 mod flags;
 mod host;
 mod kind;
+mod live;
 mod model;
 mod notes;
 pub mod path;
@@ -31,6 +32,7 @@ mod store_address;
 
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
+pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, PageConfig, PageTemplate,
     RoomConfig, RoomName, Route, SameSite, Secure, ServerConfig, SizeLimits, TimeOuts,

@@ -9,6 +9,7 @@ pub mod deployment;
 pub mod fuzz;
 pub mod language;
 pub mod ledger;
+pub mod orders;
 pub mod place;
 pub mod state;
 pub mod time_text;

@@ -1,6 +1,5 @@
 //! What is added to requests that pass and to answers that carry a ticket, and what is taken away.
 
-use anteroom_core::decision::QueueReason;
 use anteroom_core::origin::OriginOutcome as CoreOutcome;
 use anteroom_core::time::Span;
 use anteroom_node::Pass;
@@ -101,10 +100,10 @@ pub(super) fn set_language(door: &Door, headers: &mut HeaderMap, chosen: Languag
 }
 
 /// Marks an answer as the gateway's own, for programs and for whoever reads the network log.
-pub(super) fn mark_waiting(headers: &mut HeaderMap, reason: QueueReason) {
+pub(super) fn mark_waiting(headers: &mut HeaderMap, reason: &'static str) {
     headers.insert(VERDICT, HeaderValue::from_static("queue"));
     const REASON: HeaderName = HeaderName::from_static("anteroom-reason");
-    headers.insert(REASON, HeaderValue::from_static(reason.name()));
+    headers.insert(REASON, HeaderValue::from_static(reason));
 }
 
 /// Removes command headers; whether one of them was `revoke`.

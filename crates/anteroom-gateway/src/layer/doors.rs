@@ -8,10 +8,10 @@ use anteroom_node::{Node, RoomHandle};
 use anteroom_page::CustomPage;
 use anteroom_wire::config::{Config, Host, PageTemplate, RoomConfig};
 use anteroom_wire::language::Language;
+use anteroom_wire::orders::Orders;
 use http::uri::Authority;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 
-use super::status_of;
 use super::tallies::{RoomTally, Tallies};
 use crate::bypass::BypassRules;
 use crate::path::Readings;
@@ -48,13 +48,13 @@ pub(super) struct Doors {
 /// One room as requests find it.
 pub(super) struct Door {
     pub(super) room: Arc<RoomHandle>,
+    /// What only the file sets: routes, cookie, commands.
     pub(super) config: Arc<RoomConfig>,
     pub(super) cookie_name: String,
     pub(super) name: HeaderValue,
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
     pub(super) template: Option<CustomPage>,
-    pub(super) queueing_status: StatusCode,
     pub(super) tally: Arc<RoomTally>,
 }
 
@@ -154,7 +154,6 @@ impl Door {
         Ok(Self {
             cookie_name: config.cookie_name(),
             config: room.config(),
-            queueing_status: status_of(config.queueing_status_code),
             tally: tallies.of(&config.name),
             room,
             name,
@@ -164,26 +163,40 @@ impl Door {
         })
     }
 
-    /// What a visitor at `place` is told.
-    pub(super) fn view(&self, place: Place, language: Language) -> WaitingView<'_> {
-        let now: Millis = self.room.wall_now();
-        let name = self.config.name.as_str();
-        WaitingView {
-            language,
-            let_in_last_minute: self.room.let_in_last_minute(),
-            message: self.message(),
-            ..WaitingView::new(name, &self.config.rules, place, now)
-        }
-    }
-
     /// The language for whoever sent these headers.
     pub(super) fn language(&self, headers: &HeaderMap) -> Language {
         language::of_headers(headers, self.config.page.language)
     }
 
-    /// What the operator has to say to everybody who waits. There is no setting for it yet.
-    const fn message(&self) -> Option<&str> {
-        None
+    /// What holds at this moment: operators change it while the room runs.
+    pub(super) fn holds(&self) -> Holds {
+        Holds {
+            config: self.room.config(),
+            orders: self.room.orders(),
+            let_in_last_minute: self.room.let_in_last_minute(),
+            now: self.room.wall_now(),
+        }
+    }
+}
+
+/// What holds in a room at a moment.
+pub(super) struct Holds {
+    pub(super) config: Arc<RoomConfig>,
+    orders: Arc<Orders>,
+    let_in_last_minute: Option<u32>,
+    now: Millis,
+}
+
+impl Holds {
+    /// What a visitor at `place` is told.
+    pub(super) fn view(&self, place: Place, language: Language) -> WaitingView<'_> {
+        let name = self.config.name.as_str();
+        let view = WaitingView {
+            language,
+            let_in_last_minute: self.let_in_last_minute,
+            ..WaitingView::new(name, &self.config.rules, place, self.now)
+        };
+        view.with_orders(&self.orders)
     }
 }
 

@@ -42,7 +42,7 @@ impl Gate {
             Some(Some(door)) => door,
         };
         access.enter(door);
-        if door.config.suspended {
+        if door.room.is_suspended().await {
             access.pass_by(Verdict::Suspended);
             return place_endpoint::not_waiting().map(Body::full);
         }
@@ -59,20 +59,21 @@ impl Gate {
                 answer::carry_ticket(door, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, place } => {
-                access.queue(&place);
                 let asked = request.uri().query().unwrap_or_default();
                 let language = place_endpoint::language_of(asked);
                 let language = language.unwrap_or_else(|| door.language(request.headers()));
-                let view = door.view(place, language);
+                let holds = door.holds();
+                let view = holds.view(place, language);
+                access.queue(&view);
                 let push = push::is_near(&view) && self.streams.has_room();
-                let response = place_endpoint::still_waiting(&view, push);
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+                let response = place_endpoint::still_waiting(&view, push).map(Body::full);
+                hand_out(door, response, ticket, client.scheme, &view)
             }
         }
     }
 
     /// Lets somebody who waits listen for its turn. Asks no room.
-    pub(super) fn listen(
+    pub(super) async fn listen(
         &self,
         doors: &Doors,
         request: &Request<Body>,
@@ -85,11 +86,15 @@ impl Gate {
             return place_endpoint::bad_question().map(Body::full);
         };
         let door = doors.by_name(&room, client.host());
-        let Some(door) = door.filter(|door| !door.config.suspended) else {
+        let Some(door) = door else {
             access.pass_by(Verdict::NoRoom);
             return push::nothing_to_say().map(Body::full);
         };
         access.enter(door);
+        if door.room.is_suspended().await {
+            access.pass_by(Verdict::Suspended);
+            return push::nothing_to_say().map(Body::full);
+        }
         access.pass_by(Verdict::Listen);
         let tickets = cookies::values(request.headers(), &door.cookie_name);
         let Some(ticket) = door.room.waiting_ticket(&tickets) else {

@@ -136,6 +136,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_is_sent_the_operators_message_and_the_reason() {
+        let mut view = samples::view(QueueReason::QueueAll);
+        view.is_paused = true;
+        view.message = Some("Back at 10:40");
+        let body: Value = serde_json::from_slice(still_waiting(&view, false).body()).unwrap();
+        assert_eq!(body["words"]["message"], "Back at 10:40");
+        assert_eq!(body["cfWaitingRoom"]["message"], "Back at 10:40");
+        assert_eq!(body["cfWaitingRoom"]["reason"], "paused");
+    }
+
+    #[test]
     fn a_query_names_one_room_or_none() {
         check("room=shop", Some("shop"));
         check("a=b&room=Shop_1-x&c", Some("Shop_1-x"));

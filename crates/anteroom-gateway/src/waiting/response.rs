@@ -339,7 +339,7 @@ mod tests {
     }
 
     /// Every field of the reference, then ours.
-    const KEYS: [&str; 28] = [
+    const KEYS: [&str; 29] = [
         "inWaitingRoom",
         "waitTimeKnown",
         "waitTime",
@@ -368,6 +368,7 @@ mod tests {
         "position",
         "peopleAhead",
         "reason",
+        "message",
     ];
 
     #[test]

@@ -33,6 +33,7 @@ fn pages() -> Vec<(WaitingView<'static>, String)> {
                     let mut view = samples::view(reason);
                     view.method = method;
                     view.language = language;
+                    view.is_paused = after_post;
                     view.message = Some("The payment service is being mended. Next news by 10:40.");
                     view.place.people_ahead = Some(u32::MAX);
                     view.draw = true;
@@ -123,6 +124,20 @@ fn scripts_and_styles_stand_in_the_page_as_they_are_told_to_the_policy() {
         !has_handler && !own.contains(" style="),
         "the policy would block it"
     );
+}
+
+#[test]
+fn what_an_operator_says_stands_there_only_if_it_was_said() {
+    let mut view = samples::view(QueueReason::QueueAll);
+    let hidden = "<p class=\"notice\" hidden><strong>Message from the organiser:</strong> \
+                  <span id=\"message\" dir=\"auto\"></span></p>";
+    assert!(page(&view, false).contains(hidden));
+    view.is_paused = true;
+    view.message = Some("Back at 10:40");
+    let said = page(&view, false);
+    assert!(said.contains("<p class=\"notice\"><strong>Message from"));
+    assert!(said.contains("<span id=\"message\" dir=\"auto\">Back at 10:40</span>"));
+    assert!(said.contains("paused the entry"));
 }
 
 #[test]

@@ -38,6 +38,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Gerade wird einer nach dem anderen eingelassen. Sie kommen hinein, sobald Sie an der Reihe sind.",
     lot_moves: "Gerade wird eingelassen, und diesmal wurden andere ausgelost. Die nächste Auslosung ist eine neue Chance.",
     queue_all: "Der Veranstalter hält im Moment alle hier fest und lässt später wieder ein.",
+    paused: "Der Veranstalter hat den Einlass unterbrochen. Bis es weitergeht, kommt niemand hinein, und niemand verliert seinen Platz.",
     early: "Geöffnet wird zu der Zeit, die unten steht. Sie sind früh da und müssen bis dahin nichts tun.",
     early_unknown: "Hier ist noch nicht geöffnet, und eine Zeit dafür steht noch nicht fest.",
     rejecting: "Diese Seite nimmt zurzeit keine neuen Besucher auf, und es gibt keine Schlange. Bitte kommen Sie später wieder.",

@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "People are being let in right now, one after the other. You go in as soon as it is your turn.",
     lot_moves: "People are being let in right now, and this time others were drawn. The next draw is a new chance.",
     queue_all: "The organiser is keeping everybody here for the moment and will let people in later.",
+    paused: "The organiser has paused the entry. Nobody goes in until it is resumed, and nobody loses their place.",
     early: "This opens at the time below. You are early, and you do not have to do anything until then.",
     early_unknown: "This is not open, and no time for the opening has been set yet.",
     rejecting: "This site is not taking any new visitors at the moment, and there is no line to wait in. Please come back later.",

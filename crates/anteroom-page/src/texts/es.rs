@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Ahora mismo se está dejando entrar, de uno en uno. Entrará en cuanto sea su turno.",
     lot_moves: "Ahora mismo se está dejando entrar, y esta vez el sorteo ha elegido a otras personas. El próximo sorteo es una nueva oportunidad.",
     queue_all: "El organizador mantiene aquí a todo el mundo por ahora y dejará entrar más tarde.",
+    paused: "El organizador ha pausado el acceso. Nadie entra hasta que se reanude, y nadie pierde su lugar.",
     early: "Se abrirá a la hora que se indica abajo. Ha llegado pronto y no tiene que hacer nada hasta entonces.",
     early_unknown: "No está abierto, y la hora de apertura todavía no se ha fijado.",
     rejecting: "Este sitio no admite nuevos visitantes en este momento, y no hay cola. Vuelva más tarde.",

@@ -35,6 +35,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Les visiteurs entrent en ce moment, l’un après l’autre. Vous entrerez dès que ce sera votre tour.",
     lot_moves: "Des visiteurs entrent en ce moment, et cette fois d’autres ont été tirés au sort. Le prochain tirage est une nouvelle chance.",
     queue_all: "L’organisateur fait patienter tout le monde ici pour l’instant et laissera entrer plus tard.",
+    paused: "L’organisateur a suspendu les entrées. Personne n’entre avant la reprise, et personne ne perd sa place.",
     early: "L’ouverture aura lieu à l’heure indiquée ci-dessous. Vous êtes en avance et n’avez rien à faire d’ici là.",
     early_unknown: "Ce n’est pas ouvert, et l’heure d’ouverture n’est pas encore fixée.",
     rejecting: "Ce site n’accepte pas de nouveaux visiteurs pour le moment, et il n’y a pas de file d’attente. Veuillez revenir plus tard.",

@@ -35,6 +35,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "In questo momento si entra, uno dopo l’altro. Entrerà appena sarà il Suo turno.",
     lot_moves: "In questo momento si entra, e questa volta sono state sorteggiate altre persone. Il prossimo sorteggio è una nuova possibilità.",
     queue_all: "Per ora l’organizzatore trattiene tutti qui e farà entrare più tardi.",
+    paused: "L’organizzatore ha sospeso gli ingressi. Nessuno entra fino alla ripresa e nessuno perde il proprio posto.",
     early: "L’apertura è all’ora indicata sotto. È in anticipo e fino ad allora non deve fare nulla.",
     early_unknown: "Non è aperto, e l’ora dell’apertura non è ancora stata fissata.",
     rejecting: "Al momento questo sito non accoglie nuovi visitatori e non c’è una coda. Torni più tardi.",

@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Er worden nu mensen binnengelaten, een voor een. U gaat naar binnen zodra u aan de beurt bent.",
     lot_moves: "Er worden nu mensen binnengelaten, en deze keer zijn anderen geloot. De volgende loting is een nieuwe kans.",
     queue_all: "De organisator houdt iedereen voorlopig hier en laat later mensen binnen.",
+    paused: "De organisator heeft de toegang onderbroken. Tot die wordt hervat gaat niemand naar binnen, en niemand verliest zijn plaats.",
     early: "Het gaat open op het tijdstip hieronder. U bent vroeg en hoeft tot dan niets te doen.",
     early_unknown: "Het is niet open, en er is nog geen tijd voor de opening bekend.",
     rejecting: "Deze site laat op dit moment geen nieuwe bezoekers toe, en er is geen rij. Kom later terug.",

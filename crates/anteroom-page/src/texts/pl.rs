@@ -70,6 +70,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Właśnie wchodzą kolejne osoby, jedna po drugiej. Wejdziesz, gdy tylko przyjdzie Twoja kolej.",
     lot_moves: "Właśnie wchodzą kolejne osoby, a tym razem wylosowano innych. Następne losowanie to nowa szansa.",
     queue_all: "Organizator zatrzymuje tu na razie wszystkich i zacznie wpuszczać później.",
+    paused: "Organizator wstrzymał wpuszczanie. Do wznowienia nikt nie wchodzi i nikt nie traci swojego miejsca.",
     early: "Otwarcie nastąpi o godzinie podanej niżej. Jesteś wcześniej i do tego czasu nie musisz nic robić.",
     early_unknown: "Jest zamknięte, a godzina otwarcia nie została jeszcze ustalona.",
     rejecting: "Ta strona nie przyjmuje teraz nowych osób i nie ma kolejki. Zajrzyj później.",

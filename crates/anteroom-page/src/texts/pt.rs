@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "As pessoas estão entrando agora, uma depois da outra. Você entra assim que for a sua vez.",
     lot_moves: "As pessoas estão entrando agora, e desta vez outras foram sorteadas. O próximo sorteio é uma nova chance.",
     queue_all: "O organizador está mantendo todos aqui por enquanto e deixará entrar mais tarde.",
+    paused: "O organizador pausou a entrada. Ninguém entra até que ela seja retomada, e ninguém perde o seu lugar.",
     early: "A abertura será no horário indicado abaixo. Você chegou cedo e não precisa fazer nada até lá.",
     early_unknown: "Não está aberto, e o horário de abertura ainda não foi definido.",
     rejecting: "Este site não está recebendo novos visitantes no momento, e não há fila. Volte mais tarde.",

@@ -35,6 +35,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Just nu släpps besökare in, en efter en. Du kommer in så snart det är din tur.",
     lot_moves: "Just nu släpps besökare in, och den här gången lottades andra fram. Nästa lottning är en ny chans.",
     queue_all: "Arrangören håller kvar alla här för tillfället och släpper in senare.",
+    paused: "Arrangören har pausat insläppet. Ingen släpps in förrän det återupptas, och ingen förlorar sin plats.",
     early: "Det öppnar vid tiden nedan. Du är tidig och behöver inte göra något till dess.",
     early_unknown: "Det är inte öppet, och någon tid för öppningen är inte bestämd ännu.",
     rejecting: "Webbplatsen tar inte emot nya besökare just nu, och det finns ingen kö. Kom tillbaka senare.",

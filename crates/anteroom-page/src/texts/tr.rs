@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     line_moves: "Şu anda ziyaretçiler birer birer içeri alınıyor. Sıra size gelir gelmez gireceksiniz.",
     lot_moves: "Şu anda ziyaretçiler içeri alınıyor; bu kez kurada başkaları çıktı. Bir sonraki kura yeni bir şanstır.",
     queue_all: "Düzenleyen şimdilik herkesi burada bekletiyor ve daha sonra içeri alacak.",
+    paused: "Düzenleyen girişleri duraklattı. Girişler yeniden başlayana kadar kimse içeri alınmaz ve kimse yerini kaybetmez.",
     early: "Açılış aşağıdaki saatte olacak. Erken geldiniz; o zamana kadar bir şey yapmanız gerekmez.",
     early_unknown: "Şu an kapalı ve açılış saati henüz belirlenmedi.",
     rejecting: "Bu site şu anda yeni ziyaretçi almıyor ve bir sıra da yok. Lütfen daha sonra tekrar gelin.",

@@ -100,6 +100,27 @@ fn somebody_who_is_turned_away_is_promised_no_place() {
 }
 
 #[test]
+fn a_pause_is_said_in_every_language_and_only_where_it_is_what_holds_everybody() {
+    for language in Language::ALL {
+        for reason in samples::REASONS {
+            let mut view = samples::view(reason);
+            view.language = language;
+            let before = Words::of(&view);
+            view.is_paused = true;
+            let during = Words::of(&view);
+            let is_said = reason == QueueReason::QueueAll;
+            assert_eq!(
+                before.reason != during.reason,
+                is_said,
+                "{language:?} {reason:?}"
+            );
+            assert_eq!(view.reason() == "paused", is_said, "{reason:?}");
+            assert_eq!(before.wait, during.wait);
+        }
+    }
+}
+
+#[test]
 fn the_message_of_the_operator_is_said_whatever_the_reason() {
     for reason in samples::REASONS {
         let mut view = samples::view(reason);

@@ -31,6 +31,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Where operators connect; loopback unless told otherwise.
     pub admin: SocketAddr,
+    /// The tokens of those who may change rooms; `None` = one is generated into `data_dir`.
+    pub admin_token_file: Option<PathBuf>,
     /// Where the journal and generated keys live.
     pub data_dir: PathBuf,
     /// AES-256 keys of tickets, newest first; empty = generate one into `data_dir`.
@@ -51,6 +53,7 @@ impl fmt::Debug for ServerConfig {
         let Self {
             listen,
             admin,
+            admin_token_file,
             data_dir,
             ticket_keys,
             data_center,
@@ -61,6 +64,7 @@ impl fmt::Debug for ServerConfig {
         f.debug_struct("ServerConfig")
             .field("listen", listen)
             .field("admin", admin)
+            .field("admin_token_file", admin_token_file)
             .field("data_dir", data_dir)
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)

@@ -9,7 +9,7 @@ use super::notes::Placed;
 use super::problem::Finding;
 use super::reader::Table;
 
-mod keys;
+pub(super) mod keys;
 mod page;
 
 use keys::{
@@ -135,15 +135,8 @@ pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
     let queue_all = table.defaulted(&QUEUE_ALL);
     let opens_at = table.optional(&OPENS_AT);
     let draw = table.defaulted(&DRAW);
-    let is_drawable = table.has(OPENS_AT.name) && queueing_method == QueueingMethod::Fifo;
-    if draw && !is_drawable {
-        let spot = table.spot(DRAW.name);
-        table.notes.refuse(
-            &spot,
-            Finding::Value("true".to_owned()),
-            "only together with opens_at and queueing_method \"fifo\"",
-            None,
-        );
+    if !may_draw(draw, table.has(OPENS_AT.name), queueing_method) {
+        refuse_draw(table);
     }
     let allocation = table.defaulted(&ALLOCATION);
     let curve_factor = table.defaulted(&CURVE_FACTOR);
@@ -168,6 +161,21 @@ pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
         ask_again,
         on_store_failure,
     })
+}
+
+/// A draw is held at an opening, and for an order of arrival.
+pub(super) fn may_draw(draw: bool, has_opening: bool, method: QueueingMethod) -> bool {
+    !draw || (has_opening && method == QueueingMethod::Fifo)
+}
+
+pub(super) fn refuse_draw(table: &mut Table<'_>) {
+    let spot = table.spot(DRAW.name);
+    table.notes.refuse(
+        &spot,
+        Finding::Value("true".to_owned()),
+        "only together with opens_at and queueing_method \"fifo\"",
+        None,
+    );
 }
 
 fn read_cookie(table: &mut Table<'_>) -> Placed<CookieSettings> {

@@ -39,13 +39,14 @@ const FIND: &str = "return axe.run(document, {resultTypes: ['violations']}).then
 const NOW: Millis = Millis(1_785_578_400_000 - 1_092_000);
 
 /// Every state by its name, which is the room's name too.
-const STATES: [&str; 15] = [
+const STATES: [&str; 16] = [
     "full",
     "your-turn-soon",
     "unknown",
     "lot",
     "draw",
     "queue-all",
+    "paused",
     "early",
     "early-unknown",
     "rejecting",
@@ -61,7 +62,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     let opening = NOW + Span::from_secs(1_092);
     let reason = match state {
         "your-turn-soon" | "lot" => QueueReason::NotYourTurn,
-        "queue-all" => QueueReason::QueueAll,
+        "queue-all" | "paused" => QueueReason::QueueAll,
         "early" | "draw" => QueueReason::NotOpenYet { opens_at: opening },
         "early-unknown" => QueueReason::NotOpenYet {
             opens_at: Millis::NEVER,
@@ -103,7 +104,8 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     WaitingView {
         language,
         let_in_last_minute: is_known.then_some(38),
-        message: matches!(state, "message" | "queue-all").then_some(message),
+        is_paused: state == "paused",
+        message: matches!(state, "message" | "queue-all" | "paused").then_some(message),
         ..WaitingView::new(state, &rules, place, NOW)
     }
 }
