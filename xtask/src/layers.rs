@@ -30,6 +30,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
         ],
     ),
+    ("anteroom-page", &["anteroom-core", "anteroom-wire"]),
     (
         "anteroom-gateway",
         &[
@@ -37,11 +38,16 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-ticket",
             "anteroom-wire",
             "anteroom-node",
+            "anteroom-page",
         ],
     ),
     (
         "anteroom-control",
         &["anteroom-core", "anteroom-wire", "anteroom-node"],
+    ),
+    (
+        "anteroom-operator",
+        &["anteroom-core", "anteroom-wire", "anteroom-control"],
     ),
     ("anteroom-demo", &["anteroom-core"]),
     ("anteroom-scenario", &["anteroom-core", "anteroom-wire"]),
@@ -72,8 +78,10 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",
+            "anteroom-page",
             "anteroom-gateway",
             "anteroom-control",
+            "anteroom-operator",
             "anteroom-demo",
             "anteroom-scenario",
             "anteroom-sim",

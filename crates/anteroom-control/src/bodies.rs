@@ -50,4 +50,7 @@ pub(crate) struct RefusalBody<'a> {
     /// The rooms that there are, where one was asked for that there is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rooms: Option<&'a [String]>,
+    /// What is wrong, one by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problems: Option<&'a [String]>,
 }

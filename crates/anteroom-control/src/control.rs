@@ -9,12 +9,11 @@ use anteroom_wire::config::RoomName;
 use anteroom_wire::state::{RoomState, Watermark};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use axum::http::header::{CONTENT_TYPE, HeaderName};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
-use tokio::time::timeout;
 
 use crate::bodies::{Health, RoomStates};
 use crate::clocks::Clocks;
@@ -22,7 +21,9 @@ use crate::extras::Extras;
 use crate::guard::guard;
 use crate::health;
 use crate::metrics::{self, Metrics};
+use crate::orders::{self, Saying};
 use crate::refusal::{Refusal, status_of_health};
+use crate::tokens::Tokens;
 
 /// What `GET /` says.
 const INDEX: &str = "\
@@ -32,25 +33,32 @@ Anteroom, for operators. What is read is read with GET.
 /metrics             figures in the OpenMetrics text format
 /rooms               the states of all rooms, JSON
 /rooms/{name}/state  the state of one room, JSON
+/rooms/{name}/settings  what holds in it, and which of it an operator set, JSON
 
-POST /rooms/{name}/assume-empty (header anteroom-operator: any) ends the wait of a room whose store
-has lost its memory; the command `anteroom room NAME assume-empty` sends it.
+With the header `Authorization: Bearer TOKEN`, as the command `anteroom room NAME ...` sends it:
+
+GET  /rooms/{name}/audit         who changed what, JSON
+POST /rooms/{name}/set           {\"total_active_users\": 300}: wins over the file until a reset
+POST /rooms/{name}/pause         {\"message\": \"...\"}: nobody new goes in
+POST /rooms/{name}/resume        ends a pause
+POST /rooms/{name}/queue-all     everybody who is not inside waits
+POST /rooms/{name}/open          ends both, and opens a room that has not opened yet
+POST /rooms/{name}/message       {\"message\": \"...\"}: stands on the page
+POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
+POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
 ";
 
-/// Whoever changes something sends this header: a page of another site cannot, through an
-/// operator's browser.
-const OPERATOR: HeaderName = HeaderName::from_static("anteroom-operator");
-
 /// A store that takes longer does not answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What operators see of a node.
 pub struct Control {
     inner: Arc<Inner>,
 }
 
-struct Inner {
-    node: Arc<Node>,
+pub(crate) struct Inner {
+    pub(crate) node: Arc<Node>,
+    pub(crate) tokens: Arc<Tokens>,
     extras: Arc<dyn Extras>,
     metrics: Metrics,
 }
@@ -63,12 +71,14 @@ impl fmt::Debug for Control {
 
 impl Control {
     /// A view of `node`, with the figures that the rest of the program brings
-    /// ([`crate::NoExtras`] if it brings none). The start time in the metrics is now.
+    /// ([`crate::NoExtras`] if it brings none), for whoever shows one of `tokens`. The start time in
+    /// the metrics is now.
     #[must_use]
-    pub fn new(node: Arc<Node>, extras: Arc<dyn Extras>) -> Self {
+    pub fn new(node: Arc<Node>, extras: Arc<dyn Extras>, tokens: Arc<Tokens>) -> Self {
         let metrics = Metrics::new(Arc::clone(&node), Arc::clone(&extras));
         let inner = Inner {
             node,
+            tokens,
             extras,
             metrics,
         };
@@ -79,13 +89,21 @@ impl Control {
 
     /// All paths, for [`crate::serve()`] or any other server.
     pub fn router(&self) -> Router {
-        Router::new()
+        let mut router = Router::new();
+        for saying in Saying::ALL {
+            let handler = move |inner, name, request| async move {
+                orders::obey(saying, inner, name, request).await
+            };
+            router = router.route(saying.path(), post(handler));
+        }
+        router
             .route("/", get(async || INDEX))
             .route("/healthz", get(healthz))
             .route("/metrics", get(metrics_text))
             .route("/rooms", get(rooms))
             .route("/rooms/{name}/state", get(room_state))
-            .route("/rooms/{name}/assume-empty", post(assume_empty))
+            .route("/rooms/{name}/settings", get(orders::settings))
+            .route("/rooms/{name}/audit", get(orders::log))
             .fallback(async || Refusal::UnknownPath)
             .method_not_allowed_fallback(async || Refusal::Method)
             .layer(middleware::from_fn(guard))
@@ -121,30 +139,7 @@ async fn room_state(
     Ok(Json(state))
 }
 
-async fn assume_empty(
-    State(inner): State<Arc<Inner>>,
-    name: Result<Path<String>, PathRejection>,
-    headers: HeaderMap,
-) -> Result<Json<RoomState>, Refusal> {
-    if !headers.contains_key(OPERATOR) {
-        return Err(Refusal::NotOperator);
-    }
-    let room = room_of(&inner.node, name)?;
-    let done = timeout(PATIENCE, room.assume_empty()).await;
-    if !matches!(done, Ok(Ok(()))) {
-        tracing::warn!(room = %room.config().name, ?done, "cannot assume that the room is empty");
-        return Err(Refusal::StoreAway);
-    }
-    tracing::warn!(
-        room = %room.config().name,
-        "an operator says that nobody is inside: the room admits without waiting for what may have \
-         been lent before"
-    );
-    let state = state_of(&room, Clocks::read(inner.node.clock())).await;
-    Ok(Json(state))
-}
-
-fn room_of(
+pub(crate) fn room_of(
     node: &Node,
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Arc<RoomHandle>, Refusal> {
@@ -160,7 +155,7 @@ fn room_of(
 }
 
 /// The state of a room, its times told by the wall clock as on the waiting page.
-async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
+pub(crate) async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
     let mut facts = room.state().await;
     facts.reopens_at = facts.reopens_at.map(|at| clocks.to_wall(at));
     if let Watermark::ArrivedBy(at) = &mut facts.watermark {

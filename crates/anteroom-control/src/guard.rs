@@ -1,10 +1,11 @@
-//! Which requests are not even looked at? Long paths, bodies, pages of other sites.
+//! Which requests are not even looked at? Long paths, bodies of questions, pages of other sites.
 //!
 //! How much of a request is read, and for how long, is bounded in [`crate::serve()`]. Who may connect
 //! is up to the address that is listened on.
 
 use axum::body::HttpBody as _;
 use axum::extract::Request;
+use axum::http::Method;
 use axum::http::header::{CACHE_CONTROL, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -39,7 +40,9 @@ fn refusal(request: &Request) -> Option<Refusal> {
     if sites.any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site")) {
         return Some(Refusal::CrossSite);
     }
-    (!request.body().is_end_stream()).then_some(Refusal::Body)
+    // What changes something says so in a body, which is bounded where it is read.
+    let may_have_body = request.method() == Method::POST;
+    (!may_have_body && !request.body().is_end_stream()).then_some(Refusal::Body)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! What does an operator see? Health, metrics and the state of rooms, over HTTP on an address of
-//! their own.
+//! What does an operator see, and how does one change a room? Health, metrics, the state of rooms and
+//! what operators say about them, over HTTP on an address of their own.
 //!
-//! Reads only: nothing here changes a room. Figures are read from the node when somebody asks, so
+//! Whoever changes something shows a token; what is allowed is judged by the node. Figures are read from the node when somebody asks, so
 //! that nothing is counted twice. What other parts of the program count comes in through
 //! [`Extras`]; the front doors themselves are not known here.
 
@@ -12,10 +12,13 @@ mod extras;
 mod guard;
 mod health;
 mod metrics;
+mod orders;
 mod refusal;
 mod serve;
+mod tokens;
 
 pub use bodies::{Health, RoomStates, RoomTrouble};
 pub use control::Control;
 pub use extras::{ExtraFigures, Extras, NoExtras};
 pub use serve::serve;
+pub use tokens::{Token, TokenError, Tokens};

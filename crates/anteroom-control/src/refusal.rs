@@ -2,6 +2,7 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 
 use crate::bodies::RefusalBody;
@@ -24,8 +25,12 @@ pub(crate) enum Refusal {
     UnknownPath,
     /// What is at this path is asked for in another way.
     Method,
-    /// Something would be changed, and nothing shows that an operator wants it.
-    NotOperator,
+    /// Something would be changed, and no token that holds was shown.
+    NoToken,
+    /// The body is none that can be understood.
+    NotUnderstood { why: String },
+    /// What is said is not allowed; everything that is wrong with it.
+    NotAllowed { problems: Vec<String> },
     /// The store does not answer.
     StoreAway,
     /// A page of another site asks, through an operator's browser.
@@ -43,7 +48,10 @@ impl Refusal {
         match self {
             Self::UnknownRoom { .. } | Self::UnknownPath => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::CrossSite | Self::NotOperator => StatusCode::FORBIDDEN,
+            Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::NoToken => StatusCode::UNAUTHORIZED,
+            Self::NotUnderstood { .. } => StatusCode::BAD_REQUEST,
+            Self::NotAllowed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::StoreAway => StatusCode::SERVICE_UNAVAILABLE,
             Self::PathTooLong => StatusCode::URI_TOO_LONG,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
@@ -56,7 +64,9 @@ impl Refusal {
             Self::UnknownRoom { .. } => "unknown_room",
             Self::UnknownPath => "unknown_path",
             Self::Method => "method_not_allowed",
-            Self::NotOperator => "not_an_operator",
+            Self::NoToken => "no_token",
+            Self::NotUnderstood { .. } => "not_understood",
+            Self::NotAllowed { .. } => "not_allowed",
             Self::StoreAway => "store_away",
             Self::CrossSite => "cross_site",
             Self::PathTooLong => "path_too_long",
@@ -70,11 +80,15 @@ impl Refusal {
             Self::UnknownRoom { .. } => "no room has this name",
             Self::UnknownPath => "nothing is here; GET / lists what there is",
             Self::Method => "this is asked for in another way; GET / lists what there is",
-            Self::NotOperator => "what changes something needs the header anteroom-operator",
+            Self::NoToken => "this needs the header `Authorization: Bearer` with a valid token",
+            Self::NotUnderstood { .. } => {
+                "the body is not the JSON that belongs here; GET / shows it"
+            }
+            Self::NotAllowed { .. } => "nothing was changed",
             Self::StoreAway => "the store does not answer; nothing was changed",
             Self::CrossSite => "pages of other sites may not ask",
             Self::PathTooLong => "the path is longer than any that there is",
-            Self::Body => "a request here has no body",
+            Self::Body => "the body is longer than any that makes sense, or does not belong here",
             Self::Metrics => "cannot write the metrics down",
         }
     }
@@ -86,11 +100,22 @@ impl IntoResponse for Refusal {
             Self::UnknownRoom { rooms } => Some(rooms.as_slice()),
             _ => None,
         };
+        let problems = match &self {
+            Self::NotAllowed { problems } => Some(problems.as_slice()),
+            Self::NotUnderstood { why } => Some(std::slice::from_ref(why)),
+            _ => None,
+        };
         let body = RefusalBody {
             error: self.code(),
             message: self.message(),
             rooms,
+            problems,
         };
-        (self.status(), Json(body)).into_response()
+        let mut response = (self.status(), Json(body)).into_response();
+        if self == Self::NoToken {
+            let headers = response.headers_mut();
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
     }
 }

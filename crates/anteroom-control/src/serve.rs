@@ -5,11 +5,12 @@
 //! would save.
 
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -33,6 +34,10 @@ const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Pause after a failed accept. Without one, a process out of file descriptors spins.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
+/// Where a request comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Peer(pub(crate) IpAddr);
+
 /// Answers on `listener` until `shutdown`, then lets open requests end, for five seconds at most.
 pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
     let mut http = http1::Builder::new();
@@ -45,12 +50,12 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
     let open = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
     loop {
-        let (stream, permit) = tokio::select! {
+        let (stream, peer, permit) = tokio::select! {
             biased;
             () = shutdown.as_mut() => break,
             accepted = accept(&listener, &permits) => accepted,
         };
-        let service = TowerToHyperService::new(router.clone());
+        let service = TowerToHyperService::new(router.clone().layer(Extension(peer)));
         let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             match timeout(CONNECTION_TIME_MAX, connection).await {
@@ -74,14 +79,14 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
 async fn accept(
     listener: &TcpListener,
     permits: &Arc<Semaphore>,
-) -> (TcpStream, OwnedSemaphorePermit) {
+) -> (TcpStream, Peer, OwnedSemaphorePermit) {
     let permit = Arc::clone(permits)
         .acquire_owned()
         .await
         .expect("nobody closes the semaphore");
     loop {
         match listener.accept().await {
-            Ok((stream, _)) => return (stream, permit),
+            Ok((stream, address)) => return (stream, Peer(address.ip().to_canonical()), permit),
             Err(error) => {
                 warn!(%error, "could not accept an admin connection");
                 tokio::time::sleep(PAUSE_AFTER_FAILURE).await;

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::{Instant, Sleep};
 
 use crate::forwarded;
@@ -53,6 +54,7 @@ enum Kind {
     Empty,
     Full(Bytes),
     Stream(Stream),
+    Events(Receiver<Bytes>),
 }
 
 /// A body that is still on its way.
@@ -108,6 +110,13 @@ impl Body {
         };
         Self {
             kind: Kind::Stream(stream),
+        }
+    }
+
+    /// A body that somebody in this process writes, piece by piece, and ends by letting go.
+    pub(crate) const fn events(pieces: Receiver<Bytes>) -> Self {
+        Self {
+            kind: Kind::Events(pieces),
         }
     }
 
@@ -167,6 +176,9 @@ impl http_body::Body for Body {
                 Poll::Ready(Some(Ok(frame)))
             }
             Kind::Stream(stream) => stream.poll_frame(cx),
+            Kind::Events(pieces) => pieces
+                .poll_recv(cx)
+                .map(|piece| piece.map(|p| Ok(Frame::data(p)))),
         }
     }
 
@@ -175,6 +187,7 @@ impl http_body::Body for Body {
             Kind::Empty => true,
             Kind::Full(_) => false,
             Kind::Stream(stream) => stream.incoming.is_end_stream(),
+            Kind::Events(_) => false,
         }
     }
 
@@ -183,6 +196,7 @@ impl http_body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::Stream(stream) => stream.incoming.size_hint(),
+            Kind::Events(_) => SizeHint::default(),
         }
     }
 }

@@ -7,6 +7,8 @@
 mod access;
 mod answer;
 mod doors;
+mod own_paths;
+mod streams;
 mod tallies;
 
 use std::collections::BTreeMap;
@@ -16,7 +18,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use anteroom_core::decision::Place;
 use anteroom_node::{Arrival, Node, Outcome, Pass};
 use anteroom_wire::config::{Config, RoomName};
 use arc_swap::ArcSwap;
@@ -30,10 +31,13 @@ use crate::forwarded::{Client, Scheme};
 use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::status::Refusal;
-use crate::waiting::{Answer, RequestKind, place_endpoint, respond};
+use crate::waiting::{
+    Answer, Look, RequestKind, WaitingView, language, place_endpoint, push, respond,
+};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
+use streams::Streams;
 pub use tallies::CountsByRoom;
 use tallies::Tallies;
 
@@ -47,6 +51,7 @@ struct Gate {
     node: Arc<Node>,
     doors: ArcSwap<Doors>,
     tallies: Tallies,
+    streams: Arc<Streams>,
 }
 
 impl WaitingRoomLayer {
@@ -58,11 +63,13 @@ impl WaitingRoomLayer {
     pub fn new(node: Arc<Node>, config: &Config) -> Result<Self, DoorsError> {
         let tallies = Tallies::default();
         let doors = Doors::new(&node, config, &tallies)?;
+        let connections = config.server.size_limits.connections;
         Ok(Self {
             gate: Arc::new(Gate {
                 node,
                 doors: ArcSwap::from_pointee(doors),
                 tallies,
+                streams: Arc::new(Streams::for_connections(connections)),
             }),
         })
     }
@@ -177,8 +184,13 @@ impl Gate {
         let Some(client) = request.extensions().get::<Client>().cloned() else {
             return refuse(Refusal::BadRequest, request.headers());
         };
-        if request.uri().path() == place_endpoint::PATH {
-            return Self::tell_place(&doors, &request, &client, access).await;
+        match request.uri().path() {
+            place_endpoint::PATH => {
+                return self.tell_place(&doors, &request, &client, access).await;
+            }
+            push::PATH => return self.listen(&doors, &request, &client, access).await,
+            language::PATH => return own_paths::remember_language(&doors, &request, &client),
+            _ => {}
         }
         let Ok(readings) = Readings::of(request.uri().path()) else {
             return refuse(Refusal::BadRequest, request.headers());
@@ -194,7 +206,7 @@ impl Gate {
             };
         };
         access.enter(door);
-        if door.config.suspended {
+        if door.room.is_suspended().await {
             let upstream = door.upstream.clone();
             return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
         }
@@ -209,7 +221,7 @@ impl Gate {
             let upstream = door.upstream.clone();
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
         }
-        let json_enabled = door.config.json_response_enabled;
+        let json_enabled = door.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
         let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
         match ask(door, request.headers(), is_navigation, false).await {
@@ -221,62 +233,16 @@ impl Gate {
                 answer::finish(door, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
-                access.queue(&place);
+                let holds = door.holds();
+                let view = holds.view(place, door.language(request.headers()));
+                access.queue(&view);
                 let answer = Answer {
                     kind,
                     is_head: request.method() == Method::HEAD,
-                    queueing_status: door.queueing_status,
+                    queueing_status: status_of(holds.config.queueing_status_code),
                 };
-                let response = respond(&door.view(place), answer);
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
-            }
-        }
-    }
-
-    /// Answers a waiting page that asks where it stands.
-    async fn tell_place(
-        doors: &Doors,
-        request: &Request<Body>,
-        client: &Client,
-        access: &mut Access,
-    ) -> Response<Body> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
-            return place_endpoint::bad_question().map(Body::full);
-        }
-        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
-        let door = room
-            .as_deref()
-            .map(|room| doors.by_name(room, client.host()));
-        let door = match door {
-            None => return place_endpoint::bad_question().map(Body::full),
-            // Whoever waits for a room that is gone or open to all has no reason to wait.
-            Some(None) => {
-                access.pass_by(Verdict::NoRoom);
-                return place_endpoint::not_waiting().map(Body::full);
-            }
-            Some(Some(door)) => door,
-        };
-        access.enter(door);
-        if door.config.suspended {
-            access.pass_by(Verdict::Suspended);
-            return place_endpoint::not_waiting().map(Body::full);
-        }
-        // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
-        // another site must not take seats.
-        match ask(door, request.headers(), false, true).await {
-            Outcome::MayCome => {
-                access.pass_by(Verdict::Look);
-                place_endpoint::not_waiting().map(Body::full)
-            }
-            Outcome::Pass(pass) => {
-                access.pass(&pass);
-                let response = place_endpoint::not_waiting().map(Body::full);
-                answer::carry_ticket(door, &pass, client.scheme, response)
-            }
-            Outcome::Queue { ticket, place } => {
-                access.queue(&place);
-                let response = place_endpoint::still_waiting(&door.view(place));
-                hand_out(door, response.map(Body::full), ticket, client.scheme, place)
+                let response = respond(&view, answer, look_of(door, &request)).map(Body::full);
+                hand_out(door, response, ticket, client.scheme, &view)
             }
         }
     }
@@ -329,16 +295,25 @@ where
     response
 }
 
+/// What the page looks like that is the answer to `request`.
+fn look_of<'a>(door: &'a Door, request: &'a Request<Body>) -> Look<'a> {
+    let target = request.uri().path_and_query();
+    Look {
+        template: door.template.as_ref(),
+        target: target.map_or("/", |target| target.as_str()),
+    }
+}
+
 fn hand_out(
     door: &Door,
     mut response: Response<Body>,
     ticket: Option<String>,
     scheme: Scheme,
-    place: Place,
+    view: &WaitingView<'_>,
 ) -> Response<Body> {
-    answer::mark_waiting(response.headers_mut(), place.reason);
+    answer::mark_waiting(response.headers_mut(), view.reason());
     if let Some(ticket) = ticket {
-        let max_age = door.config.rules.place_grace;
+        let max_age = view.place_grace;
         answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
     }
     response

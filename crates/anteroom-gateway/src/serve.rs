@@ -103,6 +103,11 @@ pub struct ConnectionHold {
 }
 
 impl ConnectionHold {
+    /// Tells when draining starts; does not hold the connection.
+    pub(crate) fn signal(&self) -> DrainSignal {
+        self.signal.clone()
+    }
+
     /// Resolves when draining has taken too long.
     pub(crate) async fn cut(&self) {
         self.signal.clone().cut().await;

@@ -222,7 +222,11 @@ impl Node {
         let name = config.name.clone();
         let handle = Arc::new(RoomHandle::new(Arc::clone(&self.shared), identity, config));
         let (stop, stopped) = watch::channel(false);
-        let done = tokio::spawn(Arc::clone(&handle).run(stopped));
+        let watching = Arc::clone(&handle).watch_orders(stopped.clone());
+        let running = Arc::clone(&handle).run(stopped);
+        let done = tokio::spawn(async {
+            tokio::join!(running, watching);
+        });
         tasks.insert(name, RoomTask { stop, done });
         handle
     }

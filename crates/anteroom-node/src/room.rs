@@ -6,6 +6,9 @@
 
 mod asking;
 mod figures;
+mod listening;
+mod movement;
+mod orders;
 mod pace;
 mod syncing;
 mod view;
@@ -23,6 +26,7 @@ use anteroom_core::time::Millis;
 use anteroom_store::{CounterName, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
 use anteroom_wire::config::RoomConfig;
+use anteroom_wire::orders::Orders;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 
@@ -32,6 +36,7 @@ use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 use asking::Rounds;
 pub use figures::RoomFigures;
+pub use orders::ObeyError;
 use view::View;
 use wall_time::{in_room_time, in_wall_time};
 
@@ -54,8 +59,12 @@ pub struct RoomHandle {
     ledgers: Ledgers,
     history: figures::History,
     settings: ArcSwap<Settings>,
+    /// Held while settings are replaced: the file and operators both change them.
+    changing: Mutex<()>,
+    bulletin: orders::Bulletin,
     room: Mutex<Room>,
     view: ArcSwap<View>,
+    movement: Mutex<movement::Movement>,
     rounds: Rounds,
     counts: Counts,
     good_answers: AtomicU32,
@@ -64,7 +73,10 @@ pub struct RoomHandle {
 
 /// What follows from a room's configuration.
 struct Settings {
+    /// What holds: the file's, and what operators said.
     config: Arc<RoomConfig>,
+    file: Arc<RoomConfig>,
+    orders: Arc<Orders>,
     binding: Binding,
 }
 
@@ -91,12 +103,17 @@ impl RoomHandle {
         let here = identity.data_center;
         let opened_at = shared.clock.now();
         let ledgers = shared.stores.ledgers(&name, shared.birth, here);
+        let (place, copy) = shared.stores.orders(&name, shared.birth);
+        let bulletin = orders::Bulletin::new(place, copy, shared.stores.are_shared());
         let rules = in_room_time(config.rules, &*shared.clock);
         let room = Room::new(identity, rules, Capacity::default());
         Self {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
-            settings: ArcSwap::from_pointee(Settings::new(config)),
+            movement: Mutex::default(),
+            settings: ArcSwap::from_pointee(Settings::of(Arc::new(config), Arc::default())),
+            changing: Mutex::default(),
+            bulletin,
             rounds: Rounds::default(),
             counts: Counts::default(),
             good_answers: AtomicU32::new(0),
@@ -213,24 +230,6 @@ impl RoomHandle {
         }
     }
 
-    /// Applies a changed configuration at once.
-    pub(crate) fn handle_config(&self, config: RoomConfig) {
-        let rules = in_room_time(config.rules, &*self.shared.clock);
-        let is_other_rules = {
-            let mut room = self.room.lock();
-            let is_other = *room.rules() != rules;
-            if is_other {
-                room.handle_rules(rules);
-                self.view.store(Arc::new(View::of(&room)));
-            }
-            is_other
-        };
-        self.settings.store(Arc::new(Settings::new(config)));
-        if is_other_rules {
-            self.rounds.hurry();
-        }
-    }
-
     /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
     /// the best place. Without one it is a new visitor.
     fn open(&self, values: &[&str]) -> Option<Ticket> {
@@ -299,12 +298,16 @@ impl RoomHandle {
     }
 
     async fn visit(&self, ticket: Option<Ticket>, arrival: Arrival<'_>) -> Outcome {
+        let mut patience = self.patience();
         let mut visit = Visit {
             visitor: ticket.map_or_else(|| self.shared.random.visitor(), |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
             gets_page: arrival.is_navigation,
         };
+        if !self.are_orders_fresh() {
+            visit.may_ask_parent = self.hear_and_ask(visit, &mut patience).await;
+        }
         let mut verdict = if arrival.is_look && ticket.is_none() {
             match self.locked(|room, now| room.handle_look(visit, now)) {
                 Some(verdict) => verdict,
@@ -313,7 +316,6 @@ impl RoomHandle {
         } else {
             self.locked(|room, now| room.handle_visit(visit, now))
         };
-        let mut patience = self.patience();
         loop {
             match verdict {
                 Verdict::Admit(ticket) => return self.admitted(ticket),
@@ -373,11 +375,13 @@ impl RoomHandle {
 }
 
 impl Settings {
-    fn new(config: RoomConfig) -> Self {
+    fn new(config: RoomConfig, file: Arc<RoomConfig>, orders: Arc<Orders>) -> Self {
         let cookie_name = config.cookie_name();
         Self {
             binding: Binding::new(&cookie_name, config.name.as_str()),
             config: Arc::new(config),
+            file,
+            orders,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anteroom_core::allocation::CounterScope;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::ledger::LendingTerms;
-use anteroom_store::{LedgerPlace, LedgerRole, RecordKey, Store};
+use anteroom_store::{LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store};
 
 /// The stores of a node.
 #[derive(Clone)]
@@ -75,6 +75,23 @@ impl Stores {
                     parent: place(local, key(&format!("{:08x}", here.0)), below),
                     world: Some(place(world, key("world"), root)),
                 }
+            }
+        }
+    }
+
+    /// Where it is kept what operators say about a room: with what lends what the limits allow; and a
+    /// copy next door, if that is elsewhere.
+    pub(crate) fn orders(&self, room: &str, birth: BirthId) -> (OrdersPlace, Option<OrdersPlace>) {
+        let shared = |store: &Arc<dyn Store>| {
+            OrdersPlace::new(Arc::clone(store), &format!("{room}/{:016x}", birth.0))
+        };
+        match self {
+            Self::Alone(store) => (OrdersPlace::new(Arc::clone(store), room), None),
+            Self::Shared(store) => (shared(store), None),
+            Self::TwoLevels { local, world } => {
+                let copy =
+                    OrdersPlace::new(Arc::clone(local), &format!("{room}/{:016x}/copy", birth.0));
+                (shared(world), Some(copy))
             }
         }
     }

@@ -323,3 +323,43 @@ async fn the_counters_allocation_takes_numbers_from_the_store() {
     assert_eq!(reason(&room).await, QueueReason::Full);
     node.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_listens_is_told_of_a_free_seat_and_of_none_before_and_takes_none() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(1, 100, ""));
+    let room = shop(&node);
+    let inside = admit(&room).await;
+    let Outcome::Queue {
+        ticket: Some(cookie),
+        ..
+    } = ask(&room, None).await
+    else {
+        panic!("the room is full");
+    };
+    let cookie_inside = inside.new_ticket.clone().unwrap();
+    assert_eq!(room.waiting_ticket(&[&cookie_inside]), None);
+    assert_eq!(room.waiting_ticket(&["no ticket"]), None);
+    let waiting = [room.waiting_ticket(&[&cookie]).unwrap()];
+    for _ in 0..8 {
+        bench.clock.advance(Span(300));
+        assert!(matches!(
+            ask(&room, Some(&cookie)).await,
+            Outcome::Queue { .. }
+        ));
+        assert_eq!(room.who_may_come(&waiting), [false], "the seat is taken");
+    }
+    room.revoke(inside.ticket).await;
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(30);
+    while room.who_may_come(&waiting) != [true] {
+        assert!(tokio::time::Instant::now() < deadline, "nobody is told");
+        // Nobody asks: the room's own loop hears of the seat.
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(room.figures().tally.admitted, 1, "it takes no seat");
+    node.reload(configs(&room_of(1, 100, "queue_all = true")));
+    assert_eq!(room.who_may_come(&waiting), [false], "held by the operator");
+    node.reload(configs(&room_of(1, 100, "")));
+    assert!(matches!(ask(&room, Some(&cookie)).await, Outcome::Pass(_)));
+    node.stop().await;
+}

@@ -1,10 +1,14 @@
 //! What every store must do. A new store runs this list and adds one line.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::sync::Arc;
 
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::time::Minute;
+use anteroom_wire::orders::{Actor, Entry, Orders};
 
+use crate::orders::{ChangeError, OrdersPlace};
 use crate::store::{
     CounterName, Expected, Identity, RecordKey, RecordVersion, Store, StoreError, Swap,
 };
@@ -27,6 +31,82 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     of_many_writers_at_once_exactly_one_wins(store).await?;
     the_clock_does_not_run_backwards_and_the_identity_stays(store).await?;
     no_number_is_handed_out_twice(store).await
+}
+
+/// What must come back of what operators say about a room, on every store that nodes may share or have
+/// alone. `again` is the same store as somebody else finds it: another connection, or the next process.
+///
+/// # Errors
+///
+/// [`ChangeError`] if the store fails where it should work.
+///
+/// # Panics
+///
+/// If the store does not do what it must: this is a test.
+pub async fn check_orders(
+    store: Arc<dyn Store>,
+    again: Arc<dyn Store>,
+) -> Result<(), ChangeError<Infallible>> {
+    let (place, other) = (
+        OrdersPlace::new(store, "shop/1"),
+        OrdersPlace::new(again, "shop/1"),
+    );
+    let failed = ChangeError::Store;
+    assert_eq!(place.read().await.map_err(failed)?, None);
+    let nothing = Orders::default();
+    let next = |before: &Orders| Ok(said(before, "one"));
+    let first = place.change(&nothing, next).await?;
+    assert_eq!(other.read().await.map_err(failed)?, Some(first.clone()));
+
+    // Two who say something in the same moment are both heard, one after the other.
+    let (left, right) = tokio::join!(
+        place.change(&first, |before| Ok(said(before, "left"))),
+        other.change(&first, |before| Ok(said(before, "right"))),
+    );
+    let mut versions = [left?.version, right?.version];
+    versions.sort_unstable();
+    assert_eq!(versions, [2, 3]);
+    let log = other.log().await.map_err(failed)?;
+    let mut whats: Vec<&str> = log
+        .entries
+        .iter()
+        .map(|entry| entry.what.as_str())
+        .collect();
+    assert_eq!(log.entries.iter().map(|entry| entry.version).max(), Some(3));
+    whats.sort_unstable();
+    assert_eq!(whats, ["left", "one", "right"]);
+
+    // Nobody goes back behind what is known, neither by mistake nor by putting it back.
+    let newest = place.read().await.map_err(failed)?.expect("it was written");
+    place.restore(&first).await.map_err(failed)?;
+    assert_eq!(other.read().await.map_err(failed)?, Some(newest.clone()));
+    let ahead = Orders {
+        version: 9,
+        ..newest
+    };
+    other.restore(&ahead).await.map_err(failed)?;
+    assert_eq!(place.read().await.map_err(failed)?, Some(ahead.clone()));
+    let tenth = place
+        .change(&ahead, |before| Ok(said(before, "ten")))
+        .await?;
+    assert_eq!(tenth.version, 10);
+    Ok(())
+}
+
+fn said(before: &Orders, what: &str) -> Orders {
+    let version = before.version + 1;
+    Orders {
+        version,
+        message: Some(what.to_owned()),
+        newest: Some(Entry {
+            version,
+            at: 0,
+            who: Actor::default(),
+            what: what.to_owned(),
+            changes: Vec::new(),
+        }),
+        ..before.clone()
+    }
 }
 
 fn key(name: &str) -> RecordKey {

@@ -1,7 +1,7 @@
 //! The folder of a node: what must survive a restart and is readable without the journal's lock.
 //!
-//! `deployment` (birth and lottery key), `ticket-keys` (unless configured), `lock`, and the
-//! journal itself, which is [`crate::Embedded`]'s business.
+//! `deployment` (birth and lottery key), `ticket-keys` and `admin-token` (unless configured), `lock`,
+//! and the journal itself, which is [`crate::Embedded`]'s business.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -69,6 +69,12 @@ pub enum DataDirError {
         path: String,
         /// What it should be.
         expected: &'static str,
+    },
+    /// The admin token is there, but is none.
+    #[error("{path} is damaged: 64 hex digits belong there; move it away to have a token drawn")]
+    DamagedToken {
+        /// The file.
+        path: String,
     },
     /// The system has no random bytes to offer.
     #[error("cannot draw random bytes")]
@@ -230,6 +236,23 @@ impl DataDir {
             })?;
         self.known.lock().insert("ticket-keys", text);
         Ok(keys)
+    }
+
+    /// The token of those who may change rooms from this machine, drawn if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError`] if it can neither be read nor written.
+    pub fn admin_token(&self) -> Result<String, DataDirError> {
+        let name = "admin-token";
+        let text = self.read_or_make(name, || Ok(format!("{}\n", hex(&random::<32>()?))))?;
+        let token = text.trim().to_owned();
+        if from_hex::<32>(&token).is_none() {
+            let path = self.path.join(name).display().to_string();
+            return Err(DataDirError::DamagedToken { path });
+        }
+        self.known.lock().insert(name, text);
+        Ok(token)
     }
 
     /// Takes the lock that makes this process the only one that lends. `None` if another holds it.

@@ -18,6 +18,7 @@ use anteroom_wire::ledger as record;
 use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};
+use crate::orders::is_orders;
 use crate::store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap,
@@ -230,12 +231,14 @@ impl Inner {
 
     /// Whoever lent before is dead, for its lock is ours.
     fn take_over(&self, state: &mut State, journal: &mut Journal) -> Result<(), StoreError> {
-        let ledgers = state.records.values();
-        let times = ledgers.filter_map(|found| record::decode(&found.value).ok());
+        let ledgers = state.records.iter_mut();
+        let mut ledgers: Vec<_> = ledgers.filter(|(key, _)| !is_orders(key)).collect();
+        let times = ledgers.iter();
+        let times = times.filter_map(|(_, found)| record::decode(&found.value).ok());
         let newest = times.map(|ledger| ledger.as_of).max().unwrap_or_default();
         self.clock.never_before(newest);
         let now = self.clock.now();
-        for (key, found) in &mut state.records {
+        for (key, found) in &mut ledgers {
             match record::decode(&found.value) {
                 Ok(mut ledger) => {
                     let now = now.max(ledger.as_of);

@@ -9,12 +9,14 @@ mod data_dir;
 mod deployment;
 mod embedded;
 pub mod memory;
+mod orders;
 mod store;
 mod syncing;
 
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
 pub use deployment::{JoinError, Membership, introduce, join, restore};
 pub use embedded::{Embedded, faults};
+pub use orders::{ChangeError, OrdersPlace};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap, chain,

@@ -12,9 +12,10 @@ use anteroom_core::seats::SeatRow;
 use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_core::time::{Millis, Minute, Span};
 use anteroom_store::{
-    Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, RecordKey, Store,
-    StoreError, SyncError, conformance, faults::Faults,
+    Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, OrdersPlace,
+    RecordKey, Store, StoreError, SyncError, conformance, faults::Faults,
 };
+use anteroom_wire::orders::Orders;
 
 struct HandClock(AtomicU64);
 
@@ -300,4 +301,80 @@ async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
             .to_string()
             .contains("cannot read the ledger")
     );
+}
+
+#[tokio::test]
+async fn what_operators_said_is_a_record_like_any_other_and_outlives_the_process() {
+    let bench = Bench::new();
+    let store = bench.store();
+    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+        .await
+        .unwrap();
+    lent(&store, &request(7, 1, 0, bench.clock.now())).await;
+    store.close().await;
+    drop(store);
+
+    let next = bench.store();
+    let place = OrdersPlace::new(Arc::clone(&next) as _, "shop/1");
+    let read = place.read().await.unwrap().unwrap();
+    assert_eq!((read.version, read.message.as_deref()), (10, Some("ten")));
+    assert_eq!(place.log().await.unwrap().entries.len(), 4);
+    // The predecessor's ledger was taken over beside it, and is still one.
+    lent(&next, &request(8, 1, 0, bench.clock.now())).await;
+}
+
+#[tokio::test]
+async fn a_change_is_in_the_log_even_if_its_process_died_before_it_was_written_there() {
+    let bench = Bench::new();
+    let store = bench.store();
+    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+        .await
+        .unwrap();
+    let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
+    let mut orders = place.read().await.unwrap().unwrap();
+    orders.version += 1;
+    let newest = orders.newest.as_mut().unwrap();
+    newest.version += 1;
+    newest.what = "killed".to_owned();
+    let key = RecordKey("shop/1/settings".to_owned());
+    let expected = store.load(&key).await.unwrap().expected();
+    let swap = store.compare_and_swap(&key, expected, orders.encode());
+    assert_eq!(swap.await.unwrap(), anteroom_store::Swap::Swapped);
+
+    let last = |log: &anteroom_wire::orders::Log| log.entries.last().unwrap().what.clone();
+    assert_eq!(last(&place.log().await.unwrap()), "killed");
+    let after = |before: &Orders| {
+        let mut next = before.clone();
+        next.version += 1;
+        next.newest = None;
+        Ok::<_, std::convert::Infallible>(next)
+    };
+    place.change(&orders, after).await.unwrap();
+    assert_eq!(
+        last(&place.log().await.unwrap()),
+        "killed",
+        "the next change has written it"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_record_counts_as_none_and_the_next_change_replaces_it() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let key = RecordKey("shop/1/settings".to_owned());
+    let absent = store.load(&key).await.unwrap().expected();
+    let swap = store.compare_and_swap(&key, absent, b"\xffrubbish".to_vec());
+    swap.await.unwrap();
+    let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
+    assert_eq!(place.read().await.unwrap(), None);
+    let next = |before: &Orders| {
+        let version = before.version + 1;
+        let next = Orders {
+            version,
+            ..before.clone()
+        };
+        Ok::<_, std::convert::Infallible>(next)
+    };
+    place.change(&Orders::default(), next).await.unwrap();
+    assert_eq!(place.read().await.unwrap().unwrap().version, 1);
 }

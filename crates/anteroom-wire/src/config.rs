@@ -16,6 +16,7 @@ pub mod duration;
 mod flags;
 mod host;
 mod kind;
+mod live;
 mod model;
 mod notes;
 pub mod path;
@@ -31,11 +32,12 @@ mod store_address;
 
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
+pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, RoomConfig, RoomName, Route,
-    SameSite, Secure, ServerConfig, SizeLimits, TimeOuts,
+    BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, PageConfig, PageTemplate,
+    RoomConfig, RoomName, Route, SameSite, Secure, ServerConfig, SizeLimits, TimeOuts,
 };
-pub use notes::{CheckBypass, KnownKey};
+pub use notes::{Checks, KnownKey};
 pub use problem::{Finding, Problem, Problems};
 pub use shared_store::{
     HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
@@ -68,21 +70,17 @@ impl Config {
     /// [`Problems`] with every mistake that the text holds; only the first one if it is no TOML
     /// at all, because nothing behind that can be trusted.
     pub fn parse(source_name: &str, text: &str) -> Result<Parsed, Problems> {
-        Self::parse_with(source_name, text, |_| Vec::new())
+        Self::parse_with(source_name, text, Checks::default())
     }
 
-    /// The same, with somebody who knows bypass rules.
+    /// The same, with somebody who knows bypass rules and templates.
     ///
     /// # Errors
     ///
-    /// As [`Config::parse`], mistakes in bypass rules included.
-    pub fn parse_with(
-        source_name: &str,
-        text: &str,
-        check_bypass: CheckBypass,
-    ) -> Result<Parsed, Problems> {
+    /// As [`Config::parse`], mistakes in those included.
+    pub fn parse_with(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Problems> {
         let source = Source::new(source_name, text);
-        let mut notes = Notes::new(Some(source), check_bypass);
+        let mut notes = Notes::new(Some(source), checks);
         match document::parse(&mut notes, text) {
             Some(document) => read(notes, &document),
             None => Err(Problems(notes.problems)),
@@ -96,16 +94,16 @@ impl Config {
     /// [`Problems`] with every mistake; the keys are the names of the flags, such as
     /// `--session-duration`.
     pub fn single_room(flags: &Flags) -> Result<Parsed, Problems> {
-        Self::single_room_with(flags, |_| Vec::new())
+        Self::single_room_with(flags, Checks::default())
     }
 
-    /// The same, with somebody who knows bypass rules.
+    /// The same, with somebody who knows bypass rules and templates.
     ///
     /// # Errors
     ///
-    /// As [`Config::single_room`], mistakes in bypass rules included.
-    pub fn single_room_with(flags: &Flags, check_bypass: CheckBypass) -> Result<Parsed, Problems> {
-        read(Notes::new(None, check_bypass), &flags.table())
+    /// As [`Config::single_room`], mistakes in those included.
+    pub fn single_room_with(flags: &Flags, checks: Checks) -> Result<Parsed, Problems> {
+        read(Notes::new(None, checks), &flags.table())
     }
 
     /// Every key of the file by its path, such as `room.cookie_attributes.secure`: for whatever
@@ -119,7 +117,7 @@ impl Config {
         // Routes only have keys where there is a route.
         let document = DeTable::parse("room = [{ additional_routes = [{}] }]")
             .expect("the constant is legal TOML");
-        let mut notes = Notes::new(None, |_| Vec::new());
+        let mut notes = Notes::new(None, Checks::default());
         read_document(&mut notes, document.get_ref());
         notes.known
     }

@@ -1,8 +1,10 @@
 //! What must hold for any bytes whatever; called by fuzzers and by the tests.
 
+use anteroom_core::time::Millis;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::{Config, ValkeyAddress};
+use crate::config::{Config, RoomConfig, ValkeyAddress};
+use crate::orders::{Actor, Log, Order, Orders};
 
 /// Reads `data` as a config file.
 ///
@@ -101,4 +103,68 @@ pub fn store_address(data: &[u8]) {
 /// Every byte as a percent escape.
 fn escape(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+/// Reads `data` as the record of what operators said about a room, and as values that one sets.
+///
+/// # Panics
+///
+/// If a record is another one when it is written and read again, if a mistake takes more than one line,
+/// or if values are taken and refused at once. Any other panic is a mistake too.
+pub fn orders(data: &[u8]) {
+    if let Ok(log) = Log::decode(data) {
+        assert_eq!(Log::decode(&log.encode()), Ok(log), "another log");
+    }
+    let orders = match (Orders::decode(data), serde_json::from_slice(data)) {
+        (Ok(orders), _) => {
+            assert_eq!(
+                Orders::decode(&orders.encode()),
+                Ok(orders.clone()),
+                "another record"
+            );
+            orders
+        }
+        (Err(_), Ok(values)) => Orders {
+            values,
+            ..Orders::default()
+        },
+        (Err(_), Err(_)) => return,
+    };
+    let file = room();
+    let changed = orders.applied_to(&file);
+    for problem in &changed.problems {
+        let line = problem.to_string();
+        assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
+    }
+    let order = Order::Set(orders.values.clone());
+    let set = Orders::default().after(&order, &file, &Actor::default(), Millis(1));
+    let is_right = changed.problems.is_empty() && !orders.values.is_empty();
+    // Only the length of it all may be wrong besides.
+    let is_long = orders.encode().len() > 4_000;
+    assert!(set.is_ok() == is_right || is_long, "taken and refused");
+    if let Ok(set) = set {
+        let command = order.command();
+        assert!(
+            !command.contains(['\n', '\r']),
+            "more than one line: {command:?}"
+        );
+        assert_eq!(set.applied_to(&file).config, changed.config);
+        // What holds can be said again, and nothing changes.
+        let again = changed.config.values();
+        let again = again
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value));
+        let again = file.with_values(&again.collect());
+        assert_eq!((again.config, again.problems), (changed.config, Vec::new()));
+    }
+}
+
+/// A room with an opening, so that every key can be set alone.
+fn room() -> RoomConfig {
+    let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
+                new_users_per_minute = 1\nbypass = []\nopens_at = \"2030-01-31T10:00:00Z\"";
+    let mut config = Config::parse("fuzz.toml", text)
+        .expect("it is legal")
+        .config;
+    config.rooms.remove(0)
 }

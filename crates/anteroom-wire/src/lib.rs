@@ -7,7 +7,9 @@ pub mod config;
 pub mod deployment;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod language;
 pub mod ledger;
+pub mod orders;
 pub mod place;
 pub mod state;
 pub mod time_text;

@@ -1,5 +1,5 @@
 //! What does a program that waits get to read? The `cfWaitingRoom` object that clients of hosted
-//! waiting rooms know, every field of it, and three of our own.
+//! waiting rooms know, every field of it, and four of our own.
 //!
 //! When it is sent, and with which status and headers, is the gateway's business.
 
@@ -14,9 +14,19 @@ use crate::words;
 /// What a text says that has nothing to say.
 const UNAVAILABLE: &str = "unavailable";
 
+/// Stable word for why somebody waits: [`QueueReason::name`], or `paused` where it is a pause that
+/// holds everybody.
+#[must_use]
+pub const fn reason_name(reason: QueueReason, is_paused: bool) -> &'static str {
+    match reason {
+        QueueReason::QueueAll if is_paused => "paused",
+        reason => reason.name(),
+    }
+}
+
 /// What is known about a visitor who waits, and about the room.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PlaceFacts {
+pub struct PlaceFacts<'a> {
     /// Where the visitor stands.
     pub place: Place,
     /// The room's method.
@@ -25,6 +35,10 @@ pub struct PlaceFacts {
     pub queue_all: bool,
     /// Whether those who wait for the opening go in by lot.
     pub draw: bool,
+    /// Whether it is a pause that holds everybody.
+    pub is_paused: bool,
+    /// What the operator says.
+    pub message: Option<&'a str>,
     /// Room clock.
     pub now: Millis,
 }
@@ -38,7 +52,7 @@ pub struct PlaceBody {
 }
 
 /// Numbers that are not known are 0 and texts `unavailable`, as clients expect it; only our own
-/// three fields say `null`.
+/// fields say `null`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CfWaitingRoom {
@@ -100,20 +114,23 @@ pub struct CfWaitingRoom {
     pub position: Option<u64>,
     /// Ours: `position` less one.
     pub people_ahead: Option<u32>,
-    /// Ours: why; see [`QueueReason::name`].
+    /// Ours: why; see [`reason_name`].
     pub reason: String,
+    /// Ours: what the operator says; `null` if that is nothing.
+    #[serde(default)]
+    pub message: Option<String>,
 }
 
-impl From<PlaceFacts> for PlaceBody {
-    fn from(facts: PlaceFacts) -> Self {
+impl From<PlaceFacts<'_>> for PlaceBody {
+    fn from(facts: PlaceFacts<'_>) -> Self {
         Self {
             cf_waiting_room: facts.into(),
         }
     }
 }
 
-impl From<PlaceFacts> for CfWaitingRoom {
-    fn from(facts: PlaceFacts) -> Self {
+impl From<PlaceFacts<'_>> for CfWaitingRoom {
+    fn from(facts: PlaceFacts<'_>) -> Self {
         let PlaceFacts { place, now, .. } = facts;
         let method = facts.queueing_method;
         let wait = WaitTexts::new(place.wait, method);
@@ -150,7 +167,8 @@ impl From<PlaceFacts> for CfWaitingRoom {
             infinite_queue: false,
             position: place.people_ahead.map(|ahead| u64::from(ahead) + 1),
             people_ahead: place.people_ahead,
-            reason: place.reason.name().to_owned(),
+            reason: reason_name(place.reason, facts.is_paused).to_owned(),
+            message: facts.message.map(str::to_owned),
         }
     }
 }

@@ -12,6 +12,7 @@ use anteroom_core::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::config::RoomName;
+use crate::orders::{Shown, ShownValue};
 use crate::time_text::{rfc3339_millis, rfc3339_secs};
 use crate::words;
 
@@ -28,6 +29,8 @@ pub struct StateFacts {
     pub rules: Rules,
     /// Whether the room is off.
     pub suspended: bool,
+    /// What operators said while the room runs.
+    pub shown: Shown,
     /// Visitors inside.
     pub active_users: u32,
     /// Visitors who wait.
@@ -119,11 +122,27 @@ pub struct RoomState {
     pub queue_all: bool,
     /// Whether the room is off.
     pub suspended: bool,
+    /// RFC 3339: when the room opens or did; `null` = it is always open.
+    #[serde(default)]
+    pub opens_at: Option<String>,
+    /// Whether an operator paused the room.
+    #[serde(default)]
+    pub paused: bool,
+    /// What the operator says on the page; `null` = nothing.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The keys that an operator set while the room runs, and what the file says.
+    #[serde(default)]
+    pub overrides: BTreeMap<String, ShownValue>,
+    /// How often an operator said something about the room.
+    #[serde(default)]
+    pub settings_version: u64,
 }
 
 impl From<&StateFacts> for RoomState {
     fn from(facts: &StateFacts) -> Self {
         let limits = facts.rules.limits;
+        let shown = &facts.shown;
         let minute = |traffic: &MinuteTraffic| {
             let key = rfc3339_secs(traffic.minute.starts_at());
             (key, shares(&traffic.admitted, limits.new_users_per_minute))
@@ -152,6 +171,14 @@ impl From<&StateFacts> for RoomState {
             allocation: words::allocation(facts.rules.allocation).to_owned(),
             queue_all: facts.rules.queue_all,
             suspended: facts.suspended,
+            opens_at: facts.rules.opens_at.map(rfc3339_millis),
+            paused: shown.paused.is_some(),
+            message: shown.message.clone(),
+            overrides: shown
+                .overrides()
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
+            settings_version: shown.version,
         }
     }
 }
@@ -183,6 +210,7 @@ mod tests {
             room: RoomName::new("shop").unwrap(),
             rules: Rules::default(),
             suspended: false,
+            shown: Shown::default(),
             active_users: 50,
             queued_users: 7,
             admissions_this_minute: 3,
@@ -236,6 +264,11 @@ mod tests {
             "allocation": "leases",
             "queueAll": false,
             "suspended": false,
+            "opensAt": null,
+            "paused": false,
+            "message": null,
+            "overrides": {},
+            "settingsVersion": 0,
         });
         assert_eq!(body(&facts()), expected);
     }

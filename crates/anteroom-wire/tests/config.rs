@@ -5,8 +5,10 @@ use anteroom_core::rules::{
 };
 use anteroom_core::time::{Millis, Span};
 use anteroom_wire::config::{
-    Config, Flags, Host, Parsed, RoomConfig, Route, SameSite, Secure, StoreConfig,
+    Checks, Config, Flags, Host, PageConfig, PageTemplate, Parsed, RoomConfig, Route, SameSite,
+    Secure, StoreConfig,
 };
+use anteroom_wire::language::Language;
 
 const SMALLEST: &str = r#"
 [[room]]
@@ -57,6 +59,7 @@ fn what_is_left_out_has_the_documented_default() {
     assert_eq!(room.cookie.suffix, None);
     assert!(room.origin_commands.revoke);
     assert!(!room.suspended && !room.json_response_enabled);
+    assert_eq!(room.page, PageConfig::default());
 }
 
 #[test]
@@ -284,4 +287,42 @@ fn a_file_nested_as_deep_as_the_parser_lets_it_be_is_only_a_mistake() {
     assert!(Config::parse("x", &"[".repeat(1_000_000)).is_err());
     assert!(Config::parse("x", &format!("a = {}", "[".repeat(1_000_000))).is_err());
     assert!(Config::parse("x", &format!("a = {}", "{a=".repeat(1_000_000))).is_err());
+}
+
+#[test]
+fn the_page_has_a_language_by_any_of_its_names_and_a_template_from_either_place() {
+    for (name, language) in [
+        ("de", Language::German),
+        ("PT-br", Language::Portuguese),
+        ("zh-CN", Language::SimplifiedChinese),
+    ] {
+        let page = room(&format!("default_template_language = {name:?}")).page;
+        assert_eq!(page.language, language);
+        assert_eq!(page.template, None);
+    }
+    let inline = room("custom_page_html = '''\n<p>{{heading}}'''").page;
+    let expected = PageTemplate::Html("<p>{{heading}}".to_owned());
+    assert_eq!(inline.template, Some(expected));
+    let file = room("custom_page_file = \"pages/waiting.html\"").page;
+    let expected = PageTemplate::File {
+        path: "pages/waiting.html".into(),
+        line: 8,
+    };
+    assert_eq!(file.template, Some(expected));
+}
+
+#[test]
+fn whoever_knows_templates_is_asked_and_every_mistake_is_told_with_its_line() {
+    let text = format!("{SMALLEST}bypass = []\ncustom_page_html = \"{{{{x}}}}\"\npacing = 1\n");
+    let checks = Checks {
+        template: |template| vec![(3, format!("odd: {template}"))],
+        ..Checks::default()
+    };
+    let problems = Config::parse_with("a.toml", &text, checks).unwrap_err();
+    let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines[0],
+        "a.toml:8: room \"shop\": custom_page_html: line 3 of the template: odd: {{x}}"
+    );
+    assert!(lines[1].starts_with("a.toml:9: "), "{lines:?}");
 }

@@ -59,11 +59,12 @@ fn the_example_is_legal_and_draws_no_warning() {
 }
 
 /// Of what cannot be switched on together with the rest, what stands there instead.
-const ALTERNATIVES: [(&str, &str); 3] = [
+const ALTERNATIVES: [(&str, &str); 4] = [
     // A world of its own needs names of data centers.
     ("data_center = \"local\"", "data_center = \"fra1\""),
     ("kind = \"embedded\"", "kind = \"valkey\""),
     ("password = \"...\"", ""),
+    ("custom_page_file = \"waiting.html\"", ""),
 ];
 
 #[test]

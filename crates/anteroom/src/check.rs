@@ -5,9 +5,23 @@ use std::process::ExitCode;
 
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
-use anteroom_wire::config::{Config, Parsed, Problem, Problems};
+use anteroom_page::CustomPage;
+use anteroom_wire::config::{Checks, Config, Parsed, Problem, Problems};
 use clap::Args;
 use serde_json::json;
+
+use crate::page_files;
+
+/// Who knows what texts in the configuration mean.
+pub(crate) const CHECKS: Checks = Checks {
+    bypass: BypassRules::check,
+    template: |template| {
+        let mistakes = CustomPage::mistakes(template).into_iter();
+        mistakes
+            .map(|mistake| (mistake.line, mistake.message))
+            .collect()
+    },
+};
 
 /// Exit code for a configuration that is wrong.
 pub const EXIT_BAD_CONFIG: u8 = 2;
@@ -71,9 +85,11 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     let text = std::fs::read_to_string(file).map_err(|error| Report {
         lines: vec![format!("{name}: cannot read the file: {error}")],
     })?;
-    let parsed = Config::parse_with(&name, &text, BypassRules::check);
+    let parsed = Config::parse_with(&name, &text, CHECKS);
     let parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
-    with_rooms_of(&name, parsed)
+    let mut parsed = with_rooms_of(&name, parsed)?;
+    page_files::load(&mut parsed.config, file).map_err(|lines| Report { lines })?;
+    Ok(parsed)
 }
 
 /// Checks what only the gateway can know: bypass rules and paths.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_control::Control;
+use anteroom_control::{Control, Tokens};
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_gateway::proxy::ReverseProxy;
@@ -20,6 +20,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tower::Layer as _;
 
+use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
 use crate::stores::{self, Opened};
 
@@ -28,6 +29,7 @@ pub struct Gateway {
     node: Arc<Node>,
     layer: WaitingRoomLayer,
     extras: Arc<Extras>,
+    tokens: Arc<Tokens>,
     address: SocketAddr,
     admin: SocketAddr,
     drain: DrainTrigger,
@@ -124,7 +126,12 @@ impl Gateway {
         );
         let service = layer.layer(ReverseProxy::new(&server.time_outs));
         let (stop_control, mut stopped) = watch::channel(false);
-        let control = Control::new(Arc::clone(&node), Arc::clone(&extras) as Arc<_>);
+        let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
+        let control = Control::new(
+            Arc::clone(&node),
+            Arc::clone(&extras) as Arc<_>,
+            Arc::clone(&tokens),
+        );
         let stopping = async move {
             // The sender lives in the gateway; when that is gone, so are we.
             let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
@@ -137,6 +144,7 @@ impl Gateway {
             node,
             layer,
             extras,
+            tokens,
             drain,
             stop_control,
             server: server.clone(),
@@ -178,9 +186,11 @@ impl Gateway {
             );
         }
         let keys = ticket_keys(config, &self.dir.ticket_keys()?);
+        let tokens = admin_tokens::load(&config.server, &self.dir)?;
         self.node.reload(config.rooms.clone());
         self.layer.reload(config)?;
         self.node.set_ticket_keys(&keys);
+        self.tokens.set(tokens);
         for key in self.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
         }
@@ -244,9 +254,12 @@ fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
     }
 }
 
-/// A folder named in a config file is meant relative to that file.
-pub(crate) fn resolve_data_dir(config: &mut Config, file: &Path) {
+/// Folder and files of `[server]` are meant relative to the config file.
+pub(crate) fn resolve_paths(config: &mut Config, file: &Path) {
     if let Some(folder) = file.parent() {
         config.server.data_dir = folder.join(&config.server.data_dir);
+        if let Some(tokens) = &mut config.server.admin_token_file {
+            *tokens = folder.join(&*tokens);
+        }
     }
 }

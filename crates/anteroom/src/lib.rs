@@ -2,15 +2,16 @@
 //!
 //! One file per command. Here, and nowhere else, backends are named.
 
+mod admin_tokens;
 pub mod check;
 mod extras;
 pub mod gateway;
 pub mod logging;
-pub mod room;
+mod page_files;
 pub mod serve;
 pub mod simulate;
-pub mod status;
 pub mod store_password;
 mod stores;
 
 pub use anteroom_demo as demo;
+pub use anteroom_operator::{room, status};

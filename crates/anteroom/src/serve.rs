@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_gateway::bypass::BypassRules;
 use anteroom_store::chain;
 use anteroom_wire::config::{Config, Flags, Parsed};
 use anyhow::Context as _;
@@ -11,7 +10,7 @@ use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::check;
-use crate::gateway::{Gateway, resolve_data_dir};
+use crate::gateway::{Gateway, resolve_paths};
 use crate::logging::{self, LogOptions};
 use crate::store_password;
 
@@ -29,9 +28,12 @@ pub struct ServeOptions {
     /// Where visitors connect [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     listen: Option<String>,
-    /// Where operators connect: health, metrics, state [default: 127.0.0.1:8081]
+    /// Where operators connect: health, metrics, state, changes [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
     admin: Option<String>,
+    /// Tokens of those who may change rooms; without it one is drawn and kept in the data folder
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    admin_token_file: Option<String>,
     /// Folder of the journal and the ticket keys [default: anteroom-data]
     #[arg(long, value_name = "DIR", conflicts_with = "config")]
     data: Option<String>,
@@ -138,7 +140,7 @@ fn configure(options: &ServeOptions) -> Option<Config> {
     match &options.config {
         Some(file) => read(file).map_err(|report| report.print()).ok(),
         None => {
-            let parsed = Config::single_room_with(&options.flags(), BypassRules::check);
+            let parsed = Config::single_room_with(&options.flags(), check::CHECKS);
             let parsed = parsed.map_err(|problems| check::Report::of_problems(&problems));
             let checked = parsed.and_then(check::with_rooms);
             match checked {
@@ -165,7 +167,7 @@ fn read(file: &Path) -> Result<Config, check::Report> {
     for warning in warnings {
         tracing::warn!("{warning}");
     }
-    resolve_data_dir(&mut config, file);
+    resolve_paths(&mut config, file);
     store_password::load(&mut config, file)
         .map_err(|error| check::Report::of_one(chain(&error)))?;
     Ok(config)
@@ -213,6 +215,7 @@ impl ServeOptions {
         Flags {
             listen: self.listen.clone(),
             admin: self.admin.clone(),
+            admin_token_file: self.admin_token_file.clone(),
             data_dir: self.data.clone(),
             store: self.store.clone(),
             world: self.world.clone(),

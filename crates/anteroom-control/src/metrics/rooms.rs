@@ -4,11 +4,13 @@
 //! sum over nodes counts them many times; the rest is what happened at this node.
 
 use std::fmt;
+use std::sync::Arc;
 
 use anteroom_core::decision::QueueReason;
 use anteroom_core::rules::Limits;
 use anteroom_core::time::{Millis, Span};
 use anteroom_node::{Node, RoomFigures, RoomHandle};
+use anteroom_wire::orders::Orders;
 
 use super::families::{Distribution, Families, Title};
 use crate::clocks::{Clocks, seconds, timestamp};
@@ -18,6 +20,8 @@ struct Reading {
     name: String,
     limits: Limits,
     is_suspended: bool,
+    orders: Arc<Orders>,
+    reads: u64,
     figures: RoomFigures,
     clocks: Clocks,
 }
@@ -61,7 +65,20 @@ pub(super) fn write(families: &mut Families<'_>, node: &Node, clocks: Clocks) ->
     for metric in METRICS {
         metric.write(families, &rooms)?;
     }
+    write_overrides(families, &rooms)?;
     write_degraded(families, &rooms)
+}
+
+fn write_overrides(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Result {
+    let title = Title {
+        name: "overridden",
+        help: "1 for each key of a room that an operator set while it runs; no sample for others.",
+    };
+    let samples = rooms.iter().flat_map(|room| {
+        let keys = room.orders.values.keys();
+        keys.map(|key| ([("room", room.name.as_str()), ("key", key.as_str())], 1))
+    });
+    families.counts(title, samples)
 }
 
 fn write_degraded(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Result {
@@ -88,6 +105,8 @@ impl Reading {
             name: config.name.to_string(),
             limits: config.rules.limits,
             is_suspended: config.suspended,
+            orders: room.orders(),
+            reads: room.reads_of_orders(),
             figures: room.figures(),
             clocks,
         }
@@ -165,12 +184,12 @@ static METRICS: &[RoomMetric] = &[
     },
     RoomMetric {
         name: "total_active_users_limit",
-        help: "Most visitors inside at once, as configured.",
+        help: "Most visitors inside at once, as it holds.",
         read: Read::Count(|room| room.limits.total_active_users.into()),
     },
     RoomMetric {
         name: "new_users_per_minute_limit",
-        help: "Most visitors who may come in within a minute, as configured.",
+        help: "Most visitors who may come in within a minute, as it holds.",
         read: Read::Count(|room| room.limits.new_users_per_minute.into()),
     },
     RoomMetric {
@@ -267,6 +286,21 @@ static METRICS: &[RoomMetric] = &[
         name: "suspended",
         help: "1 while the room is switched off and everything passes.",
         read: Read::Count(|room| room.is_suspended.into()),
+    },
+    RoomMetric {
+        name: "paused",
+        help: "1 while an operator has paused the room; a node where nobody comes may not know yet.",
+        read: Read::Count(|room| room.orders.pause.is_some().into()),
+    },
+    RoomMetric {
+        name: "settings_version",
+        help: "How often operators said something about the room, as far as this node has heard.",
+        read: Read::Count(|room| room.orders.version),
+    },
+    RoomMetric {
+        name: "settings_reads",
+        help: "How often this node asked the store what operators said.",
+        read: Read::Total(|room| room.reads),
     },
     RoomMetric {
         name: "epoch",

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_control::{Control, ExtraFigures, Extras, serve};
+use anteroom_control::{Control, ExtraFigures, Extras, Token, Tokens, serve};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
 use anteroom_core::time::{Millis, Span};
@@ -40,6 +40,9 @@ session_duration = "5m"
 queue_all = true
 bypass = []
 "#;
+
+/// What an operator shows.
+pub(crate) const TOKEN: &str = "a token of the tests";
 
 pub(crate) struct Bench {
     pub(crate) clock: Arc<HandClock>,
@@ -101,7 +104,8 @@ impl Bench {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let control = Control::new(Arc::clone(&node), Arc::new(Fixed(extras)));
+        let tokens = Arc::new(Tokens::new(vec![Token::new("test", TOKEN)]));
+        let control = Control::new(Arc::clone(&node), Arc::new(Fixed(extras)), tokens);
         let done = tokio::spawn(serve(listener, control.router(), shutdown));
         Self {
             clock,
@@ -162,13 +166,26 @@ impl Bench {
             .await
     }
 
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    /// What an operator says, with a body.
+    pub(crate) async fn say(&self, path: &str, body: &str) -> Answer {
+        self.say_with(path, body, &[("authorization", &format!("Bearer {TOKEN}"))])
+            .await
+    }
+
+    /// The same with other headers.
+    pub(crate) async fn say_with(
+        &self,
+        path: &str,
+        body: &str,
+        headers: &[(&str, &str)],
+    ) -> Answer {
         let headers = headers
             .iter()
             .map(|(name, value)| format!("{name}: {value}\r\n"));
         let headers: String = headers.collect();
+        let length = body.len();
         self.send(&format!(
-            "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\n{headers}\r\n"
+            "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
         ))
         .await
     }

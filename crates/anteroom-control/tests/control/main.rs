@@ -7,4 +7,5 @@ mod exposition;
 mod health;
 mod limits;
 mod metrics;
+mod orders;
 mod state;

@@ -91,25 +91,3 @@ async fn an_unknown_room_is_answered_with_those_that_there_are() {
     assert_eq!(escaped.json()["room"], "shop");
     bench.stop().await;
 }
-
-#[tokio::test]
-async fn only_somebody_who_means_it_says_that_a_room_is_empty() {
-    let bench = Bench::new().await;
-    let path = "/rooms/shop/assume-empty";
-    assert_eq!(bench.get(path).await.status, 405);
-    let without = bench.post(path, &[]).await;
-    assert_eq!(without.status, 403);
-    assert_eq!(without.json()["error"], "not_an_operator");
-    let operator = ("anteroom-operator", "test");
-    let page = [operator, ("sec-fetch-site", "cross-site")];
-    assert_eq!(bench.post(path, &page).await.status, 403);
-    assert_eq!(bench.post(path, &[operator]).await.status, 200);
-    let unknown = bench.post("/rooms/nowhere/assume-empty", &[operator]).await;
-    assert_eq!(unknown.json()["error"], "unknown_room");
-    bench.faults.set_full(true);
-    let away = bench.post(path, &[operator]).await;
-    assert_eq!(
-        (away.status, &away.json()["error"]),
-        (503, &json!("store_away"))
-    );
-}

@@ -150,7 +150,8 @@ impl Room {
         }
     }
 
-    fn is_eligible(&self, visit: Visit) -> bool {
+    /// Whether it may take a slot, if there is one.
+    pub fn is_eligible(&self, visit: Visit) -> bool {
         let watermark = self.outlook.watermark;
         match (visit.ticket, self.rules.queueing_method) {
             (None, _) => watermark == Watermark::Open && self.newcomer_slots > 0,

@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anteroom_core::decision::Place;
 use anteroom_node::Pass;
 use http::{Method, Request, StatusCode};
 
@@ -15,6 +14,7 @@ use super::doors::Door;
 use super::tallies::RoomTally;
 use crate::body::Body;
 use crate::forwarded::Client;
+use crate::waiting::WaitingView;
 
 /// What was decided about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -36,10 +36,12 @@ pub(super) enum Verdict {
     Queue,
     /// Only looked where it would stand, and would be let in.
     Look,
+    /// Listens for its turn.
+    Listen,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 8] = [
+    pub(super) const ALL: [Self; 9] = [
         Self::Refuse,
         Self::NoRoom,
         Self::Suspended,
@@ -48,6 +50,7 @@ impl Verdict {
         Self::Pass,
         Self::Queue,
         Self::Look,
+        Self::Listen,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -60,6 +63,7 @@ impl Verdict {
             Self::Pass => "pass",
             Self::Queue => "queue",
             Self::Look => "look",
+            Self::Listen => "listen",
         }
     }
 }
@@ -122,10 +126,10 @@ impl Access {
         };
     }
 
-    pub(super) fn queue(&mut self, place: &Place) {
+    pub(super) fn queue(&mut self, view: &WaitingView<'_>) {
         self.verdict = Verdict::Queue;
-        self.reason = Some(place.reason.name());
-        self.position = place.people_ahead.map(|ahead| ahead.saturating_add(1));
+        self.reason = Some(view.reason());
+        self.position = view.place.people_ahead.map(|ahead| ahead.saturating_add(1));
     }
 
     /// The head of an answer is on its way. Without it the client was gone first.

@@ -1,9 +1,9 @@
 //! What is added to requests that pass and to answers that carry a ticket, and what is taken away.
 
-use anteroom_core::decision::QueueReason;
 use anteroom_core::origin::OriginOutcome as CoreOutcome;
 use anteroom_core::time::Span;
 use anteroom_node::Pass;
+use anteroom_wire::language::Language;
 use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
@@ -12,6 +12,7 @@ use crate::body::Body;
 use crate::cookies::{self, Attributes};
 use crate::forwarded::Scheme;
 use crate::proxy::OriginOutcome;
+use crate::waiting::language;
 
 const ROOM: HeaderName = HeaderName::from_static("anteroom-room");
 const VISITOR: HeaderName = HeaderName::from_static("anteroom-visitor");
@@ -90,11 +91,19 @@ pub(super) fn set_ticket(
     );
 }
 
+/// Adds the cookie of a language that was chosen.
+pub(super) fn set_language(door: &Door, headers: &mut HeaderMap, chosen: Language, scheme: Scheme) {
+    let age = language::COOKIE_AGE_SECONDS;
+    let attributes = Attributes::of(&door.config.cookie, is_https(scheme), age);
+    let cookie = cookies::set_cookie(language::COOKIE, chosen.tag(), &attributes);
+    headers.append(SET_COOKIE, cookie);
+}
+
 /// Marks an answer as the gateway's own, for programs and for whoever reads the network log.
-pub(super) fn mark_waiting(headers: &mut HeaderMap, reason: QueueReason) {
+pub(super) fn mark_waiting(headers: &mut HeaderMap, reason: &'static str) {
     headers.insert(VERDICT, HeaderValue::from_static("queue"));
     const REASON: HeaderName = HeaderName::from_static("anteroom-reason");
-    headers.insert(REASON, HeaderValue::from_static(reason.name()));
+    headers.insert(REASON, HeaderValue::from_static(reason));
 }
 
 /// Removes command headers; whether one of them was `revoke`.

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use anteroom_core::decision::Place;
 use anteroom_core::time::Millis;
 use anteroom_node::{Node, RoomHandle};
-use anteroom_wire::config::{Config, Host, RoomConfig};
+use anteroom_page::CustomPage;
+use anteroom_wire::config::{Config, Host, PageTemplate, RoomConfig};
+use anteroom_wire::language::Language;
+use anteroom_wire::orders::Orders;
 use http::uri::Authority;
-use http::{HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderValue};
 
-use super::status_of;
 use super::tallies::{RoomTally, Tallies};
 use crate::bypass::BypassRules;
 use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::route::{AmbiguousPathError, Routes, bare_host};
-use crate::waiting::WaitingView;
+use crate::waiting::{WaitingView, language};
 
 /// What is wrong with a room, beyond what the config file alone shows.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -46,12 +48,13 @@ pub(super) struct Doors {
 /// One room as requests find it.
 pub(super) struct Door {
     pub(super) room: Arc<RoomHandle>,
+    /// What only the file sets: routes, cookie, commands.
     pub(super) config: Arc<RoomConfig>,
     pub(super) cookie_name: String,
     pub(super) name: HeaderValue,
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
-    pub(super) queueing_status: StatusCode,
+    pub(super) template: Option<CustomPage>,
     pub(super) tally: Arc<RoomTally>,
 }
 
@@ -81,6 +84,7 @@ impl Doors {
         for room in &config.rooms {
             problems.extend(compile(room).err().into_iter().flatten());
             problems.extend(upstream(room).err());
+            problems.extend(template(room).err().into_iter().flatten());
         }
         routes(config, &mut problems);
         if problems.is_empty() {
@@ -141,6 +145,7 @@ impl Door {
         };
         let bypass = compile(config)?;
         let upstream = upstream(config).map_err(|problem| vec![problem])?;
+        let template = template(config)?;
         let room = node
             .room(&config.name)
             .ok_or_else(|| vec![problem("the node does not run this room")])?;
@@ -149,18 +154,49 @@ impl Door {
         Ok(Self {
             cookie_name: config.cookie_name(),
             config: room.config(),
-            queueing_status: status_of(config.queueing_status_code),
             tally: tallies.of(&config.name),
             room,
             name,
             bypass,
             upstream,
+            template,
         })
     }
 
-    pub(super) fn view(&self, place: Place) -> WaitingView<'_> {
-        let now: Millis = self.room.wall_now();
-        WaitingView::new(self.config.name.as_str(), &self.config.rules, place, now)
+    /// The language for whoever sent these headers.
+    pub(super) fn language(&self, headers: &HeaderMap) -> Language {
+        language::of_headers(headers, self.config.page.language)
+    }
+
+    /// What holds at this moment: operators change it while the room runs.
+    pub(super) fn holds(&self) -> Holds {
+        Holds {
+            config: self.room.config(),
+            orders: self.room.orders(),
+            let_in_last_minute: self.room.let_in_last_minute(),
+            now: self.room.wall_now(),
+        }
+    }
+}
+
+/// What holds in a room at a moment.
+pub(super) struct Holds {
+    pub(super) config: Arc<RoomConfig>,
+    orders: Arc<Orders>,
+    let_in_last_minute: Option<u32>,
+    now: Millis,
+}
+
+impl Holds {
+    /// What a visitor at `place` is told.
+    pub(super) fn view(&self, place: Place, language: Language) -> WaitingView<'_> {
+        let name = self.config.name.as_str();
+        let view = WaitingView {
+            language,
+            let_in_last_minute: self.let_in_last_minute,
+            ..WaitingView::new(name, &self.config.rules, place, self.now)
+        };
+        view.with_orders(&self.orders)
     }
 }
 
@@ -173,6 +209,29 @@ fn compile(config: &RoomConfig) -> Result<BypassRules, Vec<RoomProblem>> {
         });
         problems.collect()
     })
+}
+
+fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>> {
+    let problem = |line, message| RoomProblem {
+        room: config.name.to_string(),
+        line,
+        message,
+    };
+    match &config.page.template {
+        None => Ok(None),
+        Some(PageTemplate::Html(html)) => CustomPage::new(html).map(Some).map_err(|mistakes| {
+            let told = mistakes.into_iter().map(|mistake| {
+                let (line, message) = (mistake.line, mistake.message);
+                problem(0, format!("page template, line {line}: {message}"))
+            });
+            told.collect()
+        }),
+        Some(PageTemplate::File { path, line }) => {
+            // Whoever puts the configuration together reads files, so a single mistake is told once.
+            tracing::debug!(path = %path.display(), line, "a page file that is not read yet");
+            Ok(None)
+        }
+    }
 }
 
 fn upstream(config: &RoomConfig) -> Result<Upstream, RoomProblem> {

@@ -26,6 +26,7 @@ use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client, Peer, TrustedProxies};
 use crate::proxy::hop;
 use crate::status::Refusal;
+use crate::waiting::push;
 
 /// What every request is checked against.
 #[derive(Debug)]
@@ -169,7 +170,7 @@ where
                 .insert(CONNECTION, HeaderValue::from_static("close"));
             return Either::Left(ready(Ok(response)));
         }
-        if head.headers.contains_key(UPGRADE) {
+        if head.headers.contains_key(UPGRADE) || head.uri.path() == push::PATH {
             head.extensions.insert(self.hold.clone());
         }
         let body = Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);

@@ -4,6 +4,8 @@
 //! answer to one who waits is `cfWaitingRoom`, as everywhere, plus what only our page needs: its
 //! words, and the time to the next question in milliseconds.
 
+use anteroom_page::Words;
+use anteroom_wire::language::Language;
 use anteroom_wire::place::PlaceBody;
 use bytes::Bytes;
 use http::header::{
@@ -12,7 +14,6 @@ use http::header::{
 use http::{Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::words::Words;
 use super::{WaitingView, response};
 use crate::status::Refusal;
 
@@ -25,9 +26,17 @@ const ROOM_BYTES_MAX: usize = 64;
 /// What a room name may hold unescaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// The address that the page of `room` asks.
-pub(super) fn url(room: &str) -> String {
-    format!("{PATH}?room={}", utf8_percent_encode(room, ESCAPED))
+/// The address that the page of `room` asks, to be answered in its language.
+pub(super) fn url(room: &str, language: Language) -> String {
+    let room = utf8_percent_encode(room, ESCAPED);
+    format!("{PATH}?room={room}&lang={}", language.tag())
+}
+
+/// The language that a query asks for; `None` if it names none of ours.
+#[must_use]
+pub fn language_of(query: &str) -> Option<Language> {
+    let mut pairs = query.split('&');
+    Language::of_tag(pairs.find_map(|pair| pair.strip_prefix("lang="))?)
 }
 
 /// The room's name in a query (without `?`), or `None` if there is not exactly one `room=` with a
@@ -60,16 +69,19 @@ struct StillWaiting {
     /// `refreshIntervalSeconds` before it was rounded up to seconds: whoever asks more than a
     /// second late near the front counts as gone.
     ask_after_ms: Option<u64>,
+    /// Whether to listen for the right moment, too.
+    push: bool,
 }
 
 /// The answer to a page whose visitor still waits: 200 whatever the room's queueing status is, as
 /// the question itself was answered.
 #[must_use]
-pub fn still_waiting(view: &WaitingView<'_>) -> Response<Bytes> {
+pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
     let body = response::to_json(&StillWaiting {
-        place: response::place_body(view),
+        place: view.body(),
         words: Words::of(view),
         ask_after_ms: view.place.ask_after.map(|span| span.0),
+        push,
     });
     let mut answer = answer(StatusCode::OK, body);
     let seconds = HeaderValue::from(response::retry_after(view));
@@ -124,6 +136,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_is_sent_the_operators_message_and_the_reason() {
+        let mut view = samples::view(QueueReason::QueueAll);
+        view.is_paused = true;
+        view.message = Some("Back at 10:40");
+        let body: Value = serde_json::from_slice(still_waiting(&view, false).body()).unwrap();
+        assert_eq!(body["words"]["message"], "Back at 10:40");
+        assert_eq!(body["cfWaitingRoom"]["message"], "Back at 10:40");
+        assert_eq!(body["cfWaitingRoom"]["reason"], "paused");
+    }
+
+    #[test]
     fn a_query_names_one_room_or_none() {
         check("room=shop", Some("shop"));
         check("a=b&room=Shop_1-x&c", Some("Shop_1-x"));
@@ -153,10 +176,11 @@ mod tests {
 
         #[test]
         fn the_address_on_the_page_names_the_room_of_the_page(name in "[A-Za-z0-9_-]{1,64}") {
-            let url = url(&name);
+            let url = url(&name, Language::German);
             let (path, query) = url.split_once('?').unwrap();
             prop_assert_eq!(path, PATH);
             prop_assert_eq!(room_of(query), Some(name));
+            prop_assert_eq!(language_of(query), Some(Language::German));
         }
     }
 
@@ -164,15 +188,15 @@ mod tests {
     fn one_who_waits_is_told_the_words_of_its_page() {
         for reason in samples::REASONS {
             let view = samples::view(reason);
-            let answer = still_waiting(&view);
+            let answer = still_waiting(&view, true);
             assert_eq!(answer.status(), 200);
             assert_eq!(answer.headers()[CACHE_CONTROL], "no-store");
             let body: Value = serde_json::from_slice(answer.body()).unwrap();
             assert_eq!(body["cfWaitingRoom"]["inWaitingRoom"], json!(true));
             assert_eq!(body["cfWaitingRoom"]["reason"], json!(reason.name()));
-            let words = Words::of(&view);
-            assert_eq!(body["words"]["reason"], json!(words.reason));
-            assert_eq!(body["words"]["ahead"], json!(words.ahead));
+            let words = serde_json::to_value(Words::of(&view)).unwrap();
+            assert_eq!(body["words"], words);
+            assert_eq!(body["push"], json!(true));
             let asks = reason != QueueReason::Rejecting;
             assert_eq!(
                 body["askAfterMs"],

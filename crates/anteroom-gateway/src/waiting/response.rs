@@ -2,16 +2,44 @@
 //!
 //! Never a redirect, never anything that a cache may keep. `Set-Cookie` is added by the caller.
 
-use anteroom_core::decision::Place;
-use anteroom_wire::place::{PlaceBody, PlaceFacts};
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use anteroom_page::{CustomPage, Links};
+use aws_lc_rs::digest;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue,
-    REFERRER_POLICY, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
+    HeaderMap, HeaderValue, REFERRER_POLICY, REFRESH, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, Response, StatusCode};
 
-use super::{RequestKind, WaitingView, page};
+use super::{RequestKind, WaitingView, language, place_endpoint};
+
+/// The `Content-Security-Policy` of our page: its own style and script by digest, questions and its
+/// form to its own site, nothing else. Framing is left open: a guarded site may be embedded by its
+/// owner.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+    let mut policy = "default-src 'none'; base-uri 'none'; form-action 'self'; \
+                      connect-src 'self'; img-src data:"
+        .to_owned();
+    let sources = [
+        ("style-src", &*anteroom_page::STYLE),
+        ("script-src", &*anteroom_page::SCRIPT),
+    ];
+    for (directive, source) in sources {
+        let digest = digest::digest(&digest::SHA256, source.as_bytes());
+        let digest = STANDARD.encode(digest.as_ref());
+        write!(policy, "; {directive} 'sha256-{digest}'").expect("writing to a String cannot fail");
+    }
+    HeaderValue::try_from(policy).expect("base64 and directives are visible ASCII")
+});
+
+/// Longest address that stands in a page for the way back. A longer one would take it over its size;
+/// then the browser is asked where it came from.
+const BACK_BYTES_MAX: usize = 256;
 
 /// `Content-Type` of every JSON body here.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
@@ -31,18 +59,26 @@ pub struct Answer {
     pub queueing_status: StatusCode,
 }
 
+/// What a page looks like.
+#[derive(Clone, Copy, Debug)]
+pub struct Look<'a> {
+    /// The operator's own page; `None` = ours.
+    pub template: Option<&'a CustomPage>,
+    /// Path and query that were asked for.
+    pub target: &'a str,
+}
+
 /// Builds the answer to a request without a slot.
 #[must_use]
-pub fn respond(view: &WaitingView<'_>, answer: Answer) -> Response<Bytes> {
-    let (body, content_type) = match answer.kind {
-        RequestKind::Page | RequestKind::PageAfterPost => {
-            let is_after_post = answer.kind == RequestKind::PageAfterPost;
-            let html = HeaderValue::from_static("text/html; charset=utf-8");
-            (Bytes::from(page::render(view, is_after_post)), html)
-        }
-        RequestKind::Json | RequestKind::Refused => (to_json(&place_body(view)), JSON),
-    };
+pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Response<Bytes> {
     let is_page = matches!(answer.kind, RequestKind::Page | RequestKind::PageAfterPost);
+    let is_after_post = answer.kind == RequestKind::PageAfterPost;
+    let (body, content_type) = if is_page {
+        let html = HeaderValue::from_static("text/html; charset=utf-8");
+        (Bytes::from(page(view, look, is_after_post)), html)
+    } else {
+        (to_json(&view.body()), JSON)
+    };
     let length = body.len();
     let mut response = Response::new(if answer.is_head { Bytes::new() } else { body });
     *response.status_mut() = match answer.kind {
@@ -55,7 +91,7 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer) -> Response<Bytes> {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let vary = HeaderValue::from_static("Accept, Sec-Fetch-Dest, Cookie");
+    let vary = HeaderValue::from_static("Accept, Accept-Language, Sec-Fetch-Dest, Cookie");
     headers.insert(VARY, vary);
     headers.insert(RETRY_AFTER, HeaderValue::from(retry_after(view)));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -63,9 +99,36 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer) -> Response<Bytes> {
     const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
     headers.insert(ROBOTS, HeaderValue::from_static("noindex"));
     if is_page {
-        headers.insert(CONTENT_SECURITY_POLICY, page::POLICY.clone());
+        mark_page(headers, view, look, is_after_post);
     }
     response
+}
+
+fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
+    let place = place_endpoint::url(view.room, view.language);
+    let links = Links {
+        place: &place,
+        language: language::PATH,
+        back: Some(look.target)
+            .filter(|target| target.len() <= BACK_BYTES_MAX)
+            .unwrap_or_default(),
+    };
+    match look.template {
+        Some(template) => template.html(view, links, is_after_post),
+        None => anteroom_page::html(view, links, is_after_post),
+    }
+}
+
+/// What a page of the operator's may load and run is the operator's business, and it has nothing that
+/// asks again by itself, as in the product that such templates come from: the header does it.
+fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) {
+    let tag = HeaderValue::from_static(view.language.tag());
+    headers.insert(CONTENT_LANGUAGE, tag);
+    if look.template.is_none() {
+        headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
+    } else if let Some(seconds) = CustomPage::reload_secs(view, is_after_post) {
+        headers.insert(REFRESH, HeaderValue::from(seconds));
+    }
 }
 
 /// Seconds until asking again is of use; at least 1.
@@ -74,20 +137,6 @@ pub(super) fn retry_after(view: &WaitingView<'_>) -> u64 {
         Some(span) => span.secs_ceil().max(1),
         None => RETRY_AFTER_REJECT_SECS,
     }
-}
-
-/// What a program gets to read.
-pub(super) fn place_body(view: &WaitingView<'_>) -> PlaceBody {
-    PlaceBody::from(PlaceFacts {
-        place: Place {
-            wait: view.wait(),
-            ..view.place
-        },
-        queueing_method: view.method,
-        queue_all: view.queue_all,
-        draw: view.draw,
-        now: view.now,
-    })
 }
 
 /// For our own structs only: their keys are strings and none of their fields can fail.
@@ -100,7 +149,7 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> Bytes {
 mod tests {
     use anteroom_core::decision::QueueReason;
     use anteroom_core::time::Span;
-    use http::header::{LOCATION, REFRESH};
+    use http::header::LOCATION;
     use serde_json::Value;
 
     use super::super::samples;
@@ -112,6 +161,16 @@ mod tests {
         RequestKind::Json,
         RequestKind::Refused,
     ];
+
+    const LOOK: Look<'static> = Look {
+        template: None,
+        target: "/lamps?colour=red",
+    };
+
+    /// With our own page.
+    fn respond(view: &WaitingView<'_>, answer: Answer) -> Response<Bytes> {
+        super::respond(view, answer, LOOK)
+    }
 
     fn answer(kind: RequestKind) -> Answer {
         Answer {
@@ -128,7 +187,10 @@ mod tests {
                 let response = respond(&samples::view(reason), answer(kind));
                 let headers = response.headers();
                 assert_eq!(headers[CACHE_CONTROL], "no-store");
-                assert_eq!(headers[VARY], "Accept, Sec-Fetch-Dest, Cookie");
+                assert_eq!(
+                    headers[VARY],
+                    "Accept, Accept-Language, Sec-Fetch-Dest, Cookie"
+                );
                 let seconds = if reason == QueueReason::Rejecting {
                     "300"
                 } else {
@@ -199,6 +261,60 @@ mod tests {
     }
 
     #[test]
+    fn the_policy_names_exactly_what_stands_in_the_page() {
+        let response = respond(&samples::view(QueueReason::Full), answer(RequestKind::Page));
+        let policy = response.headers()[CONTENT_SECURITY_POLICY]
+            .to_str()
+            .unwrap();
+        let page = std::str::from_utf8(response.body()).unwrap();
+        for (tag, directive) in [("style", "style-src"), ("script", "script-src")] {
+            let (_, rest) = page.split_once(&format!("<{tag}>")).unwrap();
+            let source = rest.split_once(&format!("</{tag}>")).unwrap().0;
+            let digest = digest::digest(&digest::SHA256, source.as_bytes());
+            let expected = format!("{directive} 'sha256-{}'", STANDARD.encode(digest.as_ref()));
+            assert!(policy.contains(&expected), "{policy} lacks {expected}");
+        }
+    }
+
+    #[test]
+    fn a_page_of_the_operator_has_no_policy_of_ours_and_is_loaded_again_by_a_header() {
+        let template = CustomPage::new("<p>{{heading}} {{placeUrl}} {{backUrl}}").unwrap();
+        let look = Look {
+            template: Some(&template),
+            ..LOOK
+        };
+        let view = samples::view(QueueReason::Full);
+        let page = super::respond(&view, answer(RequestKind::Page), look);
+        let expected = "<p>You are in line /.well-known/anteroom/place?room=shop&amp;lang=en /lamps?colour=red";
+        assert_eq!(page.body(), expected);
+        assert_eq!(page.headers()[REFRESH], "30");
+        assert!(!page.headers().contains_key(CONTENT_SECURITY_POLICY));
+        let after_post = super::respond(&view, answer(RequestKind::PageAfterPost), look);
+        assert_eq!(after_post.headers()[REFRESH], "60");
+        let rejecting = samples::view(QueueReason::Rejecting);
+        let page = super::respond(&rejecting, answer(RequestKind::Page), look);
+        assert!(!page.headers().contains_key(REFRESH));
+        let json = super::respond(&view, answer(RequestKind::Json), look);
+        assert_eq!(
+            json.headers()[CONTENT_TYPE],
+            "application/json; charset=utf-8"
+        );
+    }
+
+    #[test]
+    fn a_page_stays_small_however_long_the_address_is() {
+        let view = samples::view(QueueReason::Full);
+        let target = format!("/{}", "a".repeat(60_000));
+        let look = Look {
+            target: &target,
+            ..LOOK
+        };
+        let page = super::respond(&view, answer(RequestKind::Page), look);
+        assert!(page.body().len() <= 15_000, "{}", page.body().len());
+        assert_eq!(page.headers()[CONTENT_LANGUAGE], "en");
+    }
+
+    #[test]
     fn head_has_the_length_of_the_page_and_no_body() {
         let view = samples::view(QueueReason::Full);
         let full = respond(&view, answer(RequestKind::Page));
@@ -223,7 +339,7 @@ mod tests {
     }
 
     /// Every field of the reference, then ours.
-    const KEYS: [&str; 28] = [
+    const KEYS: [&str; 29] = [
         "inWaitingRoom",
         "waitTimeKnown",
         "waitTime",
@@ -252,6 +368,7 @@ mod tests {
         "position",
         "peopleAhead",
         "reason",
+        "message",
     ];
 
     #[test]

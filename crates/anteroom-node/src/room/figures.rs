@@ -69,6 +69,7 @@ impl RoomHandle {
     /// Facts for the state page. What other data centers admitted is read from the ledger behind
     /// them, at most once a second; while that is away only what this one knows is there.
     pub async fn state(&self) -> StateFacts {
+        self.hear_orders().await;
         let history = self.history().await;
         let figures = self.figures();
         let config = self.config();
@@ -77,6 +78,7 @@ impl RoomHandle {
             room: config.name.clone(),
             rules: config.rules,
             suspended: config.suspended,
+            shown: self.shown(),
             active_users: outlook.inside,
             queued_users: figures.people_waiting,
             admissions_this_minute: outlook.admitted_in(figures.now.minute()),

@@ -123,10 +123,15 @@ impl RoomHandle {
         let is_wanted = self.rounds.is_awaited();
         self.rounds.begin();
         talk.pace.note_round(Instant::now());
-        let request = self.locked(|room, now| room.poll_sync(now));
-        let parent = &self.ledgers.parent;
-        let visit = parent.visit(&request, talk.news.as_ref(), is_wanted);
-        let result = self.in_time(visit).await;
+        let news = talk.news.as_ref();
+        let result = self
+            .in_time(async {
+                self.learn_orders().await?;
+                let request = self.locked(|room, now| room.poll_sync(now));
+                let parent = &self.ledgers.parent;
+                parent.visit(&request, news, is_wanted).await
+            })
+            .await;
         let is_success = result.is_ok();
         match result {
             Ok(exchange) => {
@@ -200,6 +205,7 @@ impl RoomHandle {
         self.locked(|room, now| {
             room.handle_reply(exchange.reply, now);
             self.view.store(Arc::new(View::of(room)));
+            self.movement.lock().note(room.outlook(), now);
         });
         if let Some(request) = exchange.errand {
             self.run_errand(talk, request);

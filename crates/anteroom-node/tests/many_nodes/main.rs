@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod deployment;
+mod orders;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -116,3 +116,21 @@ fn what_others_have_in_common_is_kept_in_place_of_what_was_drawn() {
     let again = DataDir::open(dir.path()).unwrap();
     assert_eq!(again.membership().unwrap(), (common, false));
 }
+
+#[test]
+fn a_token_is_drawn_once_and_only_its_owner_reads_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(dir.path()).unwrap();
+    let token = data.admin_token().unwrap();
+    assert_eq!(token.len(), 64);
+    assert_eq!(data.admin_token().unwrap(), token);
+    let path = dir.path().join("admin-token");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    fs::write(&path, "admin\n").unwrap();
+    let error = data.admin_token().unwrap_err().to_string();
+    assert!(
+        error.contains("64 hex digits") && !error.contains("visitor"),
+        "{error}"
+    );
+}

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::depth;
-use super::notes::Notes;
+use super::notes::{Checks, Notes};
 use super::problem::{Finding, Problems, quoted};
 use super::reader::Table;
 use super::source::Source;
@@ -28,7 +28,7 @@ impl<'t> Document<'t> {
     /// [`Problems`] with one problem if it is no TOML: nothing behind that can be trusted.
     pub fn parse(source_name: &str, text: &'t str) -> Result<Self, Problems> {
         let source = Source::new(source_name, text);
-        let mut notes = Notes::new(Some(source), |_| Vec::new());
+        let mut notes = Notes::new(Some(source), Checks::default());
         match parse(&mut notes, text) {
             Some(root) => Ok(Self { notes, root }),
             None => Err(Problems(notes.problems)),

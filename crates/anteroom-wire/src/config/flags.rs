@@ -17,6 +17,8 @@ pub struct Flags {
     pub listen: Option<String>,
     /// `server.admin`.
     pub admin: Option<String>,
+    /// `server.admin_token_file`.
+    pub admin_token_file: Option<String>,
     /// `server.data_dir`.
     pub data_dir: Option<String>,
     /// `server.data_center`.
@@ -81,6 +83,8 @@ impl Flags {
         let mut server = DeTable::new();
         put_text(&mut server, "listen", self.listen.as_deref());
         put_text(&mut server, "admin", self.admin.as_deref());
+        let tokens = self.admin_token_file.as_deref();
+        put_text(&mut server, "admin_token_file", tokens);
         put_text(&mut server, "data_dir", self.data_dir.as_deref());
         put_text(&mut server, "data_center", self.data_center.as_deref());
         put_list(&mut server, "trusted_proxies", &self.trusted_proxies);

@@ -8,6 +8,8 @@ use anteroom_core::rules::Rules;
 use anteroom_core::time::Span;
 use ipnet::IpNet;
 
+use crate::language::Language;
+
 use super::shared_store::StoreConfig;
 
 /// A whole configuration, checked.
@@ -29,6 +31,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// Where operators connect; loopback unless told otherwise.
     pub admin: SocketAddr,
+    /// The tokens of those who may change rooms; `None` = one is generated into `data_dir`.
+    pub admin_token_file: Option<PathBuf>,
     /// Where the journal and generated keys live.
     pub data_dir: PathBuf,
     /// AES-256 keys of tickets, newest first; empty = generate one into `data_dir`.
@@ -49,6 +53,7 @@ impl fmt::Debug for ServerConfig {
         let Self {
             listen,
             admin,
+            admin_token_file,
             data_dir,
             ticket_keys,
             data_center,
@@ -59,6 +64,7 @@ impl fmt::Debug for ServerConfig {
         f.debug_struct("ServerConfig")
             .field("listen", listen)
             .field("admin", admin)
+            .field("admin_token_file", admin_token_file)
             .field("data_dir", data_dir)
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)
@@ -142,6 +148,8 @@ pub struct RoomConfig {
     pub suspended: bool,
     /// Answer a request whose `Accept` is exactly `application/json` with JSON.
     pub json_response_enabled: bool,
+    /// What those see who wait.
+    pub page: PageConfig,
     /// Status of a waiting response: 200, 202, 429 or 503.
     pub queueing_status_code: u16,
     /// The ticket's cookie.
@@ -150,6 +158,29 @@ pub struct RoomConfig {
     pub origin_commands: OriginCommands,
     /// Requests that pass untouched.
     pub bypass: Vec<BypassRule>,
+}
+
+/// What those see who wait.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PageConfig {
+    /// The language for browsers that like none of ours.
+    pub language: Language,
+    /// The operator's own page; `None` = the built-in one.
+    pub template: Option<PageTemplate>,
+}
+
+/// A page that the operator wrote, as a Mustache template.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PageTemplate {
+    /// The template itself.
+    Html(String),
+    /// The file that holds it, as it was typed.
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Line in the config file, for messages; 0 = not from a file.
+        line: usize,
+    },
 }
 
 /// What a room covers.

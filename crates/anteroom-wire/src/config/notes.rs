@@ -48,20 +48,36 @@ pub struct Notes {
     pub(super) warnings: Vec<Problem>,
     /// Every key that was asked for, by its path without indices.
     pub(super) known: BTreeMap<String, KnownKey>,
-    /// Says what is wrong with the text of a bypass rule.
-    pub(super) check_bypass: CheckBypass,
+    /// Says what is wrong with texts that mean something elsewhere.
+    pub(super) checks: Checks,
 }
 
-/// Says everything that is wrong with a bypass rule. What rules mean is not known here; whoever
-/// compiles them brings this, so that their mistakes are told together with all others.
-pub type CheckBypass = fn(&BypassRule) -> Vec<String>;
+/// Says everything that is wrong with texts whose meaning is not known here; whoever compiles them
+/// brings this, so that their mistakes are told together with all others.
+#[derive(Clone, Copy, Debug)]
+pub struct Checks {
+    /// Of a bypass rule.
+    pub bypass: fn(&BypassRule) -> Vec<String>,
+    /// Of a page's template: line in it, from 1, and what is wrong there.
+    pub template: fn(&str) -> Vec<(usize, String)>,
+}
+
+impl Default for Checks {
+    /// Takes every text for right.
+    fn default() -> Self {
+        Self {
+            bypass: |_| Vec::new(),
+            template: |_| Vec::new(),
+        }
+    }
+}
 
 impl Notes {
-    pub(super) const fn new(source: Option<Source>, check_bypass: CheckBypass) -> Self {
+    pub(super) const fn new(source: Option<Source>, checks: Checks) -> Self {
         Self {
             source,
             additions: Vec::new(),
-            check_bypass,
+            checks,
             problems: Vec::new(),
             warnings: Vec::new(),
             known: BTreeMap::new(),

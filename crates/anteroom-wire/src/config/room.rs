@@ -9,7 +9,8 @@ use super::notes::Placed;
 use super::problem::Finding;
 use super::reader::Table;
 
-mod keys;
+pub(super) mod keys;
+mod page;
 
 use keys::{
     ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
@@ -49,6 +50,7 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
     let origin = table.required(&ORIGIN);
     let suspended = table.defaulted(&SUSPENDED);
     let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
+    let page = page::read(&mut table);
     let queueing_status_code = table.defaulted(&QUEUEING_STATUS_CODE);
     let origin_commands = read_origin_commands(&mut table);
     let bypass = read_bypass(&mut table);
@@ -62,6 +64,7 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
             rules,
             suspended,
             json_response_enabled,
+            page,
             queueing_status_code,
             cookie: cookie.value.clone(),
             origin_commands,
@@ -132,15 +135,8 @@ pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
     let queue_all = table.defaulted(&QUEUE_ALL);
     let opens_at = table.optional(&OPENS_AT);
     let draw = table.defaulted(&DRAW);
-    let is_drawable = table.has(OPENS_AT.name) && queueing_method == QueueingMethod::Fifo;
-    if draw && !is_drawable {
-        let spot = table.spot(DRAW.name);
-        table.notes.refuse(
-            &spot,
-            Finding::Value("true".to_owned()),
-            "only together with opens_at and queueing_method \"fifo\"",
-            None,
-        );
+    if !may_draw(draw, table.has(OPENS_AT.name), queueing_method) {
+        refuse_draw(table);
     }
     let allocation = table.defaulted(&ALLOCATION);
     let curve_factor = table.defaulted(&CURVE_FACTOR);
@@ -165,6 +161,21 @@ pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
         ask_again,
         on_store_failure,
     })
+}
+
+/// A draw is held at an opening, and for an order of arrival.
+pub(super) fn may_draw(draw: bool, has_opening: bool, method: QueueingMethod) -> bool {
+    !draw || (has_opening && method == QueueingMethod::Fifo)
+}
+
+pub(super) fn refuse_draw(table: &mut Table<'_>) {
+    let spot = table.spot(DRAW.name);
+    table.notes.refuse(
+        &spot,
+        Finding::Value("true".to_owned()),
+        "only together with opens_at and queueing_method \"fifo\"",
+        None,
+    );
 }
 
 fn read_cookie(table: &mut Table<'_>) -> Placed<CookieSettings> {
@@ -244,7 +255,7 @@ fn read_bypass(table: &mut Table<'_>) -> Vec<BypassRule> {
         .collect();
     // Rules beyond the limit are refused anyway, and reading them may cost.
     for (rule, spot) in rules.iter().take(BYPASS_RULES_MAX) {
-        for mistake in (table.notes.check_bypass)(rule) {
+        for mistake in (table.notes.checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
             table.notes.refuse(spot, finding, "", None);
         }

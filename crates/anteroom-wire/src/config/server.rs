@@ -22,6 +22,19 @@ const ADMIN: Key<Address> = Key {
     kind: Address,
     default: Some("\"127.0.0.1:8081\""),
 };
+const ADMIN_TOKEN_FILE: Key<Text<PathBuf>> = Key {
+    name: "admin_token_file",
+    kind: Text {
+        allowed: "the path of a file",
+        read: |text| {
+            if text.is_empty() || text.contains('\0') {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(PathBuf::from(text))
+        },
+    },
+    default: None,
+};
 const DATA_DIR: Key<Text<PathBuf>> = Key {
     name: "data_dir",
     kind: Text {
@@ -135,6 +148,7 @@ pub(super) struct ServerRead {
 pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let listen = table.defaulted(&LISTEN);
     let admin = table.defaulted(&ADMIN);
+    let admin_token_file = table.optional(&ADMIN_TOKEN_FILE);
     check_addresses(&mut table, listen, admin);
     let mistakes = table.notes.count();
     let data_center = table.defaulted(&DATA_CENTER);
@@ -143,6 +157,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let config = ServerConfig {
         listen,
         admin,
+        admin_token_file,
         data_dir: table.defaulted(&DATA_DIR),
         ticket_keys: read_ticket_keys(&mut table),
         data_center,
@@ -194,11 +209,13 @@ fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr)
         ));
         table.notes.refuse(&spot, finding, "", None);
     }
-    if !admin.ip().is_loopback() {
+    if !admin.ip().is_loopback() && !table.has(ADMIN_TOKEN_FILE.name) {
         let spot = table.spot(ADMIN.name);
-        table.notes.warn(
+        table.notes.refuse(
             &spot,
-            format!("{admin} is no loopback address: whoever reaches it controls every room"),
+            Finding::Value(format!("{admin} without admin_token_file")),
+            "a loopback address, or one that others reach together with admin_token_file",
+            Some("whoever reaches it may try to change every room".to_owned()),
         );
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 const NOW: Millis = Millis(1_596_498_360_000);
 
-fn facts() -> PlaceFacts {
+fn facts() -> PlaceFacts<'static> {
     PlaceFacts {
         place: Place {
             reason: QueueReason::NotYourTurn,
@@ -23,16 +23,18 @@ fn facts() -> PlaceFacts {
         queueing_method: QueueingMethod::Fifo,
         queue_all: false,
         draw: false,
+        is_paused: false,
+        message: None,
         now: NOW,
     }
 }
 
-fn body(facts: PlaceFacts) -> Value {
+fn body(facts: PlaceFacts<'_>) -> Value {
     serde_json::to_value(PlaceBody::from(facts)).unwrap()
 }
 
 /// The body for `facts` equals the first example's with these members instead.
-fn check(facts: PlaceFacts, differing: &Value) {
+fn check(facts: PlaceFacts<'_>, differing: &Value) {
     let mut expected = json!({
         "inWaitingRoom": true,
         "waitTimeKnown": true,
@@ -62,6 +64,7 @@ fn check(facts: PlaceFacts, differing: &Value) {
         "position": 42,
         "peopleAhead": 41,
         "reason": "not_your_turn",
+        "message": null,
     });
     for (key, value) in differing.as_object().unwrap() {
         let known = expected.get_mut(key).unwrap_or_else(|| panic!("{key}"));
@@ -169,6 +172,21 @@ fn a_rejected_visitor_is_told_not_to_ask_again() {
         "reason": "rejecting",
     });
     check(facts, &differing);
+}
+
+#[test]
+fn a_pause_is_told_from_queue_all_and_says_what_the_operator_says() {
+    let mut facts = facts();
+    facts.queue_all = true;
+    facts.place.reason = QueueReason::QueueAll;
+    facts.message = Some("Back at 10:40");
+    for (is_paused, reason) in [(false, "queue_all"), (true, "paused")] {
+        facts.is_paused = is_paused;
+        let differing = json!({ "queueAll": true, "reason": reason, "message": "Back at 10:40" });
+        check(facts, &differing);
+    }
+    facts.place.reason = QueueReason::StoreAway;
+    assert_eq!(body(facts)["cfWaitingRoom"]["reason"], "store_away");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! The waiting page in a real browser, among other people, in front of a shop that counts.
 
+mod gallery;
 mod line;
 mod neighbour;
+mod returning;
 mod shop;
 mod states;
 mod unusual;

@@ -4,6 +4,7 @@
 mod browser;
 mod demo;
 mod limits;
+mod night;
 mod operations;
 mod simulate;
 mod support;

@@ -3,8 +3,11 @@
 mod answers;
 mod cookies;
 mod introductions;
+mod languages;
 mod opening;
 mod paths;
 mod place;
+mod push;
 mod revoke;
+mod templates;
 mod verdicts;

@@ -12,9 +12,10 @@ use crate::config::kind::{
 use crate::config::model::{Host, Origin, RoomName, SameSite, Secure};
 use crate::config::path::{self, PathError};
 use crate::config::reader::Key;
+use crate::language::{LANGUAGES, Language};
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
 
-pub(super) const NAME: Key<Text<RoomName>> = Key {
+pub(in crate::config) const NAME: Key<Text<RoomName>> = Key {
     name: "name",
     kind: Text {
         allowed: "1 to 64 of A-Z a-z 0-9 - _",
@@ -22,7 +23,7 @@ pub(super) const NAME: Key<Text<RoomName>> = Key {
     },
     default: None,
 };
-pub(super) const HOST: Key<Text<Host>> = Key {
+pub(in crate::config) const HOST: Key<Text<Host>> = Key {
     name: "host",
     kind: Text {
         allowed: "a host name such as \"shop.example.com\"",
@@ -30,7 +31,7 @@ pub(super) const HOST: Key<Text<Host>> = Key {
     },
     default: None,
 };
-pub(super) const PATH: Key<Text<String>> = Key {
+pub(in crate::config) const PATH: Key<Text<String>> = Key {
     name: "path",
     kind: Text {
         allowed: "a path that begins with /, without *, ? and #",
@@ -38,7 +39,7 @@ pub(super) const PATH: Key<Text<String>> = Key {
     },
     default: Some("\"/\""),
 };
-pub(super) const ORIGIN: Key<Text<Origin>> = Key {
+pub(in crate::config) const ORIGIN: Key<Text<Origin>> = Key {
     name: "origin",
     kind: Text {
         allowed: "\"http://host\" or \"http://host:port\"",
@@ -59,8 +60,8 @@ const fn limit(name: &'static str) -> Key<Whole<u32>> {
     }
 }
 
-pub(super) const TOTAL_ACTIVE_USERS: Key<Whole<u32>> = limit("total_active_users");
-pub(super) const NEW_USERS_PER_MINUTE: Key<Whole<u32>> = limit("new_users_per_minute");
+pub(in crate::config) const TOTAL_ACTIVE_USERS: Key<Whole<u32>> = limit("total_active_users");
+pub(in crate::config) const NEW_USERS_PER_MINUTE: Key<Whole<u32>> = limit("new_users_per_minute");
 
 const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Duration> {
     Key {
@@ -74,10 +75,11 @@ const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Du
     }
 }
 
-pub(super) const SESSION_DURATION: Key<Duration> =
+pub(in crate::config) const SESSION_DURATION: Key<Duration> =
     minutes("session_duration", Span::from_secs(1), "\"5m\"");
-pub(super) const PLACE_GRACE: Key<Duration> = minutes("place_grace", Span::from_secs(10), "\"5m\"");
-pub(super) const ASK_AGAIN: Key<Duration> = Key {
+pub(in crate::config) const PLACE_GRACE: Key<Duration> =
+    minutes("place_grace", Span::from_secs(10), "\"5m\"");
+pub(in crate::config) const ASK_AGAIN: Key<Duration> = Key {
     name: "ask_again",
     kind: Duration {
         min: Span::from_secs(1),
@@ -95,49 +97,82 @@ const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
     }
 }
 
-pub(super) const DISABLE_SESSION_RENEWAL: Key<Switch> = switch("disable_session_renewal", "false");
-pub(super) const QUEUE_ALL: Key<Switch> = switch("queue_all", "false");
-pub(super) const DRAW: Key<Switch> = switch("draw", "false");
-pub(super) const SUSPENDED: Key<Switch> = switch("suspended", "false");
-pub(super) const PACING: Key<Switch> = switch("pacing", "true");
-pub(super) const JSON_RESPONSE_ENABLED: Key<Switch> = switch("json_response_enabled", "false");
+pub(in crate::config) const DISABLE_SESSION_RENEWAL: Key<Switch> =
+    switch("disable_session_renewal", "false");
+pub(in crate::config) const QUEUE_ALL: Key<Switch> = switch("queue_all", "false");
+pub(in crate::config) const DRAW: Key<Switch> = switch("draw", "false");
+pub(in crate::config) const SUSPENDED: Key<Switch> = switch("suspended", "false");
+pub(in crate::config) const PACING: Key<Switch> = switch("pacing", "true");
+pub(in crate::config) const JSON_RESPONSE_ENABLED: Key<Switch> =
+    switch("json_response_enabled", "false");
 
-pub(super) const QUEUEING_METHOD: Key<Choice<QueueingMethod>> = Key {
+pub(in crate::config) const QUEUEING_METHOD: Key<Choice<QueueingMethod>> = Key {
     name: "queueing_method",
     kind: Choice(QUEUEING_METHODS),
     default: Some("\"fifo\""),
 };
-pub(super) const OPENS_AT: Key<Moment> = Key {
+pub(in crate::config) const OPENS_AT: Key<Moment> = Key {
     name: "opens_at",
     kind: Moment,
     default: None,
 };
-pub(super) const ALLOCATION: Key<Choice<AllocationKind>> = Key {
+pub(in crate::config) const ALLOCATION: Key<Choice<AllocationKind>> = Key {
     name: "allocation",
     kind: Choice(ALLOCATIONS),
     default: Some("\"leases\""),
 };
-pub(super) const CURVE_FACTOR: Key<Exponent> = Key {
+pub(in crate::config) const CURVE_FACTOR: Key<Exponent> = Key {
     name: "curve_factor",
     kind: Exponent { max: 4.0 },
     default: Some("1.0"),
 };
-pub(super) const SEAT: Key<Choice<SeatNeedsCookie>> = Key {
+pub(in crate::config) const SEAT: Key<Choice<SeatNeedsCookie>> = Key {
     name: "seat_needs_cookie",
     kind: Choice(SEAT_NEEDS_COOKIE),
     default: Some("\"near_limit\""),
 };
-pub(super) const STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
+pub(in crate::config) const STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
     name: "on_store_failure",
     kind: Choice(ON_STORE_FAILURE),
     default: Some("\"bounded\""),
 };
-pub(super) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
+pub(in crate::config) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
     name: "queueing_status_code",
     kind: OneNumber(&[200, 202, 429, 503]),
     default: Some("200"),
 };
-pub(super) const COOKIE_SUFFIX: Key<Text<String>> = Key {
+pub(super) const DEFAULT_TEMPLATE_LANGUAGE: Key<Choice<Language>> = Key {
+    name: "default_template_language",
+    kind: Choice(LANGUAGES),
+    default: Some("\"en\""),
+};
+pub(super) const CUSTOM_PAGE_HTML: Key<Text<String>> = Key {
+    name: "custom_page_html",
+    kind: Text {
+        allowed: "a Mustache template of 1 to 1048576 bytes",
+        read: |text| {
+            if text.is_empty() {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(text.to_owned())
+        },
+    },
+    default: None,
+};
+pub(super) const CUSTOM_PAGE_FILE: Key<Text<String>> = Key {
+    name: "custom_page_file",
+    kind: Text {
+        allowed: "the path of a file",
+        read: |text| {
+            if text.is_empty() {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(text.to_owned())
+        },
+    },
+    default: None,
+};
+pub(in crate::config) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     name: "cookie_suffix",
     kind: Text {
         allowed: "1 to 32 of A-Z a-z 0-9 - _",
@@ -150,7 +185,7 @@ pub(super) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     },
     default: None,
 };
-pub(super) const SAME_SITE: Key<Choice<SameSite>> = Key {
+pub(in crate::config) const SAME_SITE: Key<Choice<SameSite>> = Key {
     name: "samesite",
     kind: Choice(&[
         ("auto", SameSite::Auto),
@@ -160,7 +195,7 @@ pub(super) const SAME_SITE: Key<Choice<SameSite>> = Key {
     ]),
     default: Some("\"auto\""),
 };
-pub(super) const SECURE: Key<Choice<Secure>> = Key {
+pub(in crate::config) const SECURE: Key<Choice<Secure>> = Key {
     name: "secure",
     kind: Choice(&[
         ("auto", Secure::Auto),
@@ -169,12 +204,12 @@ pub(super) const SECURE: Key<Choice<Secure>> = Key {
     ]),
     default: Some("\"auto\""),
 };
-pub(super) const ENABLED_ORIGIN_COMMANDS: Key<Choice<()>> = Key {
+pub(in crate::config) const ENABLED_ORIGIN_COMMANDS: Key<Choice<()>> = Key {
     name: "enabled_origin_commands",
     kind: Choice(&[("revoke", ())]),
     default: Some("[\"revoke\"]"),
 };
-pub(super) const BYPASS: Key<Text<String>> = Key {
+pub(in crate::config) const BYPASS: Key<Text<String>> = Key {
     name: "bypass",
     kind: Text {
         allowed: "an expression of 1 to 4096 bytes, such as 'path.startsWith(\"/webhooks/\")'",

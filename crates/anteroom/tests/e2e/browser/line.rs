@@ -26,7 +26,7 @@ async fn a_browser_watches_the_line_move_and_goes_in_by_itself_when_it_is_its_tu
     assert!(reason.starts_with("As many visitors are inside"));
     browser.photograph("waiting-unknown").await;
     // The script writes the title only once it has heard from the server.
-    browser.until_called("2 ahead: You are in line").await;
+    browser.until_called("2 · You are in line").await;
     browser.run("window.marker = 'the same page'").await;
     let later = scene.neighbour().await;
     assert_eq!(later.stage(), Stage::Waiting);
@@ -36,7 +36,7 @@ async fn a_browser_watches_the_line_move_and_goes_in_by_itself_when_it_is_its_tu
     inside.leave().await;
     second.until_inside().await;
     browser.until_shows("#ahead", "Nobody").await;
-    browser.until_called("Nobody ahead: You are in line").await;
+    browser.until_called("0 · You are in line").await;
     let marker = browser.run("return window.marker").await;
     assert_eq!(marker, "the same page", "it was reloaded");
     assert!(scene.shop.calls_of_browser().is_empty(), "before its turn");
@@ -63,7 +63,7 @@ async fn reloading_and_several_tabs_are_one_place_and_one_seat() {
     let mut ahead = scene.neighbour().await;
 
     browser.open(&scene.url("/")).await;
-    browser.until_called("1 ahead: You are in line").await;
+    browser.until_called("1 · You are in line").await;
     let since = browser.attribute("#since", "data-at").await.unwrap();
     let check_place = async || {
         let now = browser.attribute("#since", "data-at").await;
@@ -84,7 +84,7 @@ async fn reloading_and_several_tabs_are_one_place_and_one_seat() {
     assert_eq!(browser.tabs().await, 3);
     for tab in 0..3 {
         browser.look_at_tab(tab).await;
-        browser.until_called("1 ahead: You are in line").await;
+        browser.until_called("1 · You are in line").await;
         check_place().await;
     }
     let both_wait = async || scene.queued().await == 2;

@@ -28,7 +28,7 @@ async fn a_form_sent_after_the_session_is_not_passed_on_and_the_browser_goes_in_
     browser.click("button").await;
     browser.until_shows(".notice", NOTICE).await;
     browser.photograph("waiting-after-post").await;
-    browser.until_called("Nobody ahead: You are in line").await;
+    browser.until_called("0 · You are in line").await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
     assert_eq!(browser.address().await, scene.url("/order"));

@@ -122,6 +122,29 @@ impl Browser {
         self.page.switch_to_window(tab.handle).await.unwrap();
     }
 
+    /// Closes tab `number`, from 0, and looks at the last one.
+    pub(crate) async fn close_tab(&self, number: usize) {
+        self.look_at_tab(number).await;
+        self.page.close_window().await.unwrap();
+        let tabs = self.page.windows().await.unwrap();
+        let last = tabs.last().unwrap().clone();
+        self.page.switch_to_window(last).await.unwrap();
+    }
+
+    /// Puts the page to sleep as a phone does with what is in the background, or wakes it.
+    pub(crate) async fn set_frozen(&self, is_frozen: bool) {
+        let state = if is_frozen { "frozen" } else { "active" };
+        let parameters = json!({"state": state});
+        self.command("Page.setWebLifecycleState", parameters).await;
+    }
+
+    /// Prefers `light` or `dark`.
+    pub(crate) async fn set_light(&self, light: &str) {
+        let media = json!([{"name": "prefers-color-scheme", "value": light}]);
+        self.command("Emulation.setEmulatedMedia", json!({"features": media}))
+            .await;
+    }
+
     /// How many tabs there are.
     pub(crate) async fn tabs(&self) -> usize {
         self.page.windows().await.unwrap().len()
@@ -197,9 +220,7 @@ impl Browser {
         std::fs::create_dir_all(&folder).unwrap();
         for (screen, width, height, is_phone) in SCREENS {
             for light in ["light", "dark"] {
-                let media = json!([{"name": "prefers-color-scheme", "value": light}]);
-                self.command("Emulation.setEmulatedMedia", json!({"features": media}))
-                    .await;
+                self.set_light(light).await;
                 self.set_screen(width, height, is_phone).await;
                 let layout = self.command("Page.getLayoutMetrics", json!({})).await;
                 let needed = layout["cssContentSize"]["height"].as_u64().unwrap();
@@ -215,7 +236,8 @@ impl Browser {
             .await;
     }
 
-    async fn set_screen(&self, width: u64, height: u64, is_phone: bool) {
+    /// Gives the page a screen of so many CSS pixels.
+    pub(crate) async fn set_screen(&self, width: u64, height: u64, is_phone: bool) {
         let screen = json!({
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": is_phone,
         });

@@ -134,7 +134,20 @@ fn row(room: &RoomState) -> [String; 7] {
     ]
 }
 
+/// How the room is, and what an operator has set.
 fn state(room: &RoomState) -> String {
+    let mut said: Vec<&str> = room.overrides.keys().map(String::as_str).collect();
+    if room.message.is_some() {
+        said.push("message");
+    }
+    let state = how_it_is(room);
+    if said.is_empty() {
+        return state;
+    }
+    format!("{state}; operator: {}", said.join(", "))
+}
+
+fn how_it_is(room: &RoomState) -> String {
     if room.suspended {
         return "suspended".to_owned();
     }
@@ -143,6 +156,9 @@ fn state(room: &RoomState) -> String {
             Some(at) => format!("DEGRADED: {reason} until {at}"),
             None => format!("DEGRADED: {reason}"),
         };
+    }
+    if room.paused {
+        return "PAUSED".to_owned();
     }
     if room.queue_all {
         return "queue-all".to_owned();

@@ -1,26 +1,28 @@
 (function () {
 'use strict';
-var d = document, root = d.documentElement;
+var d = document, root = d.documentElement, lang = root.lang === 'en' ? 'en-GB' : root.lang;
 var place = root.getAttribute('data-place'), ask = root.getAttribute('data-ask');
-var sent = root.hasAttribute('data-post'), grace = root.getAttribute('data-grace');
+var sent = root.hasAttribute('data-post');
 // The server's clock less ours; only the server's counts.
 var shift = Number(root.getAttribute('data-now')) - Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
 var said = {}, saidAt = 0, target = 0, bounced = false;
+var stream, mute = 0, way = {};
 // Sent back here right after going in: the ticket got lost. Do not spin.
 try { bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000; } catch (x) { /* may be forbidden */ }
 
 function el(id) { return d.getElementById(id); }
-function put(id, text) {
+function text(name) { return d.body.getAttribute('data-' + name); }
+function put(id, words) {
   var e = el(id);
-  if (e && e.textContent !== text) e.textContent = text;
+  if (e && e.textContent !== words) e.textContent = words;
 }
 // A line whose value is null is not there.
-function line(id, text) {
-  var e = el(id), box = e && e.tagName === 'DD' ? e.parentNode : e;
+function line(id, words) {
+  var e = el(id), box = e && (e.tagName === 'DD' || e.tagName === 'SPAN') ? e.parentNode : e;
   if (!e) return;
-  box.hidden = text == null;
-  if (text != null) put(id, text);
+  box.hidden = words == null;
+  if (words != null) put(id, words);
 }
 // Server times are UTC; shown in the visitor's own zone, which is named.
 function local(id, at, day) {
@@ -29,46 +31,61 @@ function local(id, at, day) {
   if (day) { form.weekday = form.month = 'long'; form.day = form.year = 'numeric'; }
   if (!day || at % 60000) form.second = '2-digit';
   try {
-    put(id, new Date(at).toLocaleString('en-GB', form));
+    put(id, new Date(at).toLocaleString(lang + '-u-nu-latn', form));
     e.setAttribute('datetime', new Date(at).toISOString());
   } catch (x) { /* the UTC text stays */ }
 }
 function two(n) { return (n < 10 ? '0' : '') + n; }
 function tick() {
   if (!target) return;
-  var s = Math.ceil((target - Date.now() - shift) / 1000), days = Math.floor(s / 86400);
-  if (s <= 0) return put('left', 'any moment now');
-  put('left', 'in ' + (days ? days + (days > 1 ? ' days ' : ' day ') : '') +
-    two(Math.floor(s / 3600) % 24) + ':' + two(Math.floor(s / 60) % 60) + ':' + two(s % 60));
+  var s = Math.ceil((target - Date.now() - shift) / 1000);
+  if (s <= 0) put('left', text('soon'));
+  // Beyond two days the server's words are easier to read than hours.
+  else if (s < 172800) put('left', two(Math.floor(s / 3600)) + ':' + two(Math.floor(s / 60) % 60) + ':' + two(s % 60));
 }
 
-// Speaks to those who do not see the page: when the reason or the estimate changes or a tenth of
-// the line is gone, but a moving number at most once a minute.
+// Speaks to those who do not see the page: when the reason, the message or the estimate changes or
+// a tenth of the line is gone, but a moving number at most once a minute.
 function speak(c, w) {
-  var now = Date.now(), ahead = c.peopleAhead, text;
-  if (c.reason !== said.reason) text = w.heading + '. ' + w.reason;
+  var now = Date.now(), ahead = c.peopleAhead, words;
+  if (c.reason !== said.reason || w.message !== said.message) words = [w.heading + '.', w.reason, w.message];
   else if (now - saidAt < 60000) return;
   else if (w.wait !== said.wait || (ahead != null && ahead <= said.ahead * 0.9)) {
-    text = (w.ahead ? 'People ahead of you: ' + w.ahead + '. ' : '') +
-      (w.wait ? 'Estimated wait: ' + w.wait + '.' : '');
+    words = [label('ahead', w.ahead), label('wait', w.wait)];
   } else return;
-  if (said.reason && text) put('say', text);
-  said = { reason: c.reason, wait: w.wait, ahead: ahead };
+  if (said.reason) put('say', words.filter(Boolean).join(' '));
+  said = { reason: c.reason, message: w.message, wait: w.wait, ahead: ahead };
   saidAt = now;
+}
+function label(id, words) { return words && el(id).parentNode.firstChild.textContent + ': ' + words + '.'; }
+
+// How much of the line is behind this visitor. It never shrinks, and outlives the tab.
+function walked(c, w) {
+  var key = 'anteroom ' + place.split('&')[0], ahead = c.peopleAhead, since = w.since && w.since.atMs;
+  try { way = JSON.parse(localStorage.getItem(key)) || way; } catch (x) { /* may be forbidden */ }
+  if (way.since !== since) way = { since: since, from: 0, part: 0 };
+  if (ahead > way.from) way.from = ahead;
+  if (ahead != null && way.from) way.part = Math.max(way.part, 1 - ahead / way.from);
+  try { localStorage.setItem(key, JSON.stringify(way)); } catch (x) { /* may be forbidden */ }
+  el('way').parentNode.hidden = !since || ahead == null || !way.part;
+  el('bar').value = way.part * 100;
+  put('part', Math.floor(way.part * 100) + '\u00a0%');
 }
 function show(c, w) {
   put('heading', w.heading);
   put('reason', w.reason);
+  line('message', w.message);
   line('order', w.order); line('kept', w.kept);
-  line('ahead', w.ahead); line('waiting', w.waiting); line('wait', w.wait);
+  line('ahead', w.ahead); line('waiting', w.waiting); line('wait', w.wait); line('moved', w.moved);
+  walked(c, w);
   target = w.until ? w.until.moment.atMs : 0;
   el('left').parentNode.parentNode.hidden = !target;
-  if (target) { put('until-label', w.until.label); local('until', target, true); tick(); }
+  if (target) { put('until-label', w.until.label); put('left', w.until.left); local('until', target, true); tick(); }
   el('since').parentNode.parentNode.hidden = !w.since;
   if (w.since) local('since', w.since.atMs);
   if (w.updated) { shift = w.updated.atMs - Date.now(); local('updated', w.updated.atMs); }
   d.getElementsByTagName('dl')[0].hidden = el('check').hidden = false;
-  d.title = (w.ahead && c.peopleAhead != null ? w.ahead + ' ahead: ' : '') + w.heading;
+  d.title = w.title;
   speak(c, w);
 }
 
@@ -89,23 +106,35 @@ function go() {
   else location.reload();
 }
 function enter() {
-  var next = bounced ? 'Trying again in 20 seconds.' : 'You are being taken in now.';
+  var next = text(bounced ? 'again' : 'now');
   inside = true;
   target = 0;
   clearTimeout(timer);
+  listen(false);
   if (bounced) el('cookies').hidden = false;
-  d.title = 'It is your turn';
-  put('heading', 'It is your turn');
-  put('reason', next + (sent ? ' Please send again what was not passed on.' : ''));
+  d.title = text('turn');
+  put('heading', d.title);
+  put('reason', next + (sent ? ' ' + text('send') : ''));
   d.getElementsByTagName('dl')[0].hidden = true;
   line('order', null); line('kept', null);
   el('check').hidden = true;
   put('live', '');
-  put('say', 'It is your turn. ' + next);
+  put('say', d.title + '. ' + next);
   setTimeout(function () {
     try { sessionStorage.setItem(place, Date.now()); } catch (x) { /* may be forbidden */ }
     go();
   }, bounced ? 20000 : 1500);
+}
+
+// Near the front the server says when to ask. Only while somebody looks: browsers open few
+// connections to a site, and many tabs would use them up. Asking goes on; a stream only hurries it.
+function listen(wanted) {
+  if (stream && (!wanted || d.hidden)) { stream.close(); stream = null; }
+  if (stream || !wanted || d.hidden || !window.EventSource || Date.now() < mute) return;
+  stream = new EventSource(place.replace('/place?', '/events?'));
+  stream.addEventListener('ask', function () { check(); });
+  stream.addEventListener('end', function () { listen(false); });
+  stream.onerror = function () { mute = Date.now() + 30000; listen(false); };
 }
 
 function plan(ms) {
@@ -114,9 +143,10 @@ function plan(ms) {
   timer = setTimeout(check, ms);
 }
 function failed() {
+  var words = text(navigator.onLine === false ? 'offline' : 'cut') + ' ' + text('safe');
   fails++;
-  put('live', (navigator.onLine === false ? 'You are offline.' : 'No connection at the moment.') +
-    ' Your place is safe for ' + grace + ' from the last update; trying again.');
+  put('live', words);
+  put('say', words);
   plan(Math.min(60000, 2000 * Math.pow(2, Math.min(fails, 5))) * (0.5 + Math.random() / 2));
 }
 function check(asked) {
@@ -130,9 +160,11 @@ function check(asked) {
     var c = answer && answer.cfWaitingRoom;
     if (!answer || (!c && !ok)) return failed();
     if (!c || c.inWaitingRoom === false) return enter();
-    fails = 0;
     try { show(c, answer.words); } catch (x) { return failed(); }
-    put('live', asked === true ? 'Checked just now: you are still waiting.' : 'This page updates itself.');
+    put('live', text(asked === true ? 'checked' : 'live'));
+    if (asked === true || fails) put('say', text(asked === true ? 'checked' : 'live'));
+    fails = 0;
+    listen(answer.push);
     // A place counts only while it is asked for in time, so no jitter is added to the server's own.
     if (answer.askAfterMs != null) plan(Math.max(1000, answer.askAfterMs));
   }
@@ -155,20 +187,22 @@ if (!ask) return;
 // Without a cookie nobody has a place to ask for: asking would take a seat that cannot be used.
 var stranger = !keepsCookies();
 if (stranger) {
-  d.title = 'Please allow cookies';
+  d.title = text('allow');
   put('heading', d.title);
   d.getElementsByTagName('dl')[0].hidden = true;
   line('order', null); line('kept', null);
   el('cookies').hidden = false;
 }
 if (stranger || !window.fetch || !window.Promise) { setTimeout(go, Math.max(20000, Number(ask))); return; }
-put('live', 'This page updates itself.');
+put('live', text('live'));
 el('check').addEventListener('click', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();
   check(true);
 });
-d.addEventListener('visibilitychange', function () { if (!d.hidden) wake(); });
+d.addEventListener('visibilitychange', function () { if (d.hidden) listen(false); else wake(); });
+d.addEventListener('resume', wake);
+window.addEventListener('pagehide', function () { listen(false); });
 window.addEventListener('pageshow', function (e) { if (e.persisted) { inside = busy = false; run++; check(); } });
 window.addEventListener('online', function () { plan(Math.random() * 2000); });
 // Soon, because a place counts from the first time that its ticket is brought back.

@@ -1,0 +1,366 @@
+//! What operators say while the room runs: applied here, kept in the store, heard of by every node
+//! within a second.
+//!
+//! On a store of its own a node hears only itself. On one that others share it reads the record once a
+//! second while something happens in the room; and where nothing did, it reads before it decides
+//! about the first who comes. So nobody new is decided about by what is older than a second, as long
+//! as the store answers, and an idle room costs no call. Whether a change is allowed is judged where it
+//! is written down; the file's configuration stays as it is, so that a reset finds it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anteroom_core::room::syncing::SYNC_PERIOD;
+use anteroom_core::room::{Room, Verdict, Visit};
+use anteroom_core::rules::{AllocationKind, QueueingMethod};
+use anteroom_store::{ChangeError, OrdersPlace, StoreError, SyncError, chain};
+use anteroom_wire::config::{Problems, RoomConfig};
+use anteroom_wire::orders::{Actor, Log, Order, Orders, Shown};
+use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+
+use super::asking::{PATIENCE, Patience};
+use super::view::View;
+use super::wall_time::in_room_time;
+use super::{RoomHandle, Settings};
+
+/// Nobody new is decided about by what is older than this, and the record is read this often.
+const FRESH: Duration = Duration::from_secs(1);
+/// A read that takes longer has failed.
+const READ_TIME_OUT: Duration = Duration::from_secs(1);
+/// A room that syncs more seldom than this many periods is idle: nobody is inside, here or elsewhere.
+const BUSY_PERIODS: u64 = 4;
+
+/// Why something that an operator said was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObeyError {
+    /// It is not allowed; nothing was changed.
+    #[error("that cannot be done")]
+    Refused(#[source] Problems),
+    /// It could not be written down; nothing is known to have changed.
+    #[error("cannot write down what an operator said")]
+    Away(#[source] ChangeError<Problems>),
+}
+
+/// What this node knows of what was said.
+pub(super) struct Bulletin {
+    place: OrdersPlace,
+    /// A copy in this data center's own store, for a node that starts while the world's is away.
+    copy: Option<OrdersPlace>,
+    /// Whether other nodes may say something.
+    is_shared: bool,
+    /// When the newest answer was asked for; `None` before the first.
+    asked_at: watch::Sender<Option<Instant>>,
+    wake: Notify,
+    is_failing: AtomicBool,
+    reads: AtomicU64,
+}
+
+impl Bulletin {
+    pub(super) fn new(place: OrdersPlace, copy: Option<OrdersPlace>, is_shared: bool) -> Self {
+        Self {
+            place,
+            copy,
+            is_shared,
+            asked_at: watch::Sender::new(None),
+            wake: Notify::new(),
+            is_failing: AtomicBool::new(false),
+            reads: AtomicU64::new(0),
+        }
+    }
+
+    fn is_known(&self) -> bool {
+        self.asked_at.borrow().is_some()
+    }
+
+    fn is_fresh(&self, now: Instant) -> bool {
+        let asked_at = *self.asked_at.borrow();
+        asked_at.is_some_and(|at| !self.is_shared || now.saturating_duration_since(at) <= FRESH)
+    }
+}
+
+/// What holds in a room, and where it comes from.
+impl Settings {
+    /// The file's configuration with what operators said.
+    pub(super) fn of(file: Arc<RoomConfig>, orders: Arc<Orders>) -> Self {
+        let mut config = orders.applied_to(&file).config;
+        config.rules.queue_all |= orders.pause.is_some();
+        Self::new(config, file, orders)
+    }
+}
+
+impl RoomHandle {
+    /// What an operator says on the page, and whether it paused the room.
+    #[must_use]
+    pub fn orders(&self) -> Arc<Orders> {
+        Arc::clone(&self.settings.load().orders)
+    }
+
+    /// Whether the room is switched off, as far as this node has heard within a second.
+    pub async fn is_suspended(&self) -> bool {
+        if self.settings.load().config.suspended {
+            self.hear_orders().await;
+        }
+        self.settings.load().config.suspended
+    }
+
+    /// What holds, and which of it comes from the file.
+    #[must_use]
+    pub fn shown(&self) -> Shown {
+        let settings = self.settings.load();
+        Shown::of(&settings.orders, &settings.file)
+    }
+
+    /// Makes sure that what is known is at most a second old, as long as the store answers within
+    /// 250 ms. While it does not, nobody waits for it.
+    pub async fn hear_orders(&self) {
+        let bulletin = &self.bulletin;
+        let now = Instant::now();
+        if bulletin.is_fresh(now) || bulletin.is_failing.load(Ordering::Relaxed) {
+            return;
+        }
+        bulletin.wake.notify_one();
+        let mut asked_at = bulletin.asked_at.subscribe();
+        let is_newer = |at: &Option<Instant>| at.is_some_and(|at| at + FRESH >= now);
+        // Out of patience: what is known holds.
+        let _ = timeout_at(now + PATIENCE, asked_at.wait_for(is_newer)).await;
+    }
+
+    /// Whether what is known is at most a second old.
+    pub(super) fn are_orders_fresh(&self) -> bool {
+        self.bulletin.is_fresh(Instant::now())
+    }
+
+    /// Hears what was said, and asks the parent for a slot meanwhile where none is here. Returns whether
+    /// it is worth asking the parent (again).
+    pub(super) async fn hear_and_ask(&self, visit: Visit, patience: &mut Patience) -> bool {
+        let wants_slot = self.locked(|room, now| {
+            let rules = room.rules();
+            let by_lease = rules.allocation == AllocationKind::Leases
+                && matches!(
+                    rules.queueing_method,
+                    QueueingMethod::Fifo | QueueingMethod::Random
+                );
+            // An idle room holds no slot: nobody is let in here by what may not hold any more.
+            let is_asking = by_lease && !is_busy(room) && !rules.queue_all;
+            is_asking && room.handle_visit(visit, now) == Verdict::AskParent
+        });
+        if !wants_slot {
+            self.hear_orders().await;
+            return true;
+        }
+        let ((), is_worth_it) = tokio::join!(self.hear_orders(), self.ask_parent(patience));
+        is_worth_it
+    }
+
+    /// Reads what was said for as long as others may say something, until `stop`.
+    pub(crate) async fn watch_orders(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        if !self.bulletin.is_shared {
+            return;
+        }
+        while !*stop.borrow() {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = self.reading_is_due() => {}
+            }
+            if let Err(error) = self.read_orders().await {
+                tracing::debug!(room = %self.name, cause = chain(&error), "the settings were not read");
+            }
+        }
+    }
+
+    /// Once a second while the room is busy; else when somebody asks for it.
+    async fn reading_is_due(&self) {
+        let mut next_at = Instant::now() + FRESH;
+        if let Some(at) = *self.bulletin.asked_at.borrow() {
+            next_at = next_at.min(at + FRESH);
+        }
+        loop {
+            tokio::select! {
+                () = self.bulletin.wake.notified() => {
+                    // Who asked while the newest answer was on its way has it now.
+                    if self.bulletin.is_fresh(Instant::now()) {
+                        continue;
+                    }
+                    return;
+                }
+                () = sleep_until(next_at) => {}
+            }
+            if is_busy(&self.room.lock()) {
+                return;
+            }
+            next_at = Instant::now() + FRESH;
+        }
+    }
+
+    /// Learns what was said, if that is not known yet: nobody is let in before. While the world's store
+    /// is away, what this data center has heard of will do.
+    pub(super) async fn learn_orders(&self) -> Result<(), SyncError> {
+        if self.bulletin.is_known() {
+            return Ok(());
+        }
+        let mut read = self.read_orders().await;
+        if let (Err(_), Some(copy)) = (&read, &self.bulletin.copy) {
+            read = copy.read().await.map(|found| {
+                self.adopt(found.unwrap_or_default());
+                self.bulletin.asked_at.send_replace(Some(Instant::now()));
+            });
+        }
+        read.map_err(|source| SyncError::Store {
+            room: self.name.clone(),
+            source,
+        })
+    }
+
+    async fn read_orders(&self) -> Result<(), StoreError> {
+        let asked_at = Instant::now();
+        self.bulletin.reads.fetch_add(1, Ordering::Relaxed);
+        let read = match timeout(READ_TIME_OUT, self.bulletin.place.read()).await {
+            Ok(read) => read,
+            Err(elapsed) => Err(StoreError::Unavailable {
+                doing: "reach within a second",
+                place: format!("the settings of room {}", self.name),
+                source: Box::new(elapsed),
+            }),
+        };
+        self.bulletin
+            .is_failing
+            .store(read.is_err(), Ordering::Relaxed);
+        let found = read?;
+        let known = self.orders();
+        match found {
+            Some(found) if found.version >= known.version => {
+                let is_news = found.version > known.version;
+                self.adopt(found);
+                if let (true, Some(copy)) = (is_news, &self.bulletin.copy) {
+                    // Only for hard times; the room goes on without.
+                    let _ = timeout(READ_TIME_OUT, copy.restore(&self.orders())).await;
+                }
+            }
+            // The store has lost what this node knows.
+            found if known.version > 0 => {
+                let has = found.map_or(0, |found| found.version);
+                tracing::warn!(
+                    room = %self.name,
+                    known = known.version,
+                    has,
+                    "the store has lost what operators said last; putting it back"
+                );
+                self.bulletin.place.restore(&known).await?;
+            }
+            _ => {}
+        }
+        self.bulletin.asked_at.send_replace(Some(asked_at));
+        Ok(())
+    }
+
+    /// Applies what was said, here and at once.
+    fn adopt(&self, orders: Orders) {
+        let turn = self.changing.lock();
+        let settings = self.settings.load_full();
+        if *settings.orders == orders || orders.version < settings.orders.version {
+            return;
+        }
+        for problem in orders.applied_to(&settings.file).problems {
+            tracing::error!(
+                "{problem}; what an operator set does not fit the file and does not hold"
+            );
+        }
+        tracing::info!(
+            room = %self.name,
+            version = orders.version,
+            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
+            "an operator's settings take effect here"
+        );
+        self.apply_settings(Settings::of(Arc::clone(&settings.file), Arc::new(orders)));
+        drop(turn);
+    }
+
+    /// Applies a changed configuration at once. What operators said while the room runs still wins.
+    pub(crate) fn handle_config(&self, file: RoomConfig) {
+        let turn = self.changing.lock();
+        let orders = self.orders();
+        for problem in orders.applied_to(&file).problems {
+            tracing::error!(
+                "{problem}; what an operator set does not fit the file and does not hold"
+            );
+        }
+        self.apply_settings(Settings::of(Arc::new(file), orders));
+        drop(turn);
+    }
+
+    fn apply_settings(&self, settings: Settings) {
+        let rules = in_room_time(settings.config.rules, &*self.shared.clock);
+        let is_other_rules = {
+            let mut room = self.room.lock();
+            let is_other = *room.rules() != rules;
+            if is_other {
+                room.handle_rules(rules);
+                self.view.store(Arc::new(View::of(&room)));
+            }
+            is_other
+        };
+        self.settings.store(Arc::new(settings));
+        if is_other_rules {
+            self.rounds.hurry();
+        }
+    }
+
+    /// Does what an operator says. It holds at this node when this returns, and at all others within a
+    /// second.
+    ///
+    /// # Errors
+    ///
+    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
+    pub async fn obey(&self, order: &Order, who: &Actor) -> Result<Arc<Orders>, ObeyError> {
+        let now = self.shared.clock.wall();
+        let file = Arc::clone(&self.settings.load().file);
+        let known = self.orders();
+        let change = |before: &Orders| before.after(order, &file, who, now);
+        let next = match self.bulletin.place.change(&known, change).await {
+            Ok(next) => next,
+            Err(ChangeError::Refused(problems)) => return Err(ObeyError::Refused(problems)),
+            Err(error) => return Err(ObeyError::Away(error)),
+        };
+        if let Some(entry) = &next.newest {
+            tracing::warn!(
+                room = %self.name,
+                version = entry.version,
+                what = entry.what,
+                token = entry.who.token,
+                user = entry.who.user,
+                from = entry.who.address,
+                changes = serde_json::to_string(&entry.changes).unwrap_or_default(),
+                "an operator changed the room"
+            );
+        }
+        self.adopt(next);
+        if let Some(copy) = &self.bulletin.copy {
+            let _ = timeout(READ_TIME_OUT, copy.restore(&self.orders())).await;
+        }
+        self.rounds.hurry();
+        Ok(self.orders())
+    }
+
+    /// How often this node read what was said.
+    #[must_use]
+    pub fn reads_of_orders(&self) -> u64 {
+        self.bulletin.reads.load(Ordering::Relaxed)
+    }
+
+    /// Who changed what, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn log_of_orders(&self) -> Result<Log, StoreError> {
+        self.bulletin.place.log().await
+    }
+}
+
+/// Whether somebody is inside, here or elsewhere, or waits here, or holds what may be handed out.
+fn is_busy(room: &Room) -> bool {
+    room.sync_period().0 <= SYNC_PERIOD.0 * BUSY_PERIODS
+}

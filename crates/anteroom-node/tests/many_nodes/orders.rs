@@ -1,0 +1,258 @@
+//! What operators say: heard of by every node within a second, at how many calls?
+
+use std::time::Duration;
+
+use anteroom_core::decision::QueueReason;
+use anteroom_core::time::Millis;
+use anteroom_node::Outcome;
+use anteroom_wire::orders::{Actor, Order};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::deployment::{Deployment, ask, let_pass};
+use super::{Rules, SMALL};
+
+/// Says something at the first node.
+async fn say(deployment: &Deployment, order: Order) {
+    let room = deployment.room(0);
+    room.obey(&order, &Actor::default()).await.unwrap();
+}
+
+fn pause() -> Order {
+    Order::Pause {
+        message: Some("Back at ten".to_owned()),
+    }
+}
+
+fn set(key: &str, value: impl Into<serde_json::Value>) -> Order {
+    Order::Set([(key.to_owned(), value.into())].into())
+}
+
+fn reason(outcome: &Outcome) -> Option<QueueReason> {
+    match outcome {
+        Outcome::Queue { place, .. } => Some(place.reason),
+        Outcome::Pass(_) | Outcome::MayCome => None,
+    }
+}
+
+/// One level and two, three nodes each.
+async fn both() -> [Deployment; 2] {
+    [
+        Deployment::one_level(3, SMALL).await,
+        Deployment::two_levels(3, 1, SMALL).await,
+    ]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_where_nobody_came_for_long_lets_nobody_in_after_a_pause() {
+    for deployment in both().await {
+        let_pass(Duration::from_secs(60)).await;
+        say(&deployment, pause()).await;
+        let_pass(Duration::from_millis(1_001)).await;
+        for node in 0..3 {
+            let room = deployment.room(node);
+            let began = Instant::now();
+            let outcome = ask(&room, None).await;
+            assert_eq!(reason(&outcome), Some(QueueReason::QueueAll), "node {node}");
+            assert_eq!(room.orders().message(), Some("Back at ten"));
+            assert!(began.elapsed() <= Duration::from_millis(250));
+        }
+        say(&deployment, Order::Resume).await;
+        let_pass(Duration::from_millis(1_001)).await;
+        for node in 0..3 {
+            let outcome = ask(&deployment.room(node), None).await;
+            assert_ne!(reason(&outcome), Some(QueueReason::QueueAll), "node {node}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_node_hears_within_a_second_without_making_anybody_wait() {
+    let rules = Rules {
+        seats: 1_000,
+        ..SMALL
+    };
+    let deployment = Deployment::one_level(3, rules).await;
+    for round in 0..10 {
+        for node in 0..3 {
+            assert_eq!(reason(&ask(&deployment.room(node), None).await), None);
+        }
+        // At another moment within the second each time.
+        let_pass(Duration::from_millis(500 + 90 * round)).await;
+        say(&deployment, pause()).await;
+        let_pass(Duration::from_millis(1_005)).await;
+        for node in 0..3 {
+            // Heard of without being asked: nobody waits for it.
+            assert!(
+                deployment.room(node).orders().pause.is_some(),
+                "node {node}"
+            );
+        }
+        say(&deployment, Order::Resume).await;
+        let_pass(Duration::from_millis(1_005)).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_busy_room_costs_one_call_a_second_more_and_an_idle_one_none() {
+    let deployment = Deployment::two_levels(2, 3, SMALL).await;
+    let_pass(Duration::from_secs(60)).await;
+    let reads = || -> Vec<u64> {
+        (0..6)
+            .map(|node| deployment.room(node).reads_of_orders())
+            .collect()
+    };
+    let before = reads();
+    let_pass(Duration::from_secs(60)).await;
+    assert_eq!(reads(), before, "nobody is here, and nobody reads");
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(60) {
+        for node in 0..6 {
+            ask(&deployment.room(node), None).await;
+        }
+        let_pass(Duration::from_millis(20)).await;
+    }
+    let secs = began.elapsed().as_secs();
+    for (before, after) in before.into_iter().zip(reads()) {
+        let made = after - before;
+        println!("{made} reads in {secs} s");
+        assert!((50..=secs + 1).contains(&made), "{made} in {secs} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raised_limit_is_agreed_on_by_all_nodes_also_those_where_nobody_is() {
+    let rules = Rules { seats: 2, ..SMALL };
+    for (deployment, most) in [
+        (Deployment::one_level(3, rules).await, 2),
+        // A data center where nothing happens asks the world every ten seconds.
+        (Deployment::two_levels(2, 2, rules).await, 13),
+    ] {
+        let began = Instant::now();
+        let mut inside = 0;
+        for _ in 0..4 {
+            inside += u32::from(reason(&ask(&deployment.room(0), None).await).is_none());
+        }
+        assert_eq!(inside, 2);
+        // All nodes learn that somebody is inside: an idle data center asks the world every ten
+        // seconds, and its nodes ask it every three.
+        let nodes = deployment.nodes.len();
+        while !(0..nodes).all(|node| deployment.room(node).figures().outlook.inside == 2) {
+            let_pass(Duration::from_millis(100)).await;
+            assert!(
+                began.elapsed() < Duration::from_secs(15),
+                "they do not learn"
+            );
+        }
+        say(&deployment, set("total_active_users", 4)).await;
+        let said = Instant::now();
+        let mut more = 0;
+        while more < 2 {
+            let outcome = ask(&deployment.room(0), None).await;
+            more += u32::from(reason(&outcome).is_none());
+            let_pass(Duration::from_millis(100)).await;
+            assert!(
+                said.elapsed() < Duration::from_secs(most),
+                "it takes too long"
+            );
+        }
+        println!("{nodes} nodes agreed within {:?}", said.elapsed());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_starts_knows_what_was_said_before_it_lets_anybody_in() {
+    for mut deployment in both().await {
+        say(&deployment, pause()).await;
+        deployment.start(0);
+        let room = deployment.room(3);
+        for _ in 0..20 {
+            let outcome = ask(&room, None).await;
+            let reason = reason(&outcome);
+            assert!(
+                matches!(reason, Some(QueueReason::QueueAll | QueueReason::StoreAway)),
+                "{reason:?}"
+            );
+            let_pass(Duration::from_millis(100)).await;
+        }
+        assert_eq!(room.orders().version, 1);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_data_center_that_is_cut_off_from_the_world_knows_what_it_had_heard() {
+    let mut deployment = Deployment::two_levels(2, 1, SMALL).await;
+    say(&deployment, pause()).await;
+    // Somebody comes, so that the other data center hears of it.
+    ask(&deployment.room(1), None).await;
+    let_pass(Duration::from_secs(1)).await;
+    deployment.world.set_away(true);
+    for data_center in 0..2 {
+        deployment.start(data_center);
+    }
+    let_pass(Duration::from_secs(5)).await;
+    for node in 2..4 {
+        let room = deployment.room(node);
+        assert_eq!(reason(&ask(&room, None).await), Some(QueueReason::QueueAll));
+        assert!(room.obey(&Order::Resume, &Actor::default()).await.is_err());
+        assert!(
+            room.orders().pause.is_some(),
+            "what was not written does not hold"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_lost_what_was_said_gets_it_back() {
+    let deployment = Deployment::one_level(2, SMALL).await;
+    say(&deployment, set("total_active_users", 7)).await;
+    say(&deployment, pause()).await;
+    ask(&deployment.room(1), None).await;
+    deployment.world.wipe();
+    let_pass(Duration::from_secs(2)).await;
+    ask(&deployment.room(1), None).await;
+    let_pass(Duration::from_secs(2)).await;
+    say(&deployment, Order::Resume).await;
+    let orders = deployment.room(0).orders();
+    assert_eq!((orders.version, orders.pause.is_some()), (3, false));
+    assert_eq!(orders.values["total_active_users"], 7);
+    let log = deployment.room(1).log_of_orders().await.unwrap();
+    let whats: Vec<&str> = log
+        .entries
+        .iter()
+        .map(|entry| entry.what.as_str())
+        .collect();
+    assert_eq!(whats, ["pause --message \"Back at ten\"", "resume"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_of_opening_is_moved_and_ended_while_people_wait() {
+    let deployment = Deployment::one_level(2, SMALL).await;
+    let now = deployment.room(0).wall_now();
+    let at = anteroom_wire::time_text::rfc3339_millis(Millis(now.0 + 60_000));
+    say(&deployment, set("opens_at", at)).await;
+    let_pass(Duration::from_secs(1)).await;
+    let opens = |outcome: &Outcome| match reason(outcome) {
+        Some(QueueReason::NotOpenYet { opens_at }) => opens_at.0.saturating_sub(now.0),
+        other => panic!("{other:?}"),
+    };
+    for node in 0..2 {
+        assert_eq!(opens(&ask(&deployment.room(node), None).await), 60_000);
+    }
+    let at = anteroom_wire::time_text::rfc3339_millis(Millis(now.0 + 5_000));
+    say(&deployment, set("opens_at", at)).await;
+    let_pass(Duration::from_millis(1_010)).await;
+    assert_eq!(opens(&ask(&deployment.room(1), None).await), 5_000);
+    let_pass(Duration::from_secs(4)).await;
+    assert_eq!(reason(&ask(&deployment.room(1), None).await), None);
+
+    let at = anteroom_wire::time_text::rfc3339_millis(Millis(now.0 + 3_600_000));
+    say(&deployment, set("opens_at", at)).await;
+    let_pass(Duration::from_millis(1_010)).await;
+    assert!(reason(&ask(&deployment.room(1), None).await).is_some());
+    say(&deployment, Order::Open).await;
+    let_pass(Duration::from_millis(1_010)).await;
+    assert_eq!(reason(&ask(&deployment.room(1), None).await), None);
+    let values = deployment.room(1).shown();
+    assert_eq!(values.values["queue_all"].value, json!(false));
+}

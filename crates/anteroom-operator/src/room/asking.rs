@@ -1,0 +1,152 @@
+//! One request to a gateway's admin address, and what it answers.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Full, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// Nobody waits longer for an answer.
+const PATIENCE: Duration = Duration::from_secs(8);
+/// The longest log fits well.
+const BODY_BYTES_MAX: usize = 1 << 20;
+/// More than any token: what is read of a file that may be anything.
+const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1_024;
+
+/// What is asked.
+pub(super) struct Asked {
+    pub(super) method: Method,
+    /// What follows the room's name.
+    pub(super) path: &'static str,
+    pub(super) body: Option<Value>,
+    pub(super) needs_token: bool,
+}
+
+/// What is answered, as JSON.
+pub(super) enum Answer {
+    /// It was done.
+    Done(Value),
+    /// It is not allowed; nothing was changed.
+    NotAllowed(Value),
+}
+
+/// Asks, and waits for the answer.
+pub(super) async fn ask(
+    admin: SocketAddr,
+    room: &str,
+    asked: Asked,
+    token_file: &Path,
+) -> anyhow::Result<Answer> {
+    let url = format!("http://{admin}/rooms/{room}/{}", asked.path);
+    let mut request = Request::builder().method(asked.method).uri(url);
+    if asked.needs_token {
+        let token = token(token_file)?;
+        request = request
+            .header("authorization", format!("Bearer {token}"))
+            .header("anteroom-operator", user());
+    }
+    let body = asked.body.map(|body| Bytes::from(body.to_string()));
+    let request = request
+        .body(Full::new(body.unwrap_or_default()))
+        .context("a room's name is 1 to 64 of A-Z a-z 0-9 - _, a token visible ASCII")?;
+    let answered = timeout(PATIENCE, send(admin, request)).await;
+    let (status, answer) = answered.context("no answer; nothing is known to have changed")??;
+    if status.is_success() {
+        return Ok(Answer::Done(answer));
+    }
+    if status == StatusCode::UNPROCESSABLE_ENTITY {
+        return Ok(Answer::NotAllowed(answer));
+    }
+    let message = answer["message"].as_str().unwrap_or("it says no more");
+    if status == StatusCode::UNAUTHORIZED {
+        let file = token_file.display();
+        anyhow::bail!("{message}; the one in {file} is not valid there (--token-file)");
+    }
+    let details = ["rooms", "problems"]
+        .into_iter()
+        .find_map(|key| answer[key].as_array());
+    let details = details.map(|details| {
+        let details: Vec<&str> = details.iter().filter_map(Value::as_str).collect();
+        details.join(", ")
+    });
+    match details {
+        Some(details) if answer["rooms"].is_array() => {
+            anyhow::bail!("{message}; there are: {details}")
+        }
+        Some(details) => anyhow::bail!("{message}: {details}"),
+        None => anyhow::bail!("{message}"),
+    }
+}
+
+async fn send(
+    admin: SocketAddr,
+    request: Request<Full<Bytes>>,
+) -> anyhow::Result<(StatusCode, Value)> {
+    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
+    let response = client.request(request).await.with_context(|| {
+        format!("is `anteroom serve` running, and is {admin} its --admin address?")
+    })?;
+    let status = response.status();
+    let body = Limited::new(response.into_body(), BODY_BYTES_MAX)
+        .collect()
+        .await;
+    let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
+    let answer = serde_json::from_slice(&body)
+        .context("this is no answer of an anteroom gateway of this version")?;
+    Ok((status, answer))
+}
+
+/// The first token in a file.
+fn token(file: &Path) -> anyhow::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    let read = fs::File::open(file)
+        .and_then(|file| file.take(TOKEN_FILE_BYTES_MAX).read_to_string(&mut text));
+    read.with_context(|| {
+        format!(
+            "cannot read the token in {}; name the gateway's data folder's with --token-file \
+             DIR/admin-token, or your own",
+            file.display()
+        )
+    })?;
+    let lines = text.lines().map(str::trim);
+    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let token = lines
+        .next()
+        .and_then(|line| line.split_ascii_whitespace().last());
+    let token = token.with_context(|| format!("{} holds no token", file.display()))?;
+    Ok(token.to_owned())
+}
+
+/// The Unix user who runs this, for the log; with the one who became root.
+fn user() -> String {
+    let name = fs::metadata("/proc/self").ok().map(|process| {
+        let id = process.uid().to_string();
+        let known = fs::read_to_string("/etc/passwd").unwrap_or_default();
+        let mut users = known.lines().map(|line| line.split(':'));
+        let named = users.find_map(|mut fields| {
+            let name = fields.next()?;
+            (fields.nth(1)? == id).then(|| name.to_owned())
+        });
+        named.unwrap_or(id)
+    });
+    let env = |name| std::env::var(name).ok().filter(|user| !user.is_empty());
+    let name = name.or_else(|| env("USER")).unwrap_or_default();
+    let name = match env("SUDO_USER") {
+        Some(before) if before != name => format!("{name} ({before})"),
+        _ => name,
+    };
+    // It goes into a header, and into logs.
+    name.chars()
+        .filter(|c| c.is_ascii_graphic() || *c == ' ')
+        .collect()
+}

@@ -1,0 +1,172 @@
+//! What a gateway answered, for people.
+//!
+//! Nothing that came from outside may drive a terminal: control characters are shown as escapes.
+
+use std::fmt::Write as _;
+
+use anteroom_core::time::Millis;
+use anteroom_wire::orders::{Entry, Log, Shown};
+use anteroom_wire::time_text::rfc3339_secs;
+use serde_json::Value;
+
+/// Writing to a `String` cannot fail.
+const STRING: &str = "a String takes all that is written to it";
+
+/// Everything that holds, as a table.
+pub(super) fn shown(shown: &Shown) -> String {
+    let mut text = short(shown);
+    text.push('\n');
+    let wide = shown.values.keys().map(String::len).max().unwrap_or(0);
+    for (key, value) in &shown.values {
+        let is_set = value.from != "file";
+        let mark = if is_set { "*" } else { " " };
+        let held = plain(&value.value);
+        let from = if is_set {
+            format!("  (operator; the file says {})", plain(&value.file))
+        } else {
+            String::new()
+        };
+        writeln!(text, "{mark} {key:<wide$}  {held}{from}").expect(STRING);
+    }
+    text
+}
+
+/// What an operator set, and nothing else.
+pub(super) fn short(shown: &Shown) -> String {
+    let mut text = format!("room {}: ", shown.room);
+    match &shown.paused {
+        Some(pause) => writeln!(text, "PAUSED since {}", pause.since).expect(STRING),
+        None => text.push_str("not paused\n"),
+    }
+    if let Some(message) = &shown.message {
+        writeln!(text, "on the page: {}", printable(message)).expect(STRING);
+    }
+    let set: Vec<String> = shown
+        .overrides()
+        .map(|(key, value)| {
+            format!(
+                "{key}={} (file: {})",
+                plain(&value.value),
+                plain(&value.file)
+            )
+        })
+        .collect();
+    if set.is_empty() {
+        text.push_str("all values are the file's\n");
+    } else {
+        writeln!(text, "set by an operator: {}", set.join(", ")).expect(STRING);
+    }
+    for problem in &shown.ignored {
+        writeln!(text, "DOES NOT HOLD: {}", printable(problem)).expect(STRING);
+    }
+    text
+}
+
+/// Who changed what, oldest first.
+pub(super) fn log(log: &Log) -> String {
+    let mut text = String::new();
+    if log.dropped > 0 {
+        writeln!(text, "({} older entries were dropped)", log.dropped).expect(STRING);
+    }
+    for entry in &log.entries {
+        writeln!(text, "{}", line(entry)).expect(STRING);
+        for change in &entry.changes {
+            let (before, after) = (plain(&change.before), plain(&change.after));
+            writeln!(text, "    {}: {before} -> {after}", printable(&change.key)).expect(STRING);
+        }
+    }
+    if log.entries.is_empty() {
+        text.push_str("nobody has changed anything yet\n");
+    }
+    text
+}
+
+fn line(entry: &Entry) -> String {
+    let who = &entry.who;
+    let user = who.user.as_deref().unwrap_or("somebody");
+    format!(
+        "#{} {} {} (token {}, from {}): {}",
+        entry.version,
+        rfc3339_secs(Millis(entry.at)),
+        printable(user),
+        printable(&who.token),
+        printable(&who.address),
+        printable(&entry.what),
+    )
+}
+
+pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
+    match reopens_at {
+        None => format!("room {room} admits without waiting for what may have been lent before\n"),
+        Some(at) => {
+            format!("room {room} was told; until all nodes have heard of it they say {at}\n")
+        }
+    }
+}
+
+/// Everything that is wrong, one a line.
+pub(super) fn problems(answer: &Value) -> String {
+    let problems = answer["problems"].as_array().cloned().unwrap_or_default();
+    let lines = problems.iter().filter_map(Value::as_str);
+    let mut text: String = lines
+        .map(|line| format!("error: {}\n", printable(line)))
+        .collect();
+    text.push_str("nothing was changed\n");
+    text
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => printable(text),
+        other => other.to_string(),
+    }
+}
+
+fn printable(text: &str) -> String {
+    let escape = |c: char| {
+        if c.is_control() {
+            c.escape_unicode().to_string()
+        } else {
+            c.to_string()
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_wire::orders::{Actor, Change};
+
+    use super::*;
+
+    #[test]
+    fn a_log_reads_like_a_diary_and_drives_no_terminal() {
+        let entry = Entry {
+            version: 3,
+            at: 1_694_432_754_000,
+            who: Actor {
+                token: "local".to_owned(),
+                user: Some("al\u{1b}[31mice".to_owned()),
+                address: "127.0.0.1".to_owned(),
+            },
+            what: "set total_active_users=300".to_owned(),
+            changes: vec![Change {
+                key: "total_active_users".to_owned(),
+                before: 200.into(),
+                after: 300.into(),
+            }],
+        };
+        let text = log(&Log {
+            entries: vec![entry],
+            dropped: 2,
+        });
+        assert_eq!(
+            text,
+            "(2 older entries were dropped)\n\
+             #3 2023-09-11T11:45:54Z al\\u{1b}[31mice (token local, from 127.0.0.1): \
+             set total_active_users=300\n    total_active_users: 200 -> 300\n"
+        );
+        assert!(log(&Log::default()).contains("nobody"));
+    }
+}

@@ -1,0 +1,22 @@
+//! What does a visitor see who waits, and in which language?
+//!
+//! Turns the facts of a finished decision into words and the words into a page, our own or the
+//! operator's. Deliberately absent: deciding, HTTP, cookies, clocks, files. Whoever answers requests
+//! brings all facts and sends what comes out.
+
+mod custom;
+mod grammar;
+mod negotiate;
+mod page;
+#[cfg(test)]
+mod samples;
+mod texts;
+mod time_words;
+mod view;
+mod words;
+
+pub use custom::{CustomPage, Mistake};
+pub use negotiate::language_of;
+pub use page::{Links, SCRIPT, STYLE, html};
+pub use view::WaitingView;
+pub use words::Words;

@@ -1,0 +1,171 @@
+//! Values that are set while a room runs: what is taken, what is refused and in which words.
+
+use anteroom_core::rules::QueueingMethod;
+use anteroom_core::time::Span;
+use serde_json::json;
+
+use super::*;
+use crate::config::Config;
+
+fn room(more: &str) -> RoomConfig {
+    let text = format!(
+        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
+         total_active_users = 200\nnew_users_per_minute = 100\nbypass = []\n{more}"
+    );
+    let mut config = Config::parse("test.toml", &text).unwrap().config;
+    config.rooms.remove(0)
+}
+
+fn values(values: &Value) -> LiveValues {
+    let values = values.as_object().unwrap().clone();
+    values.into_iter().collect()
+}
+
+fn told(changed: &Changed) -> Vec<String> {
+    changed.problems.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_set_is_changed_and_nothing_else_is() {
+    let file = room("session_duration = \"2m\"");
+    let changed = file.with_values(&values(&json!({
+        "total_active_users": 300,
+        "session_duration": "90s",
+        "queueing_method": "random",
+        "disable_session_renewal": true,
+        "queueing_status_code": 503,
+    })));
+    assert_eq!(told(&changed), [""; 0]);
+    let mut expected = file.clone();
+    expected.rules.limits.total_active_users = 300;
+    expected.rules.session_duration = Span::from_secs(90);
+    expected.rules.queueing_method = QueueingMethod::Random;
+    expected.rules.session_renewal = false;
+    expected.queueing_status_code = 503;
+    assert_eq!(changed.config, expected);
+    assert_eq!(file.with_values(&LiveValues::new()).config, file);
+}
+
+#[test]
+fn all_mistakes_are_told_at_once_in_the_words_of_the_file() {
+    let changed = room("").with_values(&values(&json!({
+        "total_active_users": 0,
+        "session_duration": 5,
+        "sesion_duration": "5m",
+        "queueing_method": "fofi",
+        "opens_at": "tomorrow",
+        "origin": "http://elsewhere",
+        "pacing": [1],
+        "draw": null,
+    })));
+    let mut told = told(&changed);
+    told.sort();
+    assert_eq!(
+        told,
+        [
+            "room \"shop\": draw: found \"\", allowed: true or false",
+            "room \"shop\": opens_at: found \"tomorrow\", allowed: a date and time with its offset, \
+             such as \"2030-01-31T10:00:00+01:00\", or none",
+            "room \"shop\": origin: only the configuration file sets this; change it there and send SIGHUP",
+            "room \"shop\": pacing: found a list, allowed: true or false",
+            "room \"shop\": queueing_method: found \"fofi\", allowed: \"fifo\", \"random\", \
+             \"passthrough\" or \"reject\"; did you mean \"fifo\"?",
+            "room \"shop\": sesion_duration: unknown key; did you mean session_duration?",
+            "room \"shop\": session_duration: found 5, allowed: a duration from 1s to 24h; did you mean \"5m\"?",
+            "room \"shop\": total_active_users: found 0, allowed: an integer from 1 to 2147483647",
+        ]
+    );
+}
+
+#[test]
+fn a_draw_needs_an_opening_wherever_that_comes_from() {
+    let opening = "opens_at = \"2030-01-31T10:00:00Z\"\n";
+    let check = |file: &str, set: Value, is_right: bool| {
+        let changed = room(file).with_values(&values(&set));
+        assert_eq!(changed.problems.is_empty(), is_right, "{file} {set}");
+        if !is_right {
+            assert!(!changed.config.rules.draw);
+        }
+    };
+    check("", json!({ "draw": true }), false);
+    check(opening, json!({ "draw": true }), true);
+    check(
+        "",
+        json!({ "draw": true, "opens_at": "2030-01-31T10:00:00Z" }),
+        true,
+    );
+    check(
+        opening,
+        json!({ "draw": true, "queueing_method": "random" }),
+        false,
+    );
+    check(
+        &format!("{opening}draw = true"),
+        json!({ "opens_at": "none" }),
+        false,
+    );
+    check(
+        &format!("{opening}draw = true"),
+        json!({ "opens_at": "none", "draw": false }),
+        true,
+    );
+}
+
+#[test]
+fn a_key_that_may_be_left_out_is_set_to_none() {
+    let file = room("opens_at = \"2030-01-31T10:00:00Z\"\nask_again = \"5s\"");
+    let set = values(&json!({ "opens_at": "none", "ask_again": "none" }));
+    let changed = file.with_values(&set);
+    assert_eq!(told(&changed), [""; 0]);
+    let rules = changed.config.rules;
+    assert_eq!((rules.opens_at, rules.ask_again), (None, None));
+}
+
+#[test]
+fn the_values_of_a_room_set_on_another_make_it_the_same() {
+    let file = room(
+        "session_duration = \"90s\"\ndisable_session_renewal = true\nopens_at = \
+         \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\ncurve_factor = 1.5\n\
+         pacing = false\nseat_needs_cookie = \"always\"\nplace_grace = \"1h30m\"\nask_again = \"7s\"\n\
+         on_store_failure = \"admit\"\nsuspended = true\njson_response_enabled = true\n\
+         queueing_status_code = 429\nqueue_all = true",
+    );
+    let values = file.values();
+    let values = values
+        .into_iter()
+        .map(|(key, value)| (key.to_owned(), value));
+    let changed = room("").with_values(&values.collect());
+    assert_eq!(told(&changed), [""; 0]);
+    assert_eq!(changed.config, file);
+}
+
+#[test]
+fn every_key_of_a_room_is_either_live_or_only_in_the_file() {
+    let live = room("").values();
+    let known = Config::known_keys();
+    for path in known.keys() {
+        let Some(key) = path.strip_prefix("room.") else {
+            continue;
+        };
+        let key = key.split('.').next().unwrap();
+        let is_one_of_them = live.contains_key(key) != ONLY_IN_FILE.contains(&key);
+        assert!(is_one_of_them, "{key}");
+    }
+}
+
+#[test]
+fn a_key_to_be_set_back_must_be_one() {
+    let room = room("");
+    assert_eq!(check_live_key(&room, "opens_at", &[]), Ok(()));
+    assert_eq!(check_live_key(&room, "message", &["message"]), Ok(()));
+    let told = |key| {
+        check_live_key(&room, key, &["message"])
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        told("mesage"),
+        "room \"shop\": mesage: unknown key; did you mean message?"
+    );
+    assert!(told("bypass").contains("only the configuration file sets this"));
+}

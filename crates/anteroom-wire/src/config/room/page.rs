@@ -1,0 +1,38 @@
+//! What those see who wait, as a room's table has it.
+
+use std::path::PathBuf;
+
+use super::keys::{CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML, DEFAULT_TEMPLATE_LANGUAGE};
+use crate::config::model::{PageConfig, PageTemplate};
+use crate::config::problem::Finding;
+use crate::config::reader::Table;
+
+pub(super) fn read(table: &mut Table<'_>) -> PageConfig {
+    let language = table.defaulted(&DEFAULT_TEMPLATE_LANGUAGE);
+    let html = table.optional(&CUSTOM_PAGE_HTML);
+    let path = table.optional(&CUSTOM_PAGE_FILE);
+    let spot = table.spot(CUSTOM_PAGE_FILE.name);
+    if html.is_some() && path.is_some() {
+        let finding = Finding::Remark("next to custom_page_html".to_owned());
+        table.notes.refuse(&spot, finding, "one of the two", None);
+    }
+    if let Some(html) = &html {
+        check(table, html);
+    }
+    let file = |path: String| PageTemplate::File {
+        path: PathBuf::from(path),
+        line: spot.line,
+    };
+    PageConfig {
+        language,
+        template: html.map(PageTemplate::Html).or_else(|| path.map(file)),
+    }
+}
+
+fn check(table: &mut Table<'_>, html: &str) {
+    let spot = table.spot(CUSTOM_PAGE_HTML.name);
+    for (line, mistake) in (table.notes.checks.template)(html) {
+        let finding = Finding::Remark(format!("line {line} of the template: {mistake}"));
+        table.notes.refuse(&spot, finding, "", None);
+    }
+}

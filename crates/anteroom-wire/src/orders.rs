@@ -1,0 +1,169 @@
+//! What did operators say about a room while it runs? A small record beside the room's ledger: values
+//! that win over the file, a pause, a message; and with it the newest change, so that nothing changes
+//! without a trace.
+//!
+//! JSON, for an operator may have to look at it. Where it is kept and who reads it when is not known
+//! here, and neither is what the room makes of it.
+
+mod log;
+mod order;
+mod shown;
+
+use anteroom_core::time::Millis;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::config::{Changed, LiveValues, RoomConfig};
+
+pub use log::{ENTRIES_MAX, Log};
+pub use order::{MESSAGE_CHARS_MAX, Order, message};
+pub use shown::{Shown, ShownPause, ShownValue};
+
+/// What operators said about one room.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Orders {
+    /// How often something was said; of two records the one with the higher number is the newer one.
+    pub version: u64,
+    /// Values that win over the file.
+    #[serde(default)]
+    pub values: LiveValues,
+    /// Nobody new goes in.
+    #[serde(default)]
+    pub pause: Option<Pause>,
+    /// What stands on the page and in JSON; a pause has its own.
+    #[serde(default)]
+    pub message: Option<String>,
+    /// The newest change.
+    #[serde(default)]
+    pub newest: Option<Entry>,
+}
+
+/// A pause.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pause {
+    /// Why, in the operator's words.
+    pub message: Option<String>,
+    /// Since when, in Unix milliseconds by the wall clock.
+    pub since: u64,
+}
+
+/// Who changes something.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Actor {
+    /// Name of the token that was shown.
+    pub token: String,
+    /// Who they say they are: the Unix user of a command.
+    #[serde(default)]
+    pub user: Option<String>,
+    /// Where they connected from.
+    pub address: String,
+}
+
+/// One change.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    /// The version that it made.
+    pub version: u64,
+    /// When, in Unix milliseconds by the wall clock of the node that was told.
+    pub at: u64,
+    /// Who.
+    pub who: Actor,
+    /// What was said, as a command.
+    pub what: String,
+    /// What was changed by it.
+    pub changes: Vec<Change>,
+}
+
+/// What became of one value.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub struct Change {
+    /// Which.
+    pub key: String,
+    /// What held before; `null` if nothing did.
+    pub before: Value,
+    /// What holds now.
+    pub after: Value,
+}
+
+/// The record is no record, or one of a version that is not known here.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("the record of what operators said is damaged")]
+pub struct DamagedOrders;
+
+/// The form of the record; another number is not understood.
+const FORM: u8 = 1;
+
+#[derive(Deserialize, Serialize)]
+struct Written<T> {
+    form: u8,
+    #[serde(flatten)]
+    record: T,
+}
+
+impl Orders {
+    /// Writes the record down.
+    ///
+    /// # Panics
+    ///
+    /// Never: it is text and numbers.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    /// Reads a record.
+    ///
+    /// # Errors
+    ///
+    /// [`DamagedOrders`] if the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
+        decode(bytes)
+    }
+
+    /// What holds, where the file says `file`: a pause is not part of it.
+    #[must_use]
+    pub fn applied_to(&self, file: &RoomConfig) -> Changed {
+        file.with_values(&self.values)
+    }
+
+    /// What stands on the page.
+    #[must_use]
+    pub fn message(&self) -> Option<&str> {
+        let of_pause = self
+            .pause
+            .as_ref()
+            .and_then(|pause| pause.message.as_deref());
+        of_pause.or(self.message.as_deref())
+    }
+
+    /// Whether everything is as the file says.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty() && self.pause.is_none() && self.message.is_none()
+    }
+
+    /// Since when the room is paused.
+    #[must_use]
+    pub fn paused_since(&self) -> Option<Millis> {
+        self.pause.as_ref().map(|pause| Millis(pause.since))
+    }
+}
+
+fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+    serde_json::to_vec(&Written { form: FORM, record }).expect("text and numbers can be written")
+}
+
+fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
+    let written: Written<T> = serde_json::from_slice(bytes).map_err(|_| DamagedOrders)?;
+    if written.form != FORM {
+        return Err(DamagedOrders);
+    }
+    Ok(written.record)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! What holds in a room, and which of it comes from the file? The body of
+//! `GET /rooms/{name}/settings`.
+
+use std::collections::BTreeMap;
+
+use anteroom_core::time::Millis;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Orders;
+use crate::config::RoomConfig;
+use crate::time_text::rfc3339_millis;
+
+/// Where a value comes from that the file did not set.
+const OPERATOR: &str = "operator";
+
+/// What holds in a room.
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    /// Name of the room.
+    pub room: String,
+    /// How often an operator said something about it.
+    pub version: u64,
+    /// The pause; `null` = there is none.
+    pub paused: Option<ShownPause>,
+    /// What stands on the page; `null` = nothing of the operator's.
+    pub message: Option<String>,
+    /// The values of all keys that can be changed while the room runs.
+    pub values: BTreeMap<String, ShownValue>,
+    /// Values that an operator set and that do not fit the file any more: they do not hold.
+    pub ignored: Vec<String>,
+}
+
+/// A pause.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ShownPause {
+    /// Since when: RFC 3339.
+    pub since: String,
+    /// Why.
+    pub message: Option<String>,
+}
+
+/// What a key has.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub struct ShownValue {
+    /// What holds.
+    pub value: Value,
+    /// `operator` or `file`.
+    pub from: String,
+    /// What the file says at this node.
+    pub file: Value,
+}
+
+impl Shown {
+    /// The keys that an operator set.
+    pub fn overrides(&self) -> impl Iterator<Item = (&String, &ShownValue)> {
+        let values = self.values.iter();
+        values.filter(|(_, value)| value.from == OPERATOR)
+    }
+
+    /// What holds where the file says `file`.
+    #[must_use]
+    pub fn of(orders: &Orders, file: &RoomConfig) -> Self {
+        let changed = orders.applied_to(file);
+        let in_file = file.values();
+        let values = changed.config.values().into_iter().map(|(key, value)| {
+            let is_set = orders.values.contains_key(key);
+            let shown = ShownValue {
+                value,
+                from: if is_set { OPERATOR } else { "file" }.to_owned(),
+                file: in_file.get(key).cloned().unwrap_or_default(),
+            };
+            (key.to_owned(), shown)
+        });
+        Self {
+            room: file.name.to_string(),
+            version: orders.version,
+            paused: orders.pause.as_ref().map(|pause| ShownPause {
+                since: rfc3339_millis(Millis(pause.since)),
+                message: pause.message.clone(),
+            }),
+            message: orders.message().map(str::to_owned),
+            values: values.collect(),
+            ignored: changed.problems.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

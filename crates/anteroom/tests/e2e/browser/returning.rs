@@ -1,0 +1,149 @@
+//! Going away and coming back: a closed tab, another page, sleep. And the language that was chosen.
+
+use super::Scene;
+use super::neighbour::Stage;
+use crate::support::browser::{Browser, Setup};
+
+const MINUTE: &str = "session_duration = \"60s\"";
+
+#[tokio::test]
+async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    browser.open(&scene.url("/")).await;
+    browser.until_called("0 · You are in line").await;
+    let since = browser.attribute("#since", "data-at").await.unwrap();
+    browser.open_tab().await;
+    browser.close_tab(0).await;
+    let is_forgotten = async || scene.queued().await == 0;
+    browser
+        .until("nobody is counted who does not ask", is_forgotten)
+        .await;
+    let later = scene.neighbour().await;
+    assert_eq!(later.stage(), Stage::Waiting);
+
+    browser.open(&scene.url("/")).await;
+    browser.until_called("0 · You are in line").await;
+    assert_eq!(browser.attribute("#since", "data-at").await.unwrap(), since);
+    inside.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn back_shows_a_page_that_goes_on_asking() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    browser.open(&scene.url("/lamps")).await;
+    browser.until_called("0 · You are in line").await;
+    let since = browser.attribute("#since", "data-at").await;
+    browser.open("data:text/html,<h1>elsewhere</h1>").await;
+    browser.until_shows("h1", "elsewhere").await;
+    browser.back().await;
+    browser.until_called("0 · You are in line").await;
+    assert_eq!(browser.attribute("#since", "data-at").await, since);
+    inside.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(browser.address().await, scene.url("/lamps"));
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn a_page_that_slept_asks_when_it_wakes_and_has_kept_its_place() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    browser.open(&scene.url("/")).await;
+    browser.until_called("0 · You are in line").await;
+    browser.set_frozen(true).await;
+    let is_asleep = async || scene.queued().await == 0;
+    browser.until("it asks no more", is_asleep).await;
+    let later = scene.neighbour().await;
+    assert_eq!(later.stage(), Stage::Waiting);
+    browser.set_frozen(false).await;
+    let both_wait = async || scene.queued().await == 2;
+    browser.until("it asks again", both_wait).await;
+    inside.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn near_the_front_the_page_listens_while_somebody_looks_at_it() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    browser.open(&scene.url("/")).await;
+    let listens = async || {
+        let metrics = scene.operators.clone().get("/metrics").await.text();
+        metrics.contains("verdict=\"listen\"} 1")
+    };
+    browser.until("it listens", listens).await;
+    inside.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    scene.check_limits();
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn without_scripts_the_language_is_changed_and_the_place_stays() {
+    for setup in [Setup::NoScript, Setup::Usual] {
+        let scene = Scene::new(1, MINUTE).await;
+        let browser = Browser::start(setup).await;
+        let inside = scene.neighbour().await;
+        browser.open(&scene.url("/lamps?colour=red")).await;
+        browser.until_shows("#heading", "You are in line").await;
+        let since = browser.attribute("#since", "data-at").await;
+        browser.click("option[value=de]").await;
+        browser.click("form button").await;
+        browser
+            .until_shows("#heading", "Sie stehen in der Schlange")
+            .await;
+        assert_eq!(browser.address().await, scene.url("/lamps?colour=red"));
+        assert_eq!(browser.attribute("#since", "data-at").await, since);
+        inside.leave().await;
+        if setup == Setup::NoScript {
+            browser.click("#check").await;
+        }
+        browser.until_shows("#shop", "The shop").await;
+        let calls = scene.shop.calls_of_browser();
+        assert_eq!(calls[0].target, "/lamps?colour=red");
+        scene.check_limits();
+        browser.close().await;
+    }
+}
+
+#[tokio::test]
+async fn progress_is_shown_from_where_it_began_and_never_shrinks() {
+    let scene = Scene::new(1, MINUTE).await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    let first = scene.neighbour().await;
+    let second = scene.neighbour().await;
+    browser.open(&scene.url("/")).await;
+    browser.until_called("2 · You are in line").await;
+    assert_eq!(
+        browser.text("#part").await.as_deref(),
+        Some(""),
+        "no way yet"
+    );
+    first.leave().await;
+    browser.until_shows("#part", "50 %").await;
+    browser.reload().await;
+    browser.until_shows("#part", "50 %").await;
+    let value = browser
+        .run("return document.getElementById('bar').value")
+        .await;
+    assert_eq!(value, 50);
+    inside.leave().await;
+    second.leave().await;
+    browser.until_shows("#shop", "The shop").await;
+    browser.close().await;
+}

@@ -1,0 +1,114 @@
+//! Who may change a room, and where may operators connect?
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::support::command::run;
+use crate::support::config::{ConfigFile, SERVER, room as room_toml};
+use crate::support::eventually;
+use crate::support::site::Site;
+
+use super::{room, said};
+
+const FIRST: &str = "0123456789abcdef-first";
+const SECOND: &str = "0123456789abcdef-second";
+
+#[tokio::test]
+async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
+    let site = Site::with_room(1, "").await;
+    let file = site
+        .file
+        .path()
+        .with_file_name("anteroom-data")
+        .join("admin-token");
+    let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    said(&site.gateway, &file, &["pause"]).await;
+    let wrong = site.file.path().with_file_name("wrong");
+    std::fs::write(&wrong, "a token that does not hold\n").unwrap();
+    let ended = room(&site.gateway, &wrong, &["resume"]).await;
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.err.contains("is not valid there"), "{}", ended.err);
+    let ended = room(&site.gateway, &wrong.with_file_name("nowhere"), &["resume"]).await;
+    assert!(ended.err.contains("--token-file"), "{}", ended.err);
+    assert_eq!(site.state("main").await["paused"], true);
+    let log = site.gateway.log().join("\n");
+    assert!(log.contains("without a valid token"), "{log}");
+    assert!(!log.contains("does not hold\n"), "{log}");
+}
+
+#[tokio::test]
+async fn own_tokens_have_names_and_are_changed_with_a_signal() {
+    let config = |origin| {
+        let server = SERVER.to_owned() + "admin_token_file = \"tokens\"\n";
+        server + &room_toml("main", origin, 1, "")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = folder.path().join("tokens");
+    std::fs::write(&tokens, format!("alice {FIRST}\n# nobody else\n")).unwrap();
+    let file = folder.path().join("anteroom.toml");
+    let origin = crate::support::origin::RecordingOrigin::start().await;
+    std::fs::write(&file, config(origin.address)).unwrap();
+    let flags = ["--config".to_owned(), file.display().to_string()];
+    let gateway = crate::support::process::Gateway::start(&flags).await;
+    let data = folder.path().join("anteroom-data");
+    assert!(!data.join("admin-token").exists(), "none is drawn");
+    said(&gateway, &tokens, &["message", "hello"]).await;
+
+    let kept = folder.path().join("kept");
+    std::fs::copy(&tokens, &kept).unwrap();
+    std::fs::write(&tokens, format!("bob {SECOND}\n")).unwrap();
+    gateway.signal("HUP");
+    eventually("the first token holds no more", || async {
+        room(&gateway, &kept, &["resume"]).await.code == Some(1)
+    })
+    .await;
+    let log = said(&gateway, &tokens, &["audit"]).await;
+    assert_eq!(log["entries"][0]["who"]["token"], "alice");
+    let shown = log.to_string() + &gateway.log().join("\n");
+    assert!(!shown.contains(FIRST) && !shown.contains(SECOND));
+
+    // A file without tokens changes nothing.
+    std::fs::write(&tokens, "short\n").unwrap();
+    gateway.signal("HUP");
+    eventually("the file is refused", || async {
+        gateway
+            .log()
+            .join("\n")
+            .contains("line 1: a token has 16 to 256")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_that_others_reach_needs_tokens() {
+    let origin = "127.0.0.1:9".parse().unwrap();
+    let server = SERVER.replace("admin = \"127.0.0.1:0\"", "admin = \"0.0.0.0:0\"");
+    let file = ConfigFile::new(&(server.clone() + &room_toml("main", origin, 1, "")));
+    let path = file.path().display().to_string();
+    let ended = run(&["check", "--config", &path]).await;
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended
+            .err
+            .contains("server.admin: found 0.0.0.0:0 without admin_token_file"),
+        "{}",
+        ended.err
+    );
+    file.write(&(server + "admin_token_file = \"tokens\"\n" + &room_toml("main", origin, 1, "")));
+    assert_eq!(run(&["check", "--config", &path]).await.code, Some(0));
+    let flags = [
+        "serve",
+        "--origin",
+        "http://127.0.0.1:9",
+        "--admin",
+        "0.0.0.0:0",
+    ];
+    let limits = ["--total-active-users", "1", "--new-users-per-minute", "1"];
+    let ended = run(&[&flags[..], &limits[..]].concat()).await;
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.err.contains("--admin: found 0.0.0.0:0"),
+        "{}",
+        ended.err
+    );
+}

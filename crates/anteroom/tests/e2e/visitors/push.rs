@@ -1,0 +1,102 @@
+//! Who listens for its turn: hears of it at once, holds no seat by it, and is let go at the end.
+
+use std::time::{Duration, Instant};
+
+use crate::support::client::Client;
+use crate::support::eventually;
+use crate::support::raw::{Raw, status_of};
+use crate::support::site::Site;
+
+const PLACE: &str = "/.well-known/anteroom/place?room=main";
+const EVENTS: &str = "/.well-known/anteroom/events?room=main";
+
+/// Begins to listen as this visitor.
+async fn listen(site: &Site, visitor: &Client) -> Raw {
+    let mut raw = Raw::connect(site.gateway.address).await;
+    let pairs = visitor.cookies.iter();
+    let cookies: Vec<String> = pairs
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let cookies = cookies.join("; ");
+    raw.send(format!(
+        "GET {EVENTS} HTTP/1.1\r\nhost: shop\r\ncookie: {cookies}\r\n\r\n"
+    ))
+    .await;
+    raw
+}
+
+/// Somebody who waits, and has brought its ticket back.
+async fn waiting(site: &Site) -> Client {
+    let mut visitor = site.visitor();
+    assert!(visitor.navigate("/").await.is_queued());
+    let body = visitor.get(PLACE).await.json();
+    assert_eq!(body["push"], true, "near the front: {body}");
+    visitor
+}
+
+#[tokio::test]
+async fn whoever_listens_is_told_at_once_to_ask_and_goes_in_by_asking() {
+    let site = Site::with_room(1, "").await;
+    let mut inside = site.insider().await;
+    let mut visitor = waiting(&site).await;
+    let mut stream = listen(&site, &visitor).await;
+    let head = stream.until("retry: 30000").await;
+    assert_eq!(status_of(&head), 200);
+    assert!(
+        head.contains("content-type: text/event-stream\r\n"),
+        "{head}"
+    );
+    assert!(head.contains("cache-control: no-store\r\n"), "{head}");
+    assert!(!head.contains("event: ask"), "there is no seat");
+
+    #[expect(clippy::disallowed_methods, reason = "how long it took is printed")]
+    let freed_at = Instant::now();
+    inside.get("/logout").await;
+    stream.until("event: ask").await;
+    println!("told after {:?}", freed_at.elapsed());
+    assert!(freed_at.elapsed() < Duration::from_secs(30));
+    let state = site.state("main").await;
+    assert_eq!(state["activeUsers"], 0, "listening took the seat: {state}");
+    let shared = tokio::sync::Mutex::new(&mut visitor);
+    eventually("asking leads in", || async {
+        let body = shared.lock().await.get(PLACE).await.json();
+        body["cfWaitingRoom"]["inWaitingRoom"] == false
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_without_a_place_listens_and_a_visitor_has_one_stream() {
+    let site = Site::with_room(1, "").await;
+    let inside = site.insider().await;
+    for somebody in [&site.visitor(), &inside] {
+        let mut nothing = listen(&site, somebody).await;
+        assert_eq!(status_of(&nothing.until("\r\n\r\n").await), 204);
+    }
+    let visitor = waiting(&site).await;
+    let mut first = listen(&site, &visitor).await;
+    first.until("retry:").await;
+    let mut second = listen(&site, &visitor).await;
+    second.until("retry:").await;
+    let first = first.until("0\r\n\r\n").await;
+    assert!(!first.contains("event:"), "replaced, and not told: {first}");
+    let metrics = site.operators("/metrics").await.text();
+    let listened = "verdict=\"listen\"} 4";
+    assert!(metrics.contains(listened), "{metrics}");
+}
+
+#[tokio::test]
+async fn streams_end_cleanly_when_the_gateway_does() {
+    let mut site = Site::with_room(1, "").await;
+    let _inside = site.insider().await;
+    let visitor = waiting(&site).await;
+    let mut stream = listen(&site, &visitor).await;
+    stream.until("retry:").await;
+    site.gateway.signal("TERM");
+    let all = stream.rest().await;
+    assert!(all.contains("event: end\ndata: 1\n\n"), "{all}");
+    assert!(all.ends_with("0\r\n\r\n"), "cut off in the middle: {all}");
+    assert_eq!(site.gateway.ended().await, Some(0));
+    let log = site.gateway.log().join("\n");
+    assert!(!log.contains("still open at the end"), "{log}");
+}
