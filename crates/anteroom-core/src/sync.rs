@@ -97,6 +97,12 @@ impl Held {
         held.map_or(0, |(_, count)| count)
     }
 
+    /// Whether nothing is held.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.seats == 0 && self.admissions == 0 && self.ahead == 0 && self.credits == 0
+    }
+
     /// The admissions, each with its minute.
     #[must_use]
     pub fn by_minute(&self) -> [(Minute, u32); 2] {

@@ -53,11 +53,7 @@ impl Ledger {
         upstream.told_closed = closed_through;
         upstream.has_freed = false;
         upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
-        let is_quiet = lent
-            == Held {
-                minute,
-                ..Held::default()
-            };
+        let is_quiet = lent.is_nothing();
         Some(SyncRequest {
             child: NodeId(life.0),
             data_center: upstream.data_center,
