@@ -70,6 +70,16 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-rehearsal",
+        &[
+            "anteroom-core",
+            "anteroom-wire",
+            "anteroom-scenario",
+            "anteroom-sim",
+            "anteroom-report",
+        ],
+    ),
+    (
         "anteroom",
         &[
             "anteroom-core",
@@ -83,9 +93,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-control",
             "anteroom-operator",
             "anteroom-demo",
-            "anteroom-scenario",
-            "anteroom-sim",
-            "anteroom-report",
+            "anteroom-rehearsal",
         ],
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.

@@ -16,6 +16,7 @@ pub mod origin;
 mod progress;
 pub mod quantiles;
 mod stop;
+pub mod stores;
 pub mod summary;
 #[cfg(test)]
 mod tests;

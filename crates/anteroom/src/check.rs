@@ -50,6 +50,10 @@ impl Report {
         }
     }
 
+    pub(crate) const fn of(lines: Vec<String>) -> Self {
+        Self { lines }
+    }
+
     pub(crate) fn of_one(line: String) -> Self {
         Self { lines: vec![line] }
     }

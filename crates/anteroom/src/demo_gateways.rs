@@ -12,7 +12,7 @@ use anteroom_wire::config::{Config, Flags};
 use anyhow::Context as _;
 use tokio::task::JoinSet;
 
-use crate::demo_stores::{DemoStores, StoreAddresses};
+use anteroom::demo::stores::{DemoStores, StoreAddresses};
 
 /// One gateway of several.
 #[derive(Clone, Debug)]

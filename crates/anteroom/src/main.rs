@@ -1,7 +1,6 @@
 //! The `anteroom` command.
 
 mod demo_gateways;
-mod demo_stores;
 
 use std::process::ExitCode;
 use std::time::Duration;

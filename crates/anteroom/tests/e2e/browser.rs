@@ -3,6 +3,7 @@
 mod gallery;
 mod line;
 mod neighbour;
+mod orders;
 mod returning;
 mod shop;
 mod states;
@@ -24,7 +25,7 @@ struct Scene {
     visitors: Client,
     operators: Client,
     total: u32,
-    _config: ConfigFile,
+    config: ConfigFile,
 }
 
 impl Scene {
@@ -40,7 +41,7 @@ impl Scene {
             shop,
             gateway,
             total,
-            _config: config,
+            config,
         }
     }
 

@@ -13,7 +13,7 @@ use crate::support::command::{Ended, run};
 use crate::support::process::Gateway;
 
 /// The token of a gateway whose config file or data folder stands in `folder`.
-fn token_file(data: &Path) -> PathBuf {
+pub(crate) fn token_file(data: &Path) -> PathBuf {
     data.join("admin-token")
 }
 
@@ -34,7 +34,7 @@ async fn room(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Ended {
 }
 
 /// The same where it must be done; what is printed with `--json`.
-async fn said(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Value {
+pub(crate) async fn said(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Value {
     let mut words = words.to_vec();
     words.push("--json");
     let ended = room(gateway, token_file, &words).await;

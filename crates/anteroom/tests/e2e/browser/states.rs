@@ -77,7 +77,7 @@ async fn a_room_that_takes_nobody_says_so_and_promises_nothing() {
     clippy::disallowed_methods,
     reason = "the config file wants a time of the wall clock"
 )]
-fn in_seconds(seconds: u64) -> String {
+pub(super) fn in_seconds(seconds: u64) -> String {
     let at = SystemTime::now() + Duration::from_secs(seconds);
     humantime::format_rfc3339_seconds(at).to_string()
 }

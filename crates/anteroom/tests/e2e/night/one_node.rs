@@ -66,6 +66,10 @@ async fn a_pause_lets_nobody_new_in_and_the_page_says_why() {
     let path = "/.well-known/anteroom/place?room=main";
     let asked = newcomer.send(Method::GET, path, &[], "").await.json();
     assert_eq!(asked["words"]["message"], text);
+    let path = format!("{path}&lang=de");
+    let asked = newcomer.send(Method::GET, &path, &[], "").await.json();
+    let reason = asked["words"]["reason"].as_str().unwrap();
+    assert!(reason.contains("Einlass unterbrochen"), "{reason}");
     assert!(!inside.navigate("/").await.is_queued(), "those inside stay");
     let state = site.state("main").await;
     assert_eq!(

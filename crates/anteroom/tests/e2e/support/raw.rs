@@ -2,6 +2,7 @@
 //! are not over yet.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -36,6 +37,14 @@ impl Raw {
             }
             assert!(self.more().await, "no {wanted:?} in {heard:?}");
         }
+    }
+
+    /// Everything that came, after so long in which nothing more did.
+    pub(crate) async fn after_silence(&mut self, long: Duration) -> String {
+        while let Ok(read) = timeout(long, self.stream.read_buf(&mut self.heard)).await {
+            assert!(read.is_ok_and(|count| count > 0), "it has ended");
+        }
+        String::from_utf8_lossy(&self.heard).into_owned()
     }
 
     /// Everything that came, once the other side has closed.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use crate::night::{said, token_file};
 use crate::support::client::Client;
 use crate::support::eventually;
 use crate::support::raw::{Raw, status_of};
@@ -57,6 +58,37 @@ async fn whoever_listens_is_told_at_once_to_ask_and_goes_in_by_asking() {
     assert!(freed_at.elapsed() < Duration::from_secs(30));
     let state = site.state("main").await;
     assert_eq!(state["activeUsers"], 0, "listening took the seat: {state}");
+    let shared = tokio::sync::Mutex::new(&mut visitor);
+    eventually("asking leads in", || async {
+        let body = shared.lock().await.get(PLACE).await.json();
+        body["cfWaitingRoom"]["inWaitingRoom"] == false
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_listens_hears_nothing_during_a_pause_and_of_its_turn_once_it_is_over() {
+    let site = Site::with_room(1, "").await;
+    let mut inside = site.insider().await;
+    let mut visitor = waiting(&site).await;
+    let mut stream = listen(&site, &visitor).await;
+    stream.until("retry:").await;
+    let token = token_file(&site.file.path().with_file_name("anteroom-data"));
+    said(&site.gateway, &token, &["pause", "--message", "A minute"]).await;
+    let body = visitor.get(PLACE).await.json();
+    assert_eq!(body["cfWaitingRoom"]["reason"], "paused");
+    assert_eq!(body["push"], false, "nothing moves: {body}");
+    inside.get("/logout").await;
+    eventually("the seat is free", || async {
+        site.state("main").await["activeUsers"] == 0
+    })
+    .await;
+    // Six looks at the room.
+    let heard = stream.after_silence(Duration::from_millis(1_500)).await;
+    assert!(!heard.contains("event:"), "{heard}");
+
+    said(&site.gateway, &token, &["resume"]).await;
+    stream.until("event: ask").await;
     let shared = tokio::sync::Mutex::new(&mut visitor);
     eventually("asking leads in", || async {
         let body = shared.lock().await.get(PLACE).await.json();

@@ -13,7 +13,6 @@ use anteroom_wire::config::{Problem, Problems};
 use anyhow::Context as _;
 
 use super::SimulateOptions;
-use crate::check::Report;
 
 /// A scenario and what `--set` changed about it.
 pub(super) struct Variant {
@@ -76,9 +75,9 @@ impl Source {
     }
 
     /// One scenario for each combination of what was set; at least one.
-    pub(super) fn variants(&self, options: &SimulateOptions) -> Result<Vec<Variant>, Report> {
+    pub(super) fn variants(&self, options: &SimulateOptions) -> Result<Vec<Variant>, Vec<String>> {
         let combinations = settings::combinations(&options.set)
-            .map_err(|error| Report::of_one(format!("--set: {error}")))?;
+            .map_err(|error| vec![format!("--set: {error}")])?;
         let mut problems: Vec<Problem> = Vec::new();
         let mut variants = Vec::with_capacity(combinations.len());
         for combination in combinations {
@@ -102,7 +101,7 @@ impl Source {
         if problems.is_empty() {
             Ok(variants)
         } else {
-            Err(Report::of_problems(&Problems(problems)))
+            Err(problems.iter().map(Problem::to_string).collect())
         }
     }
 }

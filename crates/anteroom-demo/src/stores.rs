@@ -32,24 +32,24 @@ const ANSWER_BYTES_MAX: u64 = 16 * 1024;
 
 /// The stores of a demo. Dropping it ends them.
 #[derive(Debug)]
-pub(crate) struct DemoStores {
+pub struct DemoStores {
     data_centers: Vec<Server>,
     world: Option<Server>,
 }
 
 /// Addresses as the configuration of a node has them.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct StoreAddresses {
+pub struct StoreAddresses {
     /// `store.local`.
-    pub(crate) local: String,
+    pub local: String,
     /// `store.world`, if there is more than one data center.
-    pub(crate) world: Option<String>,
+    pub world: Option<String>,
 }
 
 /// Why the stores of a demo did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum StartStoresError {
+pub enum StartStoresError {
     /// None of [`PROGRAMS`] is there.
     #[error(
         "several nodes share a store, and neither valkey-server nor redis-server is installed: \
@@ -109,7 +109,7 @@ impl DemoStores {
     /// # Errors
     ///
     /// [`StartStoresError`], if a server does not start.
-    pub(crate) async fn start(data_centers: u32, folder: &Path) -> Result<Self, StartStoresError> {
+    pub async fn start(data_centers: u32, folder: &Path) -> Result<Self, StartStoresError> {
         Self::start_any_of(&PROGRAMS, data_centers, folder).await
     }
 
@@ -133,7 +133,8 @@ impl DemoStores {
     }
 
     /// What the nodes of data center `number` (from 1) are told; `None` if there is no such one.
-    pub(crate) fn addresses(&self, number: u32) -> Option<StoreAddresses> {
+    #[must_use]
+    pub fn addresses(&self, number: u32) -> Option<StoreAddresses> {
         let index = usize::try_from(number.checked_sub(1)?).ok()?;
         Some(StoreAddresses {
             local: self.data_centers.get(index)?.url(),

@@ -1,0 +1,69 @@
+//! An operator changes the room while a browser shows its page: the page follows by itself.
+
+use super::states::in_seconds;
+use super::{ROOM, Scene};
+use crate::support::browser::{Browser, Setup};
+use crate::support::command::run;
+
+/// Says something about the room, as an operator types it.
+async fn say(scene: &Scene, words: &[&str]) {
+    let admin = scene.gateway.admin.to_string();
+    let data = scene.config.path().with_file_name("anteroom-data");
+    let token = data.join("admin-token").display().to_string();
+    let mut args = vec!["room", ROOM, "--admin", &admin, "--token-file", &token];
+    args.extend(words);
+    let ended = run(&args).await;
+    assert_eq!(ended.code, Some(0), "{words:?}: {}{}", ended.out, ended.err);
+}
+
+/// Waits until the reason that the page gives begins so.
+async fn until_told(browser: &Browser, reason: &str) {
+    let is_told = async || {
+        let text = browser.text("#reason").await;
+        text.is_some_and(|text| text.starts_with(reason))
+    };
+    browser.until(reason, is_told).await;
+}
+
+#[tokio::test]
+async fn an_open_page_and_a_new_one_show_what_holds_and_not_what_the_file_says() {
+    let scene = Scene::new(1, "session_duration = \"60s\"").await;
+    let browser = Browser::start(Setup::Usual).await;
+    let inside = scene.neighbour().await;
+    browser.open(&scene.url("/")).await;
+    browser.until_shows("#heading", "You are in line").await;
+    assert_eq!(browser.text("#message").await.unwrap(), "");
+    browser.run("window.marker = 'the same page'").await;
+
+    say(&scene, &["message", "Doors at <ten>"]).await;
+    browser.until_shows("#message", "Doors at <ten>").await;
+    say(&scene, &["pause", "--message", "Back at 10:40"]).await;
+    browser.until_shows("#message", "Back at 10:40").await;
+    until_told(&browser, "The organiser has paused the entry.").await;
+    browser.photograph("paused").await;
+    // Those who are held look less often than those near the front: the link looks at once.
+    say(&scene, &["resume"]).await;
+    browser.click("#check").await;
+    browser.until_shows("#message", "Doors at <ten>").await;
+    until_told(&browser, "As many visitors are inside").await;
+    say(&scene, &["message", ""]).await;
+    browser.until_shows("#message", "").await;
+    let opening = format!("opens_at={}", in_seconds(3_600));
+    say(&scene, &["set", &opening]).await;
+    browser.until_shows("#heading", "Not open yet").await;
+    let left = browser.text("#left").await.unwrap();
+    assert!(left.starts_with("00:5"), "{left}");
+    let marker = browser.run("return window.marker").await;
+    assert_eq!(marker, "the same page", "it was reloaded");
+
+    say(&scene, &["pause", "--message", "Held"]).await;
+    say(&scene, &["set", "queueing_status_code=503"]).await;
+    browser.reload().await;
+    browser.until_shows("#message", "Held").await;
+    say(&scene, &["open"]).await;
+    inside.leave().await;
+    browser.click("#check").await;
+    browser.until_shows("#shop", "The shop").await;
+    scene.check_limits();
+    browser.close().await;
+}
