@@ -115,7 +115,7 @@ fn understand(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Answer {
         let reason = headers.get("anteroom-reason").and_then(text);
         let seconds = headers.get(RETRY_AFTER).and_then(text);
         let seconds = seconds.and_then(|text| text.parse().ok());
-        let ask_after = asks_after(body).or(seconds.map(Duration::from_secs));
+        let ask_after = asks_after(body).or_else(|| seconds.map(Duration::from_secs));
         return Answer::Queue {
             reason: reason.unwrap_or_default(),
             ask_after,

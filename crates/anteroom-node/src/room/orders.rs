@@ -1,8 +1,8 @@
 //! What operators say while the room runs: applied here, kept in the store, heard of by every node
 //! within a second.
 //!
-//! On a store of its own a node hears only itself. On one that others share it reads the record once a
-//! second while something happens in the room; and where nothing did, it reads before it decides
+//! On a store of its own a node hears only itself. On one that others share it reads the record a little
+//! more than once a second while something happens in the room; and where nothing did, it reads before it decides
 //! about the first who comes. So nobody new is decided about by what is older than a second, as long
 //! as the store answers, and an idle room costs no call. Whether a change is allowed is judged where it
 //! is written down; the file's configuration stays as it is, so that a reset finds it.
@@ -25,8 +25,11 @@ use super::view::View;
 use super::wall_time::in_room_time;
 use super::{RoomHandle, Settings};
 
-/// Nobody new is decided about by what is older than this, and the record is read this often.
+/// Nobody new is decided about by what is older than this.
 const FRESH: Duration = Duration::from_secs(1);
+/// The record is read this often: sooner than what is known grows old, by a trip to a far store, so that
+/// nobody waits for a reading while the room is busy.
+const READ_EVERY: Duration = Duration::from_millis(750);
 /// A read that takes longer has failed.
 const READ_TIME_OUT: Duration = Duration::from_secs(1);
 /// A room that syncs more seldom than this many periods is idle: nobody is inside, here or elsewhere.
@@ -171,11 +174,11 @@ impl RoomHandle {
         }
     }
 
-    /// Once a second while the room is busy; else when somebody asks for it.
+    /// Again and again while the room is busy; else when somebody asks for it.
     async fn reading_is_due(&self) {
-        let mut next_at = Instant::now() + FRESH;
+        let mut next_at = Instant::now() + READ_EVERY;
         if let Some(at) = *self.bulletin.asked_at.borrow() {
-            next_at = next_at.min(at + FRESH);
+            next_at = next_at.min(at + READ_EVERY);
         }
         loop {
             tokio::select! {
@@ -191,7 +194,7 @@ impl RoomHandle {
             if is_busy(&self.room.lock()) {
                 return;
             }
-            next_at = Instant::now() + FRESH;
+            next_at = Instant::now() + READ_EVERY;
         }
     }
 

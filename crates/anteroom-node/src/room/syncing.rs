@@ -129,17 +129,18 @@ impl RoomHandle {
                 self.learn_orders().await?;
                 let request = self.locked(|room, now| room.poll_sync(now));
                 let parent = &self.ledgers.parent;
-                parent.visit(&request, news, is_wanted).await
+                let exchange = parent.visit(&request, news, is_wanted).await?;
+                let is_short = is_short(&request, &exchange.reply);
+                Ok((exchange, is_short))
             })
             .await;
         let is_success = result.is_ok();
         match result {
-            Ok(exchange) => {
+            Ok((exchange, is_short)) => {
                 if talk.was_failing {
                     tracing::info!(room = %self.name, "the store is back");
                 }
                 talk.news = None;
-                let is_short = is_short(&request, &exchange.reply);
                 self.apply(talk, exchange, is_short);
             }
             Err(error) => self.note_failure(&error, talk.was_failing),

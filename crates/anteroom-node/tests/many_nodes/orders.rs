@@ -94,7 +94,7 @@ async fn a_busy_node_hears_within_a_second_without_making_anybody_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_room_costs_one_call_a_second_more_and_an_idle_one_none() {
+async fn a_busy_room_costs_four_calls_more_in_three_seconds_and_an_idle_one_none() {
     let deployment = Deployment::two_levels(2, 3, SMALL).await;
     let_pass(Duration::from_secs(60)).await;
     let reads = || -> Vec<u64> {
@@ -116,7 +116,10 @@ async fn a_busy_room_costs_one_call_a_second_more_and_an_idle_one_none() {
     for (before, after) in before.into_iter().zip(reads()) {
         let made = after - before;
         println!("{made} reads in {secs} s");
-        assert!((50..=secs + 1).contains(&made), "{made} in {secs} s");
+        assert!(
+            (60..=secs * 4 / 3 + 1).contains(&made),
+            "{made} in {secs} s"
+        );
     }
 }
 

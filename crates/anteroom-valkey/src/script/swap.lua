@@ -2,7 +2,7 @@
 -- KEYS[1] the record.
 -- ARGV[1] version that must be found, '0' if there must be none.
 -- ARGV[2] version to write, ARGV[3] value to write.
-if (redis.call('HMGET', KEYS[1], 'version')[1] or '0') == ARGV[1] then
+if (redis.call('HGET', KEYS[1], 'version') or '0') == ARGV[1] then
   redis.call('HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3])
   return 1
 end
