@@ -50,7 +50,7 @@ pub struct StoreAddresses {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartStoresError {
-    /// None of [`PROGRAMS`] is there.
+    /// Neither `valkey-server` nor `redis-server` is there.
     #[error(
         "several nodes share a store, and neither valkey-server nor redis-server is installed: \
          install the package redis-server (Debian, Ubuntu: apt-get install redis-server), or leave \
