@@ -25,7 +25,7 @@ pub struct BirthId(pub u64);
 pub struct Life(pub u64);
 
 /// The life of the ledger at the root, as it is written into tickets. A ticket of another epoch
-/// is a witness that the ledger has lost its memory; see [`crate::ledger`].
+/// is a witness that the ledger has lost its memory; see the core's `ledger`.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Epoch(pub u32);
 
