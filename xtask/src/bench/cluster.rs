@@ -17,6 +17,9 @@ pub(crate) struct Options {
     /// Print JSON instead of tables.
     #[arg(long)]
     json: bool,
+    /// Measure the added latency of new visitors and nothing else: two minutes.
+    #[arg(long, conflicts_with = "json")]
+    latency_only: bool,
 }
 
 /// Measures and prints. A target that is missed is printed, and no error.
@@ -36,6 +39,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let program = executable(&messages).context("cargo build names no program")?;
     let status = Command::new(program)
         .args(options.json.then_some("--json"))
+        .args(options.latency_only.then_some("--latency-only"))
         .status()
         .context("starting anteroom-bench")?;
     ensure!(status.success(), "anteroom-bench failed ({status})");
