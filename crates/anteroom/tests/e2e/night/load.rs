@@ -1,7 +1,5 @@
 //! What an operator does on the night, while a crowd comes and goes: the limits hold all the time.
 
-use std::time::Duration;
-
 use anteroom_core::rules::Limits;
 
 use crate::support::crowd::{Crowd, Habits};
@@ -10,6 +8,7 @@ use crate::support::stage::Stage;
 
 use super::{said, token_file};
 
+const CROWD: usize = 120;
 const SMALL: Limits = Limits {
     total_active_users: 20,
     new_users_per_minute: 10_000,
@@ -19,45 +18,55 @@ async fn say(stage: &Stage, words: &[&str]) {
     said(stage.gateway(), &token_file(&stage.data()), words).await;
 }
 
-async fn meanwhile(ms: u64) {
-    tokio::time::sleep(Duration::from_millis(ms)).await; // tidy: time passes
+async fn queued_answers(stage: &Stage) -> f64 {
+    let series = "anteroom_queued_answers_total{room=\"main\"}";
+    let answers = stage.operator().metric(series).await;
+    answers.expect("it is shown once somebody waits")
+}
+
+/// Waits until everybody inside has left and all others have asked again, twice on average: whoever
+/// could go in would have.
+async fn nobody_follows_those_inside(stage: &Stage) {
+    let before = stage.origin.admissions().len();
+    #[expect(clippy::cast_precision_loss, reason = "a crowd of hundreds")]
+    let enough = queued_answers(stage).await + 2.0 * CROWD as f64;
+    eventually("the room empties while others ask", async || {
+        stage.origin.inside() == 0 && queued_answers(stage).await >= enough
+    })
+    .await;
+    assert_eq!(stage.origin.admissions().len(), before, "nobody goes in");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_night_with_a_crowd() {
     let stage = Stage::open(SMALL, "4s").await;
-    let crowd = Crowd::send(&stage.door, 120, Habits::default());
+    let crowd = Crowd::send(&stage.door, CROWD, Habits::default());
     eventually("the room is full", async || stage.origin.inside() == 20).await;
 
     say(&stage, &["pause", "--message", "Payment problem"]).await;
-    let before = stage.origin.admissions().len();
-    meanwhile(3_000).await;
-    assert_eq!(
-        stage.origin.admissions().len(),
-        before,
-        "nobody goes in during a pause"
-    );
+    nobody_follows_those_inside(&stage).await;
     say(&stage, &["resume"]).await;
-    eventually("they go in again", async || {
-        stage.origin.admissions().len() > before
+    eventually("the room fills again", async || stage.origin.inside() == 20).await;
+
+    // Fewer seats: at no moment more inside than before, until it is as many as there may be; and not
+    // more while others take their places.
+    say(&stage, &["set", "total_active_users=8"]).await;
+    let mut most = stage.origin.inside().max(8);
+    let mut enough = None;
+    eventually("eight at a time, and twenty after them", || {
+        let (inside, admitted) = (stage.origin.inside(), stage.origin.admissions().len());
+        assert!(inside <= most, "{inside} inside after {most}");
+        most = inside.max(8);
+        if most == 8 {
+            enough.get_or_insert(admitted + 20);
+        }
+        let is_enough = enough.is_some_and(|enough| admitted >= enough);
+        async move { is_enough }
     })
     .await;
 
-    // Fewer seats: at no moment more inside than before, until it is as many as there may be.
-    say(&stage, &["set", "total_active_users=8"]).await;
-    let mut most = stage.origin.inside().max(8);
-    for _ in 0..60 {
-        meanwhile(100).await;
-        let inside = stage.origin.inside();
-        assert!(inside <= most, "{inside} inside after {most}");
-        most = inside.max(8);
-    }
-    assert_eq!(most, 8, "after a session it is as many as there may be");
-
     say(&stage, &["queue-all"]).await;
-    let before = stage.origin.admissions().len();
-    meanwhile(2_000).await;
-    assert_eq!(stage.origin.admissions().len(), before, "queue-all gathers");
+    nobody_follows_those_inside(&stage).await;
     say(&stage, &["set", "total_active_users=20"]).await;
     say(&stage, &["open"]).await;
     eventually("the room is full again", async || {

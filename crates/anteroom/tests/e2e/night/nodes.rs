@@ -1,7 +1,6 @@
-//! Three gateways on one Redis: what is said at one holds at all of them within a second.
+//! Three gateways on one Redis: what is said at one holds at all of them.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anteroom_store::conformance;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
@@ -9,7 +8,6 @@ use anteroom_valkey::Valkey;
 use anteroom_wire::config::ValkeyAddress;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::time::Instant;
 
 use crate::support::client::Client;
 use crate::support::origin::RecordingOrigin;
@@ -17,9 +15,6 @@ use crate::support::process::{Gateway, room_flags};
 use crate::support::{eventually, site::until_inside};
 
 use super::{said, token_file};
-
-/// What is said must hold within this, the command and the look at three nodes included.
-const SOON: Duration = Duration::from_millis(1_500);
 
 struct Nodes {
     gateways: Vec<Gateway>,
@@ -91,39 +86,33 @@ async fn a_redis_keeps_what_operators_say() {
     conformance::check_orders(store(), store()).await.unwrap();
 }
 
+/// That it takes no longer than a second is tested in virtual time, by `anteroom-node`: at nodes where
+/// somebody comes all the time, and at those where nobody came for long.
 #[tokio::test]
-async fn what_is_said_at_one_node_holds_at_all_within_a_second() {
+async fn what_is_said_at_one_node_holds_at_all() {
     let nodes = Nodes::start(1_000).await;
-    // Nobody has come for a while, somebody comes all the time: both hear of it.
-    for (round, is_busy) in [(0, false), (1, true), (2, false), (3, true)] {
-        let speaker = round % 3;
+    for speaker in [0, 1, 2, 0] {
         nodes
             .say(speaker, &["pause", "--message", "Back at ten"])
             .await;
-        tokio::time::sleep(Duration::from_millis(1_000)).await; // tidy: time passes
         for node in 0..3 {
-            let mut newcomer = Client::new(nodes.gateways[node].address);
-            let told = newcomer.get("/").await.json()["cfWaitingRoom"].clone();
-            assert_eq!(told["reason"], "paused", "node {node} in round {round}");
-            assert_eq!(told["message"], "Back at ten");
+            eventually("the node tells of the pause", || async {
+                let mut newcomer = Client::new(nodes.gateways[node].address);
+                let told = newcomer.get("/").await;
+                let is_queued = told.is_queued();
+                let told = is_queued.then(|| told.json()["cfWaitingRoom"].clone());
+                told.is_some_and(|told| {
+                    told["reason"] == "paused" && told["message"] == "Back at ten"
+                })
+            })
+            .await;
         }
         nodes.say((speaker + 1) % 3, &["resume"]).await;
-        tokio::time::sleep(Duration::from_millis(1_000)).await; // tidy: time passes
         for node in 0..3 {
-            assert_eq!(
-                nodes.reason(node).await,
-                None,
-                "node {node} in round {round}"
-            );
-        }
-        let until = Instant::now() + Duration::from_secs(3);
-        while Instant::now() < until {
-            if is_busy {
-                for node in 0..3 {
-                    nodes.reason(node).await;
-                }
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await; // tidy: time passes
+            eventually("the node lets somebody in", || async {
+                nodes.reason(node).await.is_none()
+            })
+            .await;
         }
     }
     // A log of what all three were told, at any of them.
@@ -134,14 +123,11 @@ async fn what_is_said_at_one_node_holds_at_all_within_a_second() {
 #[tokio::test]
 async fn a_node_that_hears_late_or_starts_late_or_has_lost_its_folder_does_as_the_others() {
     let mut nodes = Nodes::start(5).await;
-    let said_at = Instant::now();
     nodes.say(0, &["set", "total_active_users=2"]).await;
     let knows = async |node: usize| nodes.state(node).await["totalActiveUsers"] == 2;
     for node in 0..3 {
         eventually("the node knows", || async { knows(node).await }).await;
     }
-    let took = said_at.elapsed();
-    assert!(took < SOON, "{took:?}");
     let mut inside = Vec::new();
     for node in [0, 1] {
         let mut visitor = Client::new(nodes.gateways[node].address);
