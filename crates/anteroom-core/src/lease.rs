@@ -5,7 +5,7 @@
 
 use crate::planted::{Bug, is_planted};
 use crate::sync::{Answer, Held};
-use crate::time::{Millis, Minute, Span};
+use crate::time::{Millis, Span};
 
 /// How much earlier than the parent the child lets its lease end, in parts of 1000 of its length:
 /// ten times what clocks drift apart, slewing included.
@@ -133,15 +133,7 @@ impl Lease {
     pub fn take_back(&mut self, part: Held) {
         self.held.seats = self.held.seats.saturating_add(part.seats);
         self.held.credits = self.held.credits.saturating_add(part.credits);
-        for (minute, count) in part.by_minute() {
-            self.add_admissions(minute, count);
-        }
-    }
-
-    fn add_admissions(&mut self, minute: Minute, count: u32) {
-        if let Some(admissions) = self.held.admissions_mut(minute) {
-            *admissions = admissions.saturating_add(count);
-        }
+        self.held.add_admissions(&part);
     }
 
     /// Starts anew with a parent that knows nothing of this lease. Numbers go on.
@@ -260,9 +252,7 @@ impl Lease {
         self.longest_seat = answer.longest_seat;
         self.held.seats += answer.granted.seats;
         self.held.credits += answer.granted.credits;
-        for (minute, count) in answer.granted.by_minute() {
-            self.add_admissions(minute, count);
-        }
+        self.held.add_admissions(&answer.granted);
         true
     }
 
@@ -290,6 +280,7 @@ impl Lease {
 mod tests {
     use super::*;
     use crate::sync::Outlook;
+    use crate::time::Minute;
 
     fn answer(number: u64, seats: u32) -> Answer {
         Answer {

@@ -123,6 +123,15 @@ impl Held {
         }
     }
 
+    /// Adds the admissions of `part`, each to its minute. Those of other minutes are worth nothing.
+    pub(crate) fn add_admissions(&mut self, part: &Self) {
+        for (minute, count) in part.by_minute() {
+            if let Some(admissions) = self.admissions_mut(minute) {
+                *admissions = admissions.saturating_add(count);
+            }
+        }
+    }
+
     /// Turns to `minute`: admissions die with their own.
     pub(crate) fn turn_to(&mut self, minute: Minute) {
         if minute != self.minute {

@@ -8,13 +8,13 @@ use crate::time::{Millis, Span};
 
 /// Time between two requests to the world while something happens.
 pub const UPSTREAM_PERIOD: Span = Span(1_000);
+/// The same while sessions that were ended early are to free their seats for somebody who waits.
+const UPSTREAM_NEWS: Span = Span(500);
 /// The same while nobody is inside, waits or wants anything.
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
 /// A request to the world that is not answered by then is lost, or whoever carried it is dead.
 /// Longer than a round takes on any link: a newer request voids the answer to an older one.
 pub(super) const UPSTREAM_TIME_OUT: Span = Span(2_000);
-/// The same while sessions that were ended early are to free their seats for somebody who waits.
-const UPSTREAM_NEWS: Span = Span(500);
 /// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
 const UPSTREAM_HURRY: Span = Span(100);
 
@@ -50,7 +50,7 @@ impl Ledger {
         })
     }
 
-    /// Whether seats have ended here, or were freed, of which the world does not know yet that they have.
+    /// Whether seats have ended here, or were freed, and the world does not know it yet.
     fn may_free_seats(&self) -> bool {
         let Some(upstream) = self.upstream.as_deref() else {
             return false;
@@ -59,15 +59,18 @@ impl Ledger {
         let ready = group.map_or(Millis::ZERO, |group| group.ready_through);
         let end = self.sums.next_end_in(upstream.data_center);
         let has_freed = upstream.has_freed && upstream.outlook.waiting > 0;
-        has_freed || upstream.told_closed < end + CLOCKS_APART && end + CLOCKS_APART <= ready
+        // The world gives an interval back when all clocks have passed its end.
+        let over = end + CLOCKS_APART;
+        has_freed || (upstream.told_closed < over && over <= ready)
     }
 
-    /// Whether the world has slots that nobody waits for, as far as is known: what children lack is
-    /// fetched before somebody has to wait for it.
-    fn may_fetch_more(&self) -> bool {
+    /// Whether children lack slots, and the world has some that nobody waits for, as far as is known:
+    /// they are fetched before somebody has to wait for them.
+    fn may_fetch_slots(&self) -> bool {
         let upstream = self.upstream.as_deref();
-        upstream.is_some_and(|up| up.is_outlook_fresh(self.as_of) && up.outlook.slots_to_spare > 0)
-            && self.spare_part(1) > 0
+        let is_known = |up: &Upstream| up.is_outlook_fresh(self.as_of);
+        let lacking = self.unmet().slots;
+        lacking > 0 && upstream.is_some_and(is_known) && self.spare_part(lacking) > 0
     }
 
     /// How long after the last request to the world the next one is due. Soon, if somebody else may be
@@ -75,8 +78,7 @@ impl Ledger {
     #[must_use]
     pub fn upstream_period(&self) -> Span {
         let wants = self.unmet();
-        let may_fetch = wants != Wants::default() && self.may_fetch_more();
-        if self.children.is_empty() || may_fetch || self.may_free_seats() {
+        if self.children.is_empty() || self.may_fetch_slots() || self.may_free_seats() {
             return UPSTREAM_HURRY;
         }
         if self.awaits_refusals() {

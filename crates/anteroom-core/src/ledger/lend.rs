@@ -41,11 +41,7 @@ impl Ledger {
             child.held.seats += granted.seats;
             child.wants.first = child.wants.first.saturating_sub(granted.seats);
             child.held.credits += granted.credits;
-            for (minute, count) in granted.by_minute() {
-                if let Some(admissions) = child.held.admissions_mut(minute) {
-                    *admissions += count;
-                }
-            }
+            child.held.add_admissions(&granted);
             child.longest_seat = child.longest_seat.max(longest_seat);
         });
         if is_known {
@@ -134,10 +130,11 @@ impl Ledger {
         let unmet = self.sums.unmet();
         Wants {
             slots: saturating_u32(unmet.slots),
-            ahead: 0,
             first: saturating_u32(unmet.first),
             later: saturating_u32(unmet.later),
             credits: saturating_u32(unmet.credits),
+            // They come along with slots, and nobody asks for them alone.
+            ahead: 0,
         }
     }
 

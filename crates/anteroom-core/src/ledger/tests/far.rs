@@ -127,6 +127,19 @@ fn slots_left_over_are_fetched_for_growth_and_nothing_is_where_people_wait() {
 }
 
 #[test]
+fn the_world_is_hurried_for_slots_that_it_has_and_not_for_visitors_who_may_come() {
+    let mut far = Far::new(START);
+    far.errand();
+    far.node(0, 0, |asks| asks.wants.later = 1);
+    far.wait(200);
+    assert!(!far.is_due(), "somebody may come");
+    far.node(20, 0, |_| {});
+    assert!(far.is_due());
+    far.outlook().waiting = 3;
+    assert!(!far.is_due(), "others wait for them");
+}
+
+#[test]
 fn the_world_hears_at_once_of_seats_that_have_ended() {
     let mut far = Far::new(START);
     let end = START + Span(5_000);
