@@ -126,10 +126,12 @@ pub(crate) async fn obey(
     let room = room_of(&inner.node, name)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let order = saying.order(&body.map_err(|_| Refusal::Body)?)?;
-    let said = timeout(PATIENCE, room.obey(&order, &who)).await;
-    match said {
-        Ok(Ok(_)) => {}
-        Ok(Err(ObeyError::Refused(problems))) => {
+    let (obeyed, by) = (order.clone(), Arc::clone(&room));
+    // A task of its own: what was written down is to hold here too, whether anybody waits for it or not.
+    let saying = tokio::spawn(async move { by.obey(&obeyed, &who).await });
+    match timeout(PATIENCE, saying).await {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(ObeyError::Refused(problems)))) => {
             let problems = problems.0.iter().map(ToString::to_string).collect();
             return Err(Refusal::NotAllowed { problems });
         }

@@ -111,7 +111,7 @@ impl RoomHandle {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
             movement: Mutex::default(),
-            settings: ArcSwap::from_pointee(Settings::of(Arc::new(config), Arc::default())),
+            settings: ArcSwap::from_pointee(Settings::of_file(Arc::new(config))),
             changing: Mutex::default(),
             bulletin,
             rounds: Rounds::default(),
@@ -305,10 +305,13 @@ impl RoomHandle {
             may_ask_parent: true,
             gets_page: arrival.is_navigation,
         };
-        if !self.are_orders_fresh() {
-            visit.may_ask_parent = self.hear_and_ask(visit, &mut patience).await;
+        let is_look = arrival.is_look && ticket.is_none();
+        if is_look {
+            self.hear_orders().await;
+        } else if !self.are_orders_fresh() {
+            visit.may_ask_parent = self.hear_and_ask(&mut patience).await;
         }
-        let mut verdict = if arrival.is_look && ticket.is_none() {
+        let mut verdict = if is_look {
             match self.locked(|room, now| room.handle_look(visit, now)) {
                 Some(verdict) => verdict,
                 None => return Outcome::MayCome,

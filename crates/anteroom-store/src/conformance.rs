@@ -84,6 +84,7 @@ pub async fn check_orders(
         version: 9,
         ..newest
     };
+    assert!(ahead.is_newer_than(&place.read().await.map_err(failed)?.unwrap_or_default()));
     other.restore(&ahead).await.map_err(failed)?;
     assert_eq!(place.read().await.map_err(failed)?, Some(ahead.clone()));
     let tenth = place

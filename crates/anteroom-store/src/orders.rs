@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use anteroom_wire::orders::{Entry, Log, Orders};
 
-use crate::store::{Expected, RecordKey, Store, StoreError, Swap};
+use crate::store::{Loaded, RecordKey, Store, StoreError, Swap, chain};
 
 /// A race here is lost to another operator who acts in the same moment.
 const TRIES: u32 = 16;
@@ -61,18 +61,20 @@ impl OrdersPlace {
         }
     }
 
-    /// What was said, as the store knows it. A record that cannot be read counts as none, and the next
-    /// change replaces it.
+    /// What was said, as the store knows it.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store fails.
+    /// [`StoreError`] if the store fails, or has a record that cannot be read: a newer program may have
+    /// written it, and its nodes go by it.
     pub async fn read(&self) -> Result<Option<Orders>, StoreError> {
-        Ok(self.load().await?.0)
+        let loaded = self.store.load(&self.orders).await?;
+        self.orders_in(&loaded)
     }
 
     /// Changes what was said, after what is known here if the store has lost it. `change` is called
-    /// anew on what a competitor left.
+    /// anew on what a competitor left. A record that cannot be read is replaced: somebody wants
+    /// something to hold.
     ///
     /// # Errors
     ///
@@ -82,27 +84,34 @@ impl OrdersPlace {
         known: &Orders,
         mut change: impl FnMut(&Orders) -> Result<Orders, E>,
     ) -> Result<Orders, ChangeError<E>> {
+        let failed = ChangeError::Store;
+        let mut there = self.store.load(&self.orders).await.map_err(failed)?;
         for _ in 0..TRIES {
-            let (found, expected) = self.load().await.map_err(ChangeError::Store)?;
-            let before = found.filter(|found| found.version >= known.version);
+            let found = self.orders_in(&there).unwrap_or_else(|error| {
+                tracing::error!(cause = chain(&error), "replacing the settings");
+                None
+            });
+            let before = found.filter(|found| !known.is_newer_than(found));
             let before = before.unwrap_or_else(|| known.clone());
             let next = change(&before).map_err(ChangeError::Refused)?;
             // The place of the newest entry is needed for the next one.
-            if let Some(newest) = &before.newest {
-                self.note(newest).await.map_err(ChangeError::Store)?;
-            }
-            if self
-                .swap(expected, &next)
-                .await
-                .map_err(ChangeError::Store)?
+            if let Some(newest) = &before.newest
+                && !self.note(newest).await.map_err(failed)?
             {
-                if let Some(newest) = &next.newest
-                    && let Err(error) = self.note(newest).await
-                {
-                    tracing::debug!(%error, "the log gets its newest entry later");
-                }
-                return Ok(next);
+                return Err(ChangeError::Contention);
             }
+            let value = next.encode();
+            let swap = self
+                .store
+                .compare_and_swap(&self.orders, there.expected(), value);
+            there = match swap.await.map_err(failed)? {
+                Swap::Swapped => {
+                    self.note_later(&next).await;
+                    return Ok(next);
+                }
+                Swap::Conflict(loaded) => loaded,
+                Swap::OtherStore => self.store.load(&self.orders).await.map_err(failed)?,
+            };
         }
         Err(ChangeError::Contention)
     }
@@ -111,12 +120,16 @@ impl OrdersPlace {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store fails.
+    /// As [`OrdersPlace::read`].
     pub async fn restore(&self, known: &Orders) -> Result<(), StoreError> {
-        let (found, expected) = self.load().await?;
-        if found.is_none_or(|found| found.version < known.version) {
+        let loaded = self.store.load(&self.orders).await?;
+        let found = self.orders_in(&loaded)?.unwrap_or_default();
+        if known.is_newer_than(&found) {
+            let value = known.encode();
             // Whoever was faster has put back the same.
-            self.swap(expected, known).await?;
+            self.store
+                .compare_and_swap(&self.orders, loaded.expected(), value)
+                .await?;
         }
         Ok(())
     }
@@ -125,56 +138,62 @@ impl OrdersPlace {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store fails.
+    /// As [`OrdersPlace::read`].
     pub async fn log(&self) -> Result<Log, StoreError> {
         let loaded = self.store.load(&self.log).await?;
-        let mut log = self.log_in(loaded.record.as_ref().map(|record| &record.value[..]));
+        let mut log = self.log_in(&loaded);
         if let Some(newest) = self.read().await?.and_then(|orders| orders.newest) {
             log.add(&newest);
         }
         Ok(log)
     }
 
-    async fn load(&self) -> Result<(Option<Orders>, Expected), StoreError> {
-        let loaded = self.store.load(&self.orders).await?;
-        let expected = loaded.expected();
-        let found = loaded.record.and_then(|record| {
-            Orders::decode(&record.value)
-                .inspect_err(|error| tracing::error!(record = %self.orders.0, %error, "not read"))
-                .ok()
-        });
-        Ok((found, expected))
+    fn orders_in(&self, loaded: &Loaded) -> Result<Option<Orders>, StoreError> {
+        let record = loaded.record.as_ref();
+        let found = record.map(|record| Orders::decode(&record.value));
+        found.transpose().map_err(|source| StoreError::Refused {
+            place: format!("the record {}", self.orders.0),
+            refusal: "holds settings that this program cannot read",
+            remedy: "run the version that wrote them, or say something anew: that replaces them",
+            source: Box::new(source),
+        })
     }
 
-    async fn swap(&self, expected: Expected, orders: &Orders) -> Result<bool, StoreError> {
-        let value = orders.encode();
-        let swap = self.store.compare_and_swap(&self.orders, expected, value);
-        Ok(swap.await? == Swap::Swapped)
-    }
-
-    fn log_in(&self, value: Option<&[u8]>) -> Log {
-        let read = value.map(Log::decode).transpose();
+    fn log_in(&self, loaded: &Loaded) -> Log {
+        let record = loaded.record.as_ref();
+        let read = record.map(|record| Log::decode(&record.value)).transpose();
         let read =
             read.inspect_err(|error| tracing::error!(record = %self.log.0, %error, "not read"));
         read.ok().flatten().unwrap_or_default()
     }
 
-    /// Makes sure that an entry is in the log.
-    async fn note(&self, entry: &Entry) -> Result<(), StoreError> {
+    /// Sees to the newest entry; if that fails, whoever comes by next does.
+    async fn note_later(&self, orders: &Orders) {
+        if let Some(newest) = &orders.newest
+            && let Err(error) = self.note(newest).await
+        {
+            tracing::debug!(%error, "the log gets its newest entry later");
+        }
+    }
+
+    /// Makes sure that an entry is in the log. `false`: others wrote first every time.
+    async fn note(&self, entry: &Entry) -> Result<bool, StoreError> {
+        let mut there = self.store.load(&self.log).await?;
         for _ in 0..TRIES {
-            let loaded = self.store.load(&self.log).await?;
-            let mut log = self.log_in(loaded.record.as_ref().map(|record| &record.value[..]));
+            let mut log = self.log_in(&there);
             if !log.add(entry) {
-                return Ok(());
+                return Ok(true);
             }
             let value = log.encode();
             let swap = self
                 .store
-                .compare_and_swap(&self.log, loaded.expected(), value);
-            if swap.await? == Swap::Swapped {
-                return Ok(());
-            }
+                .compare_and_swap(&self.log, there.expected(), value);
+            there = match swap.await? {
+                Swap::Swapped => return Ok(true),
+                Swap::Conflict(loaded) => loaded,
+                Swap::OtherStore => self.store.load(&self.log).await?,
+            };
         }
-        Ok(())
+        Ok(false)
     }
 }

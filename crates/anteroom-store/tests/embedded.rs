@@ -358,7 +358,7 @@ async fn a_change_is_in_the_log_even_if_its_process_died_before_it_was_written_t
 }
 
 #[tokio::test]
-async fn a_damaged_record_counts_as_none_and_the_next_change_replaces_it() {
+async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
     let bench = Bench::new();
     let store = bench.store();
     let key = RecordKey("shop/1/settings".to_owned());
@@ -366,7 +366,16 @@ async fn a_damaged_record_counts_as_none_and_the_next_change_replaces_it() {
     let swap = store.compare_and_swap(&key, absent, b"\xffrubbish".to_vec());
     swap.await.unwrap();
     let place = OrdersPlace::new(Arc::clone(&store) as _, "shop/1");
-    assert_eq!(place.read().await.unwrap(), None);
+    let newer = Orders {
+        version: 7,
+        ..Orders::default()
+    };
+    for refused in [place.read().await.map(drop), place.restore(&newer).await] {
+        let error = refused.unwrap_err();
+        assert!(error.to_string().contains("cannot read"), "{error}");
+    }
+    let there = store.load(&key).await.unwrap().record.unwrap();
+    assert_eq!(there.value, b"\xffrubbish", "a newer program may read it");
     let next = |before: &Orders| {
         let version = before.version + 1;
         let next = Orders {

@@ -9,21 +9,20 @@ mod log;
 mod order;
 mod shown;
 
-use anteroom_core::time::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::config::{Changed, LiveValues, RoomConfig};
 
-pub use log::{ENTRIES_MAX, Log};
-pub use order::{MESSAGE_CHARS_MAX, Order, message};
+pub use log::Log;
+pub use order::Order;
 pub use shown::{Shown, ShownPause, ShownValue};
 
 /// What operators said about one room.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Orders {
-    /// How often something was said; of two records the one with the higher number is the newer one.
+    /// How often something was said.
     pub version: u64,
     /// Values that win over the file.
     #[serde(default)]
@@ -68,7 +67,8 @@ pub struct Actor {
 pub struct Entry {
     /// The version that it made.
     pub version: u64,
-    /// When, in Unix milliseconds by the wall clock of the node that was told.
+    /// When, in Unix milliseconds by the wall clock of the node that was told; later than the entry
+    /// before it, wherever that clock stands.
     pub at: u64,
     /// Who.
     pub who: Actor,
@@ -140,16 +140,15 @@ impl Orders {
         of_pause.or(self.message.as_deref())
     }
 
-    /// Whether everything is as the file says.
+    /// Whether this was said later than `other`. A store may have lost something, and then two records
+    /// of the same version differ; what was said last holds.
     #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.values.is_empty() && self.pause.is_none() && self.message.is_none()
-    }
-
-    /// Since when the room is paused.
-    #[must_use]
-    pub fn paused_since(&self) -> Option<Millis> {
-        self.pause.as_ref().map(|pause| Millis(pause.since))
+    pub fn is_newer_than(&self, other: &Self) -> bool {
+        let said = |orders: &Self| {
+            let at = orders.newest.as_ref().map_or(0, |newest| newest.at);
+            (at, orders.version)
+        };
+        said(self) > said(other)
     }
 }
 

@@ -82,6 +82,20 @@ impl Room {
         }
     }
 
+    /// Wishes for a slot for somebody new, if there is none here and one would be asked for: before it
+    /// is known what becomes of it. Returns whether it did.
+    pub fn wish_for_slot(&mut self, now: Millis) -> bool {
+        let is_wish = self.uses_leases()
+            && self.rules.queueing_method != QueueingMethod::Passthrough
+            && self.hold(now).is_none()
+            && self.lease.is_live(now)
+            && self.lease.held().seats == 0;
+        if is_wish {
+            self.demand.note_missing_slot();
+        }
+        is_wish
+    }
+
     /// Tells a newcomer where it would stand, without letting it in. `None` if it would be let in:
     /// then it should come by the front door.
     pub fn handle_look(&mut self, visit: Visit, now: Millis) -> Option<Verdict> {

@@ -11,11 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anteroom_core::room::Room;
 use anteroom_core::room::syncing::SYNC_PERIOD;
-use anteroom_core::room::{Room, Verdict, Visit};
-use anteroom_core::rules::{AllocationKind, QueueingMethod};
 use anteroom_store::{ChangeError, OrdersPlace, StoreError, SyncError, chain};
-use anteroom_wire::config::{Problems, RoomConfig};
+use anteroom_wire::config::{Changed, Problems, RoomConfig};
 use anteroom_wire::orders::{Actor, Log, Order, Orders, Shown};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
@@ -86,9 +85,14 @@ impl Bulletin {
 
 /// What holds in a room, and where it comes from.
 impl Settings {
-    /// The file's configuration with what operators said.
-    pub(super) fn of(file: Arc<RoomConfig>, orders: Arc<Orders>) -> Self {
-        let mut config = orders.applied_to(&file).config;
+    /// Before anything is known of what was said.
+    pub(super) fn of_file(file: Arc<RoomConfig>) -> Self {
+        let orders: Arc<Orders> = Arc::default();
+        Self::of(orders.applied_to(&file), file, orders)
+    }
+
+    pub(super) fn of(changed: Changed, file: Arc<RoomConfig>, orders: Arc<Orders>) -> Self {
+        let mut config = changed.config;
         config.rules.queue_all |= orders.pause.is_some();
         Self::new(config, file, orders)
     }
@@ -138,18 +142,8 @@ impl RoomHandle {
 
     /// Hears what was said, and asks the parent for a slot meanwhile where none is here. Returns whether
     /// it is worth asking the parent (again).
-    pub(super) async fn hear_and_ask(&self, visit: Visit, patience: &mut Patience) -> bool {
-        let wants_slot = self.locked(|room, now| {
-            let rules = room.rules();
-            let by_lease = rules.allocation == AllocationKind::Leases
-                && matches!(
-                    rules.queueing_method,
-                    QueueingMethod::Fifo | QueueingMethod::Random
-                );
-            // An idle room holds no slot: nobody is let in here by what may not hold any more.
-            let is_asking = by_lease && !is_busy(room) && !rules.queue_all;
-            is_asking && room.handle_visit(visit, now) == Verdict::AskParent
-        });
+    pub(super) async fn hear_and_ask(&self, patience: &mut Patience) -> bool {
+        let wants_slot = self.locked(|room, now| !is_busy(room) && room.wish_for_slot(now));
         if !wants_slot {
             self.hear_orders().await;
             return true;
@@ -163,38 +157,36 @@ impl RoomHandle {
         if !self.bulletin.is_shared {
             return;
         }
+        let mut next_at = Instant::now();
         while !*stop.borrow() {
             tokio::select! {
                 _ = stop.changed() => return,
-                () = self.reading_is_due() => {}
+                () = self.reading_is_due(next_at) => {}
             }
+            // By tries and not by what came of them: a store that is away is asked no more often.
+            next_at = Instant::now() + READ_EVERY;
             if let Err(error) = self.read_orders().await {
                 tracing::debug!(room = %self.name, cause = chain(&error), "the settings were not read");
             }
         }
     }
 
-    /// Again and again while the room is busy; else when somebody asks for it.
-    async fn reading_is_due(&self) {
-        let mut next_at = Instant::now() + READ_EVERY;
-        if let Some(at) = *self.bulletin.asked_at.borrow() {
-            next_at = next_at.min(at + READ_EVERY);
-        }
+    /// Again and again while the room is busy, or the newest reading failed: nobody asks for one then.
+    /// Else when somebody asks for it.
+    async fn reading_is_due(&self, mut next_at: Instant) {
         loop {
             tokio::select! {
-                () = self.bulletin.wake.notified() => {
-                    // Who asked while the newest answer was on its way has it now.
-                    if self.bulletin.is_fresh(Instant::now()) {
-                        continue;
-                    }
+                // Who asked while the newest answer was on its way has it now.
+                () = self.bulletin.wake.notified() => if !self.bulletin.is_fresh(Instant::now()) {
                     return;
+                },
+                () = sleep_until(next_at) => {
+                    if self.bulletin.is_failing.load(Ordering::Relaxed) || is_busy(&self.room.lock()) {
+                        return;
+                    }
+                    next_at = Instant::now() + READ_EVERY;
                 }
-                () = sleep_until(next_at) => {}
             }
-            if is_busy(&self.room.lock()) {
-                return;
-            }
-            next_at = Instant::now() + READ_EVERY;
         }
     }
 
@@ -218,6 +210,8 @@ impl RoomHandle {
     }
 
     async fn read_orders(&self) -> Result<(), StoreError> {
+        // Before the answer: what is said here meanwhile is no loss of the store's.
+        let known = self.orders();
         let asked_at = Instant::now();
         self.bulletin.reads.fetch_add(1, Ordering::Relaxed);
         let read = match timeout(READ_TIME_OUT, self.bulletin.place.read()).await {
@@ -228,47 +222,69 @@ impl RoomHandle {
                 source: Box::new(elapsed),
             }),
         };
-        self.bulletin
+        let was_failing = self
+            .bulletin
             .is_failing
-            .store(read.is_err(), Ordering::Relaxed);
-        let found = read?;
-        let known = self.orders();
-        match found {
-            Some(found) if found.version >= known.version => {
-                let is_news = found.version > known.version;
-                self.adopt(found);
-                if let (true, Some(copy)) = (is_news, &self.bulletin.copy) {
-                    // Only for hard times; the room goes on without.
-                    let _ = timeout(READ_TIME_OUT, copy.restore(&self.orders())).await;
-                }
-            }
-            // The store has lost what this node knows.
-            found if known.version > 0 => {
-                let has = found.map_or(0, |found| found.version);
+            .swap(read.is_err(), Ordering::Relaxed);
+        let found = read.inspect_err(|error| {
+            if !was_failing {
                 tracing::warn!(
                     room = %self.name,
-                    known = known.version,
-                    has,
-                    "the store has lost what operators said last; putting it back"
+                    cause = chain(error),
+                    "what operators say is not read: what is known holds"
                 );
-                self.bulletin.place.restore(&known).await?;
             }
-            _ => {}
+        })?;
+        let found = found.unwrap_or_default();
+        if known.is_newer_than(&found) {
+            tracing::warn!(
+                room = %self.name,
+                known = known.version,
+                has = found.version,
+                "the store has lost what operators said last; putting it back"
+            );
+            self.keep(&self.bulletin.place, known);
+        } else if found.is_newer_than(&known) {
+            self.adopt(found);
+            self.keep_copy();
         }
         self.bulletin.asked_at.send_replace(Some(asked_at));
         Ok(())
+    }
+
+    /// Sees to it that a place knows this, while everything goes on.
+    fn keep(&self, place: &OrdersPlace, orders: Arc<Orders>) {
+        let (place, room) = (place.clone(), self.name.clone());
+        tokio::spawn(async move {
+            let kept = timeout(READ_TIME_OUT, place.restore(&orders)).await;
+            if !matches!(kept, Ok(Ok(()))) {
+                tracing::debug!(room, ?kept, "the settings are kept later");
+            }
+        });
+    }
+
+    /// For hard times: in the data center's own store.
+    fn keep_copy(&self) {
+        if let Some(copy) = &self.bulletin.copy {
+            self.keep(copy, self.orders());
+        }
     }
 
     /// Applies what was said, here and at once.
     fn adopt(&self, orders: Orders) {
         let turn = self.changing.lock();
         let settings = self.settings.load_full();
-        if *settings.orders == orders || orders.version < settings.orders.version {
+        if !orders.is_newer_than(&settings.orders) {
             return;
         }
-        for problem in orders.applied_to(&settings.file).problems {
-            tracing::error!(
-                "{problem}; what an operator set does not fit the file and does not hold"
+        if orders.version <= settings.orders.version {
+            tracing::warn!(
+                room = %self.name,
+                known = settings.orders.version,
+                version = orders.version,
+                "the store had lost what operators said last, and somebody has said something else \
+                 since, which holds: `anteroom room {} show` says what",
+                self.name
             );
         }
         tracing::info!(
@@ -277,24 +293,25 @@ impl RoomHandle {
             what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
             "an operator's settings take effect here"
         );
-        self.apply_settings(Settings::of(Arc::clone(&settings.file), Arc::new(orders)));
+        self.apply_settings(Arc::clone(&settings.file), Arc::new(orders));
         drop(turn);
     }
 
     /// Applies a changed configuration at once. What operators said while the room runs still wins.
     pub(crate) fn handle_config(&self, file: RoomConfig) {
         let turn = self.changing.lock();
-        let orders = self.orders();
-        for problem in orders.applied_to(&file).problems {
+        self.apply_settings(Arc::new(file), self.orders());
+        drop(turn);
+    }
+
+    fn apply_settings(&self, file: Arc<RoomConfig>, orders: Arc<Orders>) {
+        let changed = orders.applied_to(&file);
+        for problem in &changed.problems {
             tracing::error!(
                 "{problem}; what an operator set does not fit the file and does not hold"
             );
         }
-        self.apply_settings(Settings::of(Arc::new(file), orders));
-        drop(turn);
-    }
-
-    fn apply_settings(&self, settings: Settings) {
+        let settings = Settings::of(changed, file, orders);
         let rules = in_room_time(settings.config.rules, &*self.shared.clock);
         let is_other_rules = {
             let mut room = self.room.lock();
@@ -317,7 +334,7 @@ impl RoomHandle {
     /// # Errors
     ///
     /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
-    pub async fn obey(&self, order: &Order, who: &Actor) -> Result<Arc<Orders>, ObeyError> {
+    pub async fn obey(&self, order: &Order, who: &Actor) -> Result<(), ObeyError> {
         let now = self.shared.clock.wall();
         let file = Arc::clone(&self.settings.load().file);
         let known = self.orders();
@@ -325,7 +342,11 @@ impl RoomHandle {
         let next = match self.bulletin.place.change(&known, change).await {
             Ok(next) => next,
             Err(ChangeError::Refused(problems)) => return Err(ObeyError::Refused(problems)),
-            Err(error) => return Err(ObeyError::Away(error)),
+            Err(error) => {
+                // It may have been written down all the same; then it is to hold.
+                let _ = self.read_orders().await;
+                return Err(ObeyError::Away(error));
+            }
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
@@ -340,11 +361,9 @@ impl RoomHandle {
             );
         }
         self.adopt(next);
-        if let Some(copy) = &self.bulletin.copy {
-            let _ = timeout(READ_TIME_OUT, copy.restore(&self.orders())).await;
-        }
+        self.keep_copy();
         self.rounds.hurry();
-        Ok(self.orders())
+        Ok(())
     }
 
     /// How often this node read what was said.

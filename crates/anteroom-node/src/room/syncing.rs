@@ -279,6 +279,8 @@ impl RoomHandle {
 
     /// Times of opening stay where the operator meant them when the wall clock is set.
     fn follow_wall_clock(&self) {
+        // Or rules that an operator is just replacing would be put back.
+        let _turn = self.changing.lock();
         let configured = self.settings.load().config.rules;
         if configured.opens_at.is_none() {
             return;

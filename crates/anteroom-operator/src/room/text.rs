@@ -18,7 +18,7 @@ pub(super) fn shown(shown: &Shown) -> String {
     text.push('\n');
     let wide = shown.values.keys().map(String::len).max().unwrap_or(0);
     for (key, value) in &shown.values {
-        let is_set = value.from != "file";
+        let is_set = value.is_set();
         let mark = if is_set { "*" } else { " " };
         let held = plain(&value.value);
         let from = if is_set {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{DamagedOrders, Entry, decode, encode};
 
 /// Most entries that are kept: a night of hard work has a few dozen.
-pub const ENTRIES_MAX: usize = 200;
+pub(super) const ENTRIES_MAX: usize = 200;
 /// Most bytes of the record; an entry with two of the longest messages takes about four thousand.
 const BYTES_MAX: usize = 128 * 1_024;
 

@@ -17,7 +17,7 @@ use crate::time_text::rfc3339_millis;
 const VALUES_BYTES_MAX: usize = 4_096;
 
 /// Longest message. It stands on every waiting page, beside everything else that must fit.
-pub const MESSAGE_CHARS_MAX: usize = 500;
+pub(super) const MESSAGE_CHARS_MAX: usize = 500;
 
 const QUEUE_ALL: &str = "queue_all";
 const OPENS_AT: &str = "opens_at";
@@ -93,11 +93,12 @@ impl Orders {
     ) -> Result<Self, Problems> {
         let mut next = self.clone();
         next.obey(order, file, now)?;
-        next.check(order, file)?;
+        next.check(self, order, file)?;
         next.version = self.version + 1;
+        let before = self.newest.as_ref().map_or(0, |newest| newest.at);
         next.newest = Some(Entry {
             version: next.version,
-            at: now.0,
+            at: now.0.max(before + 1),
             who: who.clone(),
             what: order.command(),
             changes: changes(&self.facts(file), &next.facts(file)),
@@ -150,10 +151,15 @@ impl Orders {
         self.values.insert(key.to_owned(), value);
     }
 
-    /// Whether it makes sense as a whole.
-    fn check(&self, order: &Order, file: &RoomConfig) -> Result<(), Problems> {
+    /// Whether it makes sense. What was wrong before, because the file has changed since, is told
+    /// elsewhere: it is no reason to refuse a pause.
+    fn check(&self, before: &Self, order: &Order, file: &RoomConfig) -> Result<(), Problems> {
         let changed = self.applied_to(file);
         let mut problems = changed.problems;
+        let old = before.applied_to(file).problems;
+        let is_asked_for =
+            |key: &String| matches!(order, Order::Set(values) if values.contains_key(key));
+        problems.retain(|problem| !old.contains(problem) || is_asked_for(&problem.key));
         if matches!(order, Order::Set(values) if values.is_empty()) {
             problems.push(remark(file, "", "nothing is to be set; say key=value"));
         }
@@ -171,13 +177,6 @@ impl Orders {
                  set suspended=false first",
             );
             problems.push(remark);
-        }
-        // What is taken back must not be kept by a value that it does not fit any more.
-        if matches!(
-            order,
-            Order::Reset(None) | Order::Resume | Order::Message(_) | Order::AssumeEmpty
-        ) {
-            return Ok(());
         }
         if problems.is_empty() {
             Ok(())
@@ -233,7 +232,7 @@ fn checked(text: Option<&str>, file: &RoomConfig) -> Result<Option<String>, Prob
 /// # Errors
 ///
 /// What is there instead.
-pub fn message(text: &str) -> Result<Option<String>, String> {
+pub(super) fn message(text: &str) -> Result<Option<String>, String> {
     let text = text.trim();
     let length = text.chars().count();
     if length > MESSAGE_CHARS_MAX {

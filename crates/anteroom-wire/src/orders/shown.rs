@@ -13,6 +13,7 @@ use crate::time_text::rfc3339_millis;
 
 /// Where a value comes from that the file did not set.
 const OPERATOR: &str = "operator";
+const FILE: &str = "file";
 
 /// What holds in a room.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
@@ -52,11 +53,19 @@ pub struct ShownValue {
     pub file: Value,
 }
 
+impl ShownValue {
+    /// Whether an operator set it.
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.from == OPERATOR
+    }
+}
+
 impl Shown {
     /// The keys that an operator set.
     pub fn overrides(&self) -> impl Iterator<Item = (&String, &ShownValue)> {
         let values = self.values.iter();
-        values.filter(|(_, value)| value.from == OPERATOR)
+        values.filter(|(_, value)| value.is_set())
     }
 
     /// What holds where the file says `file`.
@@ -68,7 +77,7 @@ impl Shown {
             let is_set = orders.values.contains_key(key);
             let shown = ShownValue {
                 value,
-                from: if is_set { OPERATOR } else { "file" }.to_owned(),
+                from: if is_set { OPERATOR } else { FILE }.to_owned(),
                 file: in_file.get(key).cloned().unwrap_or_default(),
             };
             (key.to_owned(), shown)

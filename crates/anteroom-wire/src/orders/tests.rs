@@ -1,7 +1,10 @@
 //! What operators say, one thing after the other, and what holds then.
 
+use anteroom_core::time::Millis;
 use serde_json::json;
 
+use super::log::ENTRIES_MAX;
+use super::order::{MESSAGE_CHARS_MAX, message};
 use super::*;
 use crate::config::Config;
 
@@ -73,10 +76,14 @@ fn a_pause_is_a_layer_of_its_own_and_resume_takes_only_that_away() {
     ];
     let paused = after(&steps, &file);
     assert_eq!(paused.message(), Some("Payment problem"));
-    assert_eq!(paused.paused_since(), Some(NOW));
+    assert_eq!(paused.pause.as_ref().map(|pause| pause.since), Some(NOW.0));
     let later = Millis(NOW.0 + 5_000);
     let again = paused.after(&pause("Still"), &file, &who(), later).unwrap();
-    assert_eq!(again.paused_since(), Some(NOW), "it is the same pause");
+    assert_eq!(
+        again.pause.as_ref().map(|pause| pause.since),
+        Some(NOW.0),
+        "it is the same pause"
+    );
     let resumed = again.after(&Order::Resume, &file, &who(), later).unwrap();
     assert_eq!(resumed.message(), Some("Sold out for Saturday"));
     assert!(resumed.applied_to(&file).config.rules.queue_all);
@@ -124,7 +131,7 @@ fn reset_goes_back_to_the_file_by_key_or_as_a_whole() {
             .contains("did you mean pause?")
     );
     let nothing = all.after(&Order::Reset(None), &file, &who(), NOW).unwrap();
-    assert!(nothing.is_empty());
+    assert!(nothing.values.is_empty() && nothing.pause.is_none() && nothing.message.is_none());
     assert_eq!(nothing.version, 4, "also a reset is something newer");
 }
 
@@ -185,10 +192,36 @@ fn values_that_do_not_fit_a_changed_file_do_not_hold_and_can_be_taken_back() {
             .is_ok()
     );
     let more = set(json!({ "total_active_users": 6 }));
+    for order in [more, pause("a newer one"), Order::QueueAll] {
+        assert!(
+            orders.after(&order, &file, &who(), NOW).is_ok(),
+            "{order:?} has nothing to do with the draw"
+        );
+    }
+    let again = set(json!({ "draw": true }));
     assert!(
-        orders.after(&more, &file, &who(), NOW).is_err(),
-        "what does not fit is told"
+        orders.after(&again, &file, &who(), NOW).is_err(),
+        "what does not fit is told to whoever asks for it"
     );
+}
+
+#[test]
+fn what_was_said_last_is_newer_whatever_the_clocks_and_the_versions_are() {
+    let file = room("");
+    let first = after(&[pause("x"), Order::Resume], &file);
+    let behind = Millis(NOW.0 - 60_000);
+    let next = first.after(&pause("y"), &file, &who(), behind).unwrap();
+    assert!(
+        next.is_newer_than(&first),
+        "its clock goes after the others'"
+    );
+    assert!(!first.is_newer_than(&next));
+    let forked = Orders::default()
+        .after(&Order::QueueAll, &file, &who(), Millis(NOW.0 + 60_000))
+        .unwrap();
+    assert!(forked.version < next.version && forked.is_newer_than(&next));
+    assert!(!next.is_newer_than(&next), "the same is no news");
+    assert!(first.is_newer_than(&Orders::default()));
 }
 
 #[test]
