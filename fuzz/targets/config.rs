@@ -1,4 +1,4 @@
 //! Any bytes as a config file. See the function that it calls for what must hold.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_wire::fuzz::config(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_config::fuzz::config(data));

@@ -15,27 +15,36 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-base", &[]),
     ("anteroom-core", &["anteroom-base"]),
     ("anteroom-ticket", &["anteroom-core"]),
-    ("anteroom-wire", &["anteroom-core"]),
-    ("anteroom-store", &["anteroom-core", "anteroom-wire"]),
+    ("anteroom-config", &["anteroom-core"]),
+    ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
+    (
+        "anteroom-store",
+        &["anteroom-core", "anteroom-config", "anteroom-wire"],
+    ),
     (
         "anteroom-valkey",
-        &["anteroom-core", "anteroom-store", "anteroom-wire"],
+        &["anteroom-core", "anteroom-config", "anteroom-store"],
     ),
     (
         "anteroom-node",
         &[
             "anteroom-core",
             "anteroom-ticket",
+            "anteroom-config",
             "anteroom-wire",
             "anteroom-store",
         ],
     ),
-    ("anteroom-page", &["anteroom-core", "anteroom-wire"]),
+    (
+        "anteroom-page",
+        &["anteroom-core", "anteroom-config", "anteroom-wire"],
+    ),
     (
         "anteroom-gateway",
         &[
             "anteroom-core",
             "anteroom-ticket",
+            "anteroom-config",
             "anteroom-wire",
             "anteroom-node",
             "anteroom-page",
@@ -43,28 +52,33 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom-control",
-        &["anteroom-core", "anteroom-wire", "anteroom-node"],
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-wire",
+            "anteroom-node",
+        ],
     ),
     (
         "anteroom-operator",
-        &["anteroom-core", "anteroom-wire", "anteroom-control"],
-    ),
-    ("anteroom-demo", &["anteroom-core"]),
-    ("anteroom-scenario", &["anteroom-core", "anteroom-wire"]),
-    (
-        "anteroom-sim",
         &[
             "anteroom-core",
-            "anteroom-ticket",
+            "anteroom-config",
             "anteroom-wire",
-            "anteroom-scenario",
+            "anteroom-control",
         ],
+    ),
+    ("anteroom-demo", &["anteroom-core"]),
+    ("anteroom-scenario", &["anteroom-core", "anteroom-config"]),
+    (
+        "anteroom-sim",
+        &["anteroom-core", "anteroom-ticket", "anteroom-scenario"],
     ),
     (
         "anteroom-report",
         &[
             "anteroom-core",
-            "anteroom-wire",
+            "anteroom-config",
             "anteroom-scenario",
             "anteroom-sim",
         ],
@@ -73,7 +87,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-rehearsal",
         &[
             "anteroom-core",
-            "anteroom-wire",
+            "anteroom-config",
             "anteroom-scenario",
             "anteroom-sim",
             "anteroom-report",
@@ -84,7 +98,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-core",
             "anteroom-ticket",
-            "anteroom-wire",
+            "anteroom-config",
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",
@@ -103,7 +117,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-bench",
         &[
             "anteroom-core",
-            "anteroom-wire",
+            "anteroom-config",
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",
@@ -114,7 +128,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-replay",
         &[
             "anteroom-core",
-            "anteroom-wire",
+            "anteroom-config",
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-scenario",

@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::{Config, HostPort, RoomConfig, Topology, ValkeyAddress};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, RoomHandle, Stores};
@@ -15,7 +16,6 @@ use anteroom_store::{Membership, Store, join};
 use anteroom_testkit::redis_server::{RedisServer, Reply, eventually};
 use anteroom_testkit::relay::{Delays, Relay};
 use anteroom_valkey::Valkey;
-use anteroom_wire::config::{Config, HostPort, RoomConfig, Topology, ValkeyAddress};
 use anyhow::Context as _;
 use tempfile::TempDir;
 use tokio::runtime::Handle;

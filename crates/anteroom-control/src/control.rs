@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::RoomName;
 use anteroom_node::{Node, RoomHandle};
-use anteroom_wire::config::RoomName;
 use anteroom_wire::state::{RoomState, Watermark};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};

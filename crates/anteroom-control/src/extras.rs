@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_wire::config::RoomName;
+use anteroom_config::RoomName;
 
 /// Brings the figures of the rest of the program.
 pub trait Extras: Send + Sync + 'static {

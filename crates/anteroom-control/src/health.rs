@@ -4,9 +4,9 @@
 //! word of the ledger. Other reasons to admit less are told and do not fail: another node would
 //! have them, too, and a restart heals none of them.
 
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::decision::QueueReason;
 use anteroom_node::{Node, RoomFigures};
-use anteroom_wire::time_text::rfc3339_secs;
 
 use crate::bodies::{Health, RoomTrouble};
 use crate::clocks::Clocks;

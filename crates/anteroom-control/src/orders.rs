@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
+use anteroom_config::orders::{Actor, Log, Order, Shown};
 use anteroom_node::{ObeyError, RoomHandle};
-use anteroom_wire::orders::{Actor, Log, Order, Shown};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;

@@ -28,7 +28,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_wire::config::BypassRule;
+use anteroom_config::BypassRule;
 use cel::{Context, Env, ExecutionError, Program, Value};
 use http::{HeaderMap, Method};
 use tracing::warn;

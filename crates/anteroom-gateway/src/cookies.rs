@@ -11,7 +11,7 @@
 use std::fmt::Write as _;
 use std::ops::Deref;
 
-use anteroom_wire::config::{CookieSettings, SameSite, Secure};
+use anteroom_config::{CookieSettings, SameSite, Secure};
 use http::header::COOKIE;
 use http::{HeaderMap, HeaderValue};
 

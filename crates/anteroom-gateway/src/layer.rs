@@ -18,8 +18,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use anteroom_config::{Config, RoomName};
 use anteroom_node::{Arrival, Node, Outcome, Pass};
-use anteroom_wire::config::{Config, RoomName};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 

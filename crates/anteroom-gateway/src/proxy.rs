@@ -18,8 +18,8 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use anteroom_config::TimeOuts;
 use anteroom_core::time::Span;
-use anteroom_wire::config::TimeOuts;
 use http::header::EXPECT;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, StatusCode, Uri, Version};

@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use anteroom_wire::config::{Host, Route};
+use anteroom_config::{Host, Route};
 
 use crate::path::{BadPathError, Readings};
 

@@ -15,7 +15,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_wire::config::{SizeLimits, TimeOuts};
+use anteroom_config::{SizeLimits, TimeOuts};
 use http::{Request, Response};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};

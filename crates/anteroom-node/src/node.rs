@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use anteroom_config::{RoomConfig, RoomName};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, DataCenterId, NodeId};
 use anteroom_core::room::RoomIdentity;
 use anteroom_store::{Store, introduce};
 use anteroom_ticket::KeyRing;
-use anteroom_wire::config::{RoomConfig, RoomName};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;

@@ -17,6 +17,8 @@ mod wall_time;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use anteroom_config::RoomConfig;
+use anteroom_config::orders::Orders;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::origin::OriginOutcome;
 use anteroom_core::room::check_in::Return;
@@ -25,8 +27,6 @@ use anteroom_core::ticket::{Standing, Ticket};
 use anteroom_core::time::Millis;
 use anteroom_store::{CounterName, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
-use anteroom_wire::config::RoomConfig;
-use anteroom_wire::orders::Orders;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
+use anteroom_config::{Config, RoomConfig};
 use anteroom_core::decision::QueueReason;
 use anteroom_core::origin::OriginOutcome;
 use anteroom_core::time::{Millis, Span};
 use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
 use anteroom_store::faults::Faults;
 use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
-use anteroom_wire::config::{Config, RoomConfig};
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
 const START: Millis = Millis(1_694_432_700_000);

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anteroom_wire::orders::{Log, Shown};
+use anteroom_config::orders::{Log, Shown};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;

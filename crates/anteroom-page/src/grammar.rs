@@ -159,7 +159,7 @@ impl Grammar {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_wire::language::Language;
+    use anteroom_config::language::Language;
 
     use crate::texts::Texts;
 

@@ -3,7 +3,7 @@
 //! RFC 9110, section 12.5.4, with the lookup of RFC 4647, section 3.4: a range is shortened from its
 //! end until we have the language. A header that nobody could have meant is read as far as it goes.
 
-use anteroom_wire::language::Language;
+use anteroom_config::language::Language;
 
 /// Ranges of one header that are looked at. Browsers send up to ten; each one more is work that a
 /// stranger orders.

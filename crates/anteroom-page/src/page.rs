@@ -10,9 +10,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use anteroom_config::language::Language;
 use anteroom_core::estimate::PAGE_RELOAD;
 use anteroom_core::time::Span;
-use anteroom_wire::language::Language;
 use ramhorns::Template;
 
 use crate::texts::Texts;

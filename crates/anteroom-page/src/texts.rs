@@ -25,7 +25,7 @@ mod uk;
 mod zh_hans;
 mod zh_hant;
 
-use anteroom_wire::language::Language;
+use anteroom_config::language::Language;
 
 use crate::grammar::Grammar;
 

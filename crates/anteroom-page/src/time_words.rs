@@ -136,7 +136,7 @@ pub(crate) fn range(texts: &Texts, wait: WaitRange) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_wire::language::Language;
+    use anteroom_config::language::Language;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! The facts that a waiting page is made from.
 
+use anteroom_config::language::Language;
+use anteroom_config::orders::Orders;
 use anteroom_core::decision::{Place, QueueReason, WaitRange};
 use anteroom_core::rules::{QueueingMethod, Rules};
 use anteroom_core::time::{Millis, Span};
-use anteroom_wire::language::Language;
-use anteroom_wire::orders::Orders;
 use anteroom_wire::place::{PlaceBody, PlaceFacts, reason_name};
 
 /// Everything that the answer to a waiting visitor is made from.

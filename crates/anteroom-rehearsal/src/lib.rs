@@ -7,11 +7,11 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anteroom_config::time_text::rfc3339_millis;
+use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 use anteroom_report::story;
 use anteroom_sim::outcome::Outcome;
-use anteroom_wire::time_text::rfc3339_millis;
-use anteroom_wire::words;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;

@@ -9,10 +9,10 @@ use std::panic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run::{self, Progress};
-use anteroom_wire::words;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::source::Variant;

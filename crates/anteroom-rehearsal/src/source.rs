@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use anteroom_config::{Problem, Problems};
 use anteroom_scenario::file::{FILE_BYTES_MAX, ScenarioText};
 use anteroom_scenario::model::Scenario;
 use anteroom_scenario::settings::{self, Setting};
 use anteroom_scenario::shipped::{SHIPPED, Shipped};
-use anteroom_wire::config::{Problem, Problems};
 use anyhow::Context as _;
 
 use super::SimulateOptions;

@@ -1,8 +1,8 @@
 //! Which charts show a rehearsal? For each room and setting: who is inside, who waits, who comes in
 //! and how long it took, all allocations in one chart; then the same crowd by data center.
 
+use anteroom_config::words;
 use anteroom_sim::outcome::Outcome;
-use anteroom_wire::words;
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::bars::{BarChart, BarRow};

@@ -15,10 +15,10 @@
 //!   violations    [{promise ("I1" to "I6"), at_ms, seen}]: broken promises, the first hundred
 //! ```
 
+use anteroom_config::time_text::rfc3339_millis;
+use anteroom_config::words;
 use anteroom_scenario::model::{DataCenterPlan, Scenario};
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Promise, Violation};
-use anteroom_wire::time_text::rfc3339_millis;
-use anteroom_wire::words;
 use serde_json::{Value, json};
 
 use crate::ASSUMPTIONS;

@@ -1,9 +1,9 @@
 //! What was rehearsed, in words: the deployment, the rooms, and what went wrong on purpose.
 
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_scenario::model::{
     FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
 };
-use anteroom_wire::time_text::rfc3339_secs;
 
 use crate::number::{counted, grouped, length, percent, since_start};
 

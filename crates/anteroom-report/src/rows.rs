@@ -1,8 +1,8 @@
 //! Which figures stand in the table, under which names, and what do they mean? One registry for the
 //! terminal and for the page.
 
+use anteroom_config::words;
 use anteroom_sim::outcome::{Figures, Outcome, Violation};
-use anteroom_wire::words;
 
 use crate::number::{duration, grouped, percent};
 

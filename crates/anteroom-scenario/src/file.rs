@@ -7,13 +7,13 @@
 
 use std::path::Path;
 
-use anteroom_core::rules::AllocationKind;
-use anteroom_core::time::{Millis, Span};
-use anteroom_wire::config::reading::{
+use anteroom_config::reading::{
     Choice, Document, Duration, Key, Moment, Placed, Refusal, Table, Text, Whole, nearest,
 };
-use anteroom_wire::config::{Finding, Problems};
-use anteroom_wire::words::ALLOCATIONS;
+use anteroom_config::words::ALLOCATIONS;
+use anteroom_config::{Finding, Problems};
+use anteroom_core::rules::AllocationKind;
+use anteroom_core::time::{Millis, Span};
 
 use super::model::{Arrivals, DataCenterPlan, RoomPlan, Scenario};
 use super::settings::Setting;

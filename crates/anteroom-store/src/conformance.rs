@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use anteroom_config::orders::{Actor, Entry, Orders};
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::time::Minute;
-use anteroom_wire::orders::{Actor, Entry, Orders};
 
 use crate::orders::{ChangeError, OrdersPlace};
 use crate::store::{

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anteroom_wire::orders::{Entry, Log, Orders};
+use anteroom_config::orders::{Entry, Log, Orders};
 
 use crate::store::{Loaded, RecordKey, Store, StoreError, Swap, chain};
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anteroom_config::orders::Orders;
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::id::{DataCenterId, NodeId};
 use anteroom_core::rules::Limits;
@@ -15,7 +16,6 @@ use anteroom_store::{
     Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, OrdersPlace,
     RecordKey, Store, StoreError, SyncError, conformance, faults::Faults,
 };
-use anteroom_wire::orders::Orders;
 
 struct HandClock(AtomicU64);
 
@@ -341,7 +341,7 @@ async fn a_change_is_in_the_log_even_if_its_process_died_before_it_was_written_t
     let swap = store.compare_and_swap(&key, expected, orders.encode());
     assert_eq!(swap.await.unwrap(), anteroom_store::Swap::Swapped);
 
-    let last = |log: &anteroom_wire::orders::Log| log.entries.last().unwrap().what.clone();
+    let last = |log: &anteroom_config::orders::Log| log.entries.last().unwrap().what.clone();
     assert_eq!(last(&place.log().await.unwrap()), "killed");
     let after = |before: &Orders| {
         let mut next = before.clone();

@@ -7,7 +7,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anteroom_wire::config::{ValkeyAddress, ValkeyTls};
+use anteroom_config::{ValkeyAddress, ValkeyTls};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::CertificateDer;
@@ -140,7 +140,7 @@ fn trusted_by_machine() -> Result<RootCertStore, SetupError> {
 mod tests {
     use std::path::Path;
 
-    use anteroom_wire::config::{HostPort, Topology};
+    use anteroom_config::{HostPort, Topology};
 
     use super::*;
 

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use anteroom_wire::config::HostPort;
+use anteroom_config::HostPort;
 
 use crate::connection::{Request, text};
 use crate::failure::Failure;

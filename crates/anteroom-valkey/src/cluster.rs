@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_wire::config::HostPort;
+use anteroom_config::HostPort;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -4,8 +4,8 @@
 
 use std::sync::Arc;
 
+use anteroom_config::HostPort;
 use anteroom_store::Identity;
-use anteroom_wire::config::HostPort;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError, Value};
 use tokio::io::{AsyncRead, AsyncWrite};

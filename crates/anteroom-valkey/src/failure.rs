@@ -10,8 +10,8 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::HostPort;
 use anteroom_store::StoreError;
-use anteroom_wire::config::HostPort;
 use redis::{ErrorKind, RedisError, ServerError};
 
 pub(crate) use self::reply::Reply;

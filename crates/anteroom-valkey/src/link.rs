@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_wire::config::HostPort;
+use anteroom_config::HostPort;
 use parking_lot::Mutex;
 use redis::Value;
 use tokio::sync::watch;

@@ -1,6 +1,6 @@
 //! The way to a store, whatever it is made of.
 
-use anteroom_wire::config::{Topology, ValkeyAddress};
+use anteroom_config::{Topology, ValkeyAddress};
 
 use crate::access::{Access, SetupError};
 use crate::cluster::Cluster;

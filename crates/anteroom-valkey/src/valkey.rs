@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use anteroom_config::ValkeyAddress;
 use anteroom_store::{
     BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
 };
-use anteroom_wire::config::ValkeyAddress;
 
 use crate::access::SetupError;
 use crate::checking::{self, Findings};

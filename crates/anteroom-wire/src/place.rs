@@ -8,8 +8,8 @@ use anteroom_core::rules::QueueingMethod;
 use anteroom_core::time::{Millis, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::time_text::{minutes, minutes_in_words, rfc3339_millis};
-use crate::words;
+use anteroom_config::time_text::{minutes, minutes_in_words, rfc3339_millis};
+use anteroom_config::words;
 
 /// What a text says that has nothing to say.
 const UNAVAILABLE: &str = "unavailable";

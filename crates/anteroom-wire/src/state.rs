@@ -11,10 +11,10 @@ use anteroom_core::rules::Rules;
 use anteroom_core::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
-use crate::config::RoomName;
-use crate::orders::{Shown, ShownValue};
-use crate::time_text::{rfc3339_millis, rfc3339_secs};
-use crate::words;
+use anteroom_config::RoomName;
+use anteroom_config::orders::{Shown, ShownValue};
+use anteroom_config::time_text::{rfc3339_millis, rfc3339_secs};
+use anteroom_config::words;
 
 /// What stands for the part of the limit in which no data center has a share; no data center may
 /// have this name.

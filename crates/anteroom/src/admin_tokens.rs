@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use anteroom_config::ServerConfig;
 use anteroom_control::Token;
 use anteroom_store::DataDir;
-use anteroom_wire::config::ServerConfig;
 use anyhow::Context as _;
 
 /// What the token is called that was drawn for the data folder.

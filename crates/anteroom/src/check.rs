@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anteroom_config::{Checks, Config, Parsed, Problem, Problems};
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
 use anteroom_page::CustomPage;
-use anteroom_wire::config::{Checks, Config, Parsed, Problem, Problems};
 use clap::Args;
 use serde_json::json;
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anteroom::demo::{GatewayFigures, GatewayPlan, RunningGateway, RunningGateways};
 use anteroom::gateway::Gateway;
-use anteroom_wire::config::{Config, Flags};
+use anteroom_config::{Config, Flags};
 use anyhow::Context as _;
 use tokio::task::JoinSet;
 
@@ -137,9 +137,9 @@ fn config(plan: &GatewayPlan, member: Option<&Member>) -> anyhow::Result<Config>
 #[cfg(test)]
 mod tests {
     use anteroom::demo::{Layout, ROOM};
+    use anteroom_config::StoreConfig;
     use anteroom_core::rules::Limits;
     use anteroom_core::time::Span;
-    use anteroom_wire::config::StoreConfig;
 
     use super::*;
 

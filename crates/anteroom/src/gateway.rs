@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::{Config, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::layer::WaitingRoomLayer;
@@ -13,7 +14,6 @@ use anteroom_gateway::proxy::ReverseProxy;
 use anteroom_gateway::serve::{ConnectionCap, DrainTrigger, Server, drain, listen};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded};
-use anteroom_wire::config::{Config, ServerConfig, StoreConfig};
 use anyhow::Context as _;
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -6,8 +6,8 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
+use anteroom_config::{Config, PageTemplate, RoomConfig};
 use anteroom_page::CustomPage;
-use anteroom_wire::config::{Config, PageTemplate, RoomConfig};
 
 /// A little more than the largest template, so that a larger one is noticed and a device without end is
 /// not read for ever.

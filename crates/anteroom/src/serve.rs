@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anteroom_config::{Config, Flags, Parsed};
 use anteroom_store::chain;
-use anteroom_wire::config::{Config, Flags, Parsed};
 use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};

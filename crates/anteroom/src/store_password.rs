@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use anteroom_wire::config::{Config, PASSWORD_BYTES_MAX, PasswordError, StoreConfig};
+use anteroom_config::{Config, PASSWORD_BYTES_MAX, PasswordError, StoreConfig};
 
 /// Why no password could be had from the file that `store.password_file` names.
 #[derive(Debug, thiserror::Error)]

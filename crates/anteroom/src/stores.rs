@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::{Config, StoreConfig, ValkeyConfig};
 use anteroom_node::Stores;
 use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
     TicketKeys, chain, join, restore,
 };
 use anteroom_valkey::Valkey;
-use anteroom_wire::config::{Config, StoreConfig, ValkeyConfig};
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
 

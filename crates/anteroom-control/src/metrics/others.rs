@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anteroom_wire::config::RoomName;
+use anteroom_config::RoomName;
 
 use super::families::{Families, Title};
 use crate::extras::ExtraFigures;

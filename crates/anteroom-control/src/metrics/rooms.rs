@@ -6,11 +6,11 @@
 use std::fmt;
 use std::sync::Arc;
 
+use anteroom_config::orders::Orders;
 use anteroom_core::decision::QueueReason;
 use anteroom_core::rules::Limits;
 use anteroom_core::time::{Millis, Span};
 use anteroom_node::{Node, RoomFigures, RoomHandle};
-use anteroom_wire::orders::Orders;
 
 use super::families::{Distribution, Families, Title};
 use crate::clocks::{Clocks, seconds, timestamp};

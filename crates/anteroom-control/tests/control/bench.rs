@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::{Config, RoomName};
 use anteroom_control::{Control, ExtraFigures, Extras, Token, Tokens, serve};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
 use anteroom_core::time::{Millis, Span};
 use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_store::{Clock, DataDir, Embedded, Identity, faults::Faults};
-use anteroom_wire::config::{Config, RoomName};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

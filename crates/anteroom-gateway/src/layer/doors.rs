@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use anteroom_config::language::Language;
+use anteroom_config::orders::Orders;
+use anteroom_config::{Config, Host, PageTemplate, RoomConfig};
 use anteroom_core::decision::Place;
 use anteroom_core::time::Millis;
 use anteroom_node::{Node, RoomHandle};
 use anteroom_page::CustomPage;
-use anteroom_wire::config::{Config, Host, PageTemplate, RoomConfig};
-use anteroom_wire::language::Language;
-use anteroom_wire::orders::Orders;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 

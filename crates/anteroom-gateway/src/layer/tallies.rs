@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_wire::config::RoomName;
+use anteroom_config::RoomName;
 use parking_lot::Mutex;
 
 use super::access::Verdict;

@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_wire::config::SizeLimits;
+use anteroom_config::SizeLimits;
 use futures_util::future::Either;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, UPGRADE};
 use http::request::Parts;

@@ -4,8 +4,8 @@
 //! the browser's wishes count, then the room's default. The form of the page leads here and back, so
 //! that it works without scripts.
 
+use anteroom_config::language::Language;
 use anteroom_page::language_of;
-use anteroom_wire::language::Language;
 use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, LOCATION, REFERER};
 use http::uri::PathAndQuery;

@@ -4,8 +4,8 @@
 //! answer to one who waits is `cfWaitingRoom`, as everywhere, plus what only our page needs: its
 //! words, and the time to the next question in milliseconds.
 
+use anteroom_config::language::Language;
 use anteroom_page::Words;
-use anteroom_wire::language::Language;
 use anteroom_wire::place::PlaceBody;
 use bytes::Bytes;
 use http::header::{

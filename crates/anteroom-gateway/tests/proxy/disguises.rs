@@ -1,8 +1,8 @@
 //! Nobody walks around a room by writing its path in another way.
 
+use anteroom_config::{Host, Route};
 use anteroom_gateway::path::Readings;
 use anteroom_gateway::route::{AmbiguousPathError, Routes};
-use anteroom_wire::config::{Host, Route};
 use proptest::prelude::*;
 
 /// Ways to write a path so that some origin still takes it for the same path.

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use anteroom_config::{SizeLimits, TimeOuts};
 use anteroom_core::time::Span;
 use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
@@ -12,7 +13,6 @@ use anteroom_gateway::proxy::{OriginOutcome, ReverseProxy, Upstream};
 use anteroom_gateway::serve::{
     ConnectionCap, ConnectionObserver, DrainSignal, DrainTrigger, Server, drain, listen,
 };
-use anteroom_wire::config::{SizeLimits, TimeOuts};
 use http::{HeaderValue, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

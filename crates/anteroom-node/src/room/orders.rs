@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anteroom_config::orders::{Actor, Log, Order, Orders, Shown};
+use anteroom_config::{Changed, Problems, RoomConfig};
 use anteroom_core::room::Room;
 use anteroom_core::room::syncing::SYNC_PERIOD;
 use anteroom_store::{ChangeError, OrdersPlace, StoreError, SyncError, chain};
-use anteroom_wire::config::{Changed, Problems, RoomConfig};
-use anteroom_wire::orders::{Actor, Log, Order, Orders, Shown};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_config::Config;
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, VisitorId};
 use anteroom_core::time::{Millis, Minute};
 use anteroom_node::{Arrival, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_store::memory::Memory;
 use anteroom_store::{Clock, Membership, Store, join};
-use anteroom_wire::config::Config;
 use tokio::time::Instant;
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use anteroom_config::orders::{Actor, Order};
 use anteroom_core::decision::QueueReason;
 use anteroom_core::time::Millis;
 use anteroom_node::Outcome;
-use anteroom_wire::orders::{Actor, Order};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -232,7 +232,7 @@ async fn a_store_that_lost_what_was_said_gets_it_back() {
 async fn a_time_of_opening_is_moved_and_ended_while_people_wait() {
     let deployment = Deployment::one_level(2, SMALL).await;
     let now = deployment.room(0).wall_now();
-    let at = anteroom_wire::time_text::rfc3339_millis(Millis(now.0 + 60_000));
+    let at = anteroom_config::time_text::rfc3339_millis(Millis(now.0 + 60_000));
     say(&deployment, set("opens_at", at)).await;
     let_pass(Duration::from_secs(1)).await;
     let opens = |outcome: &Outcome| match reason(outcome) {
@@ -242,14 +242,14 @@ async fn a_time_of_opening_is_moved_and_ended_while_people_wait() {
     for node in 0..2 {
         assert_eq!(opens(&ask(&deployment.room(node), None).await), 60_000);
     }
-    let at = anteroom_wire::time_text::rfc3339_millis(Millis(now.0 + 5_000));
+    let at = anteroom_config::time_text::rfc3339_millis(Millis(now.0 + 5_000));
     say(&deployment, set("opens_at", at)).await;
     let_pass(Duration::from_millis(1_010)).await;
     assert_eq!(opens(&ask(&deployment.room(1), None).await), 5_000);
     let_pass(Duration::from_secs(4)).await;
     assert_eq!(reason(&ask(&deployment.room(1), None).await), None);
 
-    let at = anteroom_wire::time_text::rfc3339_millis(Millis(now.0 + 3_600_000));
+    let at = anteroom_config::time_text::rfc3339_millis(Millis(now.0 + 3_600_000));
     say(&deployment, set("opens_at", at)).await;
     let_pass(Duration::from_millis(1_010)).await;
     assert!(reason(&ask(&deployment.room(1), None).await).is_some());

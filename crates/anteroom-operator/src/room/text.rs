@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
+use anteroom_config::orders::{Entry, Log, Shown};
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::time::Millis;
-use anteroom_wire::orders::{Entry, Log, Shown};
-use anteroom_wire::time_text::rfc3339_secs;
 use serde_json::Value;
 
 /// Writing to a `String` cannot fail.
@@ -136,7 +136,7 @@ fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_wire::orders::{Actor, Change};
+    use anteroom_config::orders::{Actor, Change};
 
     use super::*;
 

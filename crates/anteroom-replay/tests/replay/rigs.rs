@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anteroom_config::{HostPort, Topology, ValkeyAddress};
 use anteroom_core::time::Millis;
 use anteroom_replay::Rig;
 use anteroom_store::memory::Memory;
@@ -13,7 +14,6 @@ use anteroom_store::{
 };
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::Valkey;
-use anteroom_wire::config::{HostPort, Topology, ValkeyAddress};
 use tempfile::TempDir;
 
 /// Goes on by a millisecond whenever somebody looks.

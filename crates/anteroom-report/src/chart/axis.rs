@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::time::{Millis, Span};
-use anteroom_wire::time_text::rfc3339_secs;
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::number::{grouped, rounded};

@@ -1,9 +1,9 @@
 //! The charts of the article's argument: the curve, what it gives, and when queueing begins.
 
+use anteroom_config::words;
 use anteroom_core::allocation::{curve, even};
 use anteroom_core::rules::{AllocationKind, Rules};
 use anteroom_core::snapshot::Utilization;
-use anteroom_wire::words;
 use plotters::style::RGBColor;
 
 use super::article::{exponent_millionths, rules};

@@ -1,5 +1,6 @@
 //! The same argument with a crowd: three rehearsals, each under all four allocations.
 
+use anteroom_config::words;
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
 use anteroom_scenario::model::{
@@ -7,7 +8,6 @@ use anteroom_scenario::model::{
 };
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run::run;
-use anteroom_wire::words;
 
 use super::tell::{push, push_chart};
 use crate::chart::Chart;

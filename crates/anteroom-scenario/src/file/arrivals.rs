@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use anteroom_config::Finding;
+use anteroom_config::reading::{Choice, Duration, Key, Number, Refusal, Table, Text, quoted};
 use anteroom_core::time::Span;
-use anteroom_wire::config::Finding;
-use anteroom_wire::config::reading::{Choice, Duration, Key, Number, Refusal, Table, Text, quoted};
 
 use super::kinds::{PER_SECOND_MAX, Point};
 use super::{Frame, LENGTH_MAX, curve, did_you_mean};

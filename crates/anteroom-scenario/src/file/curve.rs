@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anteroom_config::Finding;
+use anteroom_config::duration;
+use anteroom_config::reading::{Kind as _, Moment, Notes, Spot, quoted};
 use anteroom_core::time::{Millis, Span};
-use anteroom_wire::config::Finding;
-use anteroom_wire::config::duration;
-use anteroom_wire::config::reading::{Kind as _, Moment, Notes, Spot, quoted};
 use csv::{ByteRecord, ReaderBuilder};
 use toml::de::DeValue;
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::time::Span;
-use anteroom_wire::config::Finding;
-use anteroom_wire::config::reading::{
+use anteroom_config::Finding;
+use anteroom_config::reading::{
     Choice, Key, Number, Placed, Refusal, Table, Text, Whole, data_center,
 };
+use anteroom_core::time::Span;
 
 use super::kinds::Travel;
 use crate::model::{DataCenterPlan, Delay};

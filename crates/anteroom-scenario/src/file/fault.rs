@@ -1,11 +1,9 @@
 //! `[[fault]]`: what goes wrong, and what the operator changes, at which time.
 
+use anteroom_config::Finding;
+use anteroom_config::reading::Whole;
+use anteroom_config::reading::{Choice, Duration, Key, Number, Table, Text, quoted, read_limits};
 use anteroom_core::time::Span;
-use anteroom_wire::config::Finding;
-use anteroom_wire::config::reading::Whole;
-use anteroom_wire::config::reading::{
-    Choice, Duration, Key, Number, Table, Text, quoted, read_limits,
-};
 
 use super::kinds::Step;
 use super::{Frame, LENGTH_MAX, did_you_mean};

@@ -1,8 +1,8 @@
 //! Kinds of values that only scenarios have: delays, points of a curve, steps of a clock.
 
+use anteroom_config::duration;
+use anteroom_config::reading::{Kind, Refusal, quoted};
 use anteroom_core::time::Span;
-use anteroom_wire::config::duration;
-use anteroom_wire::config::reading::{Kind, Refusal, quoted};
 use toml::de::DeValue;
 
 use crate::model::{Delay, RatePoint};

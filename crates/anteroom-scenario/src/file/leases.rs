@@ -1,8 +1,8 @@
 //! `[leases]`: for how long is lent. Only what a rehearsal may want to vary; how long a data center
 //! lends to its nodes is part of the program.
 
+use anteroom_config::reading::{Duration, Key, Table};
 use anteroom_core::time::Span;
-use anteroom_wire::config::reading::{Duration, Key, Table};
 
 /// From the world to a data center. A data center asks once a second: with a shorter lease than two
 /// nobody would be let in. Longer than an hour, a data center that was lost holds its seats for

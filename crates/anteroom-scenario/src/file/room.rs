@@ -1,10 +1,8 @@
 //! `[room.NAME]`: limits in the gateway's words, who comes, and what visitors do.
 
+use anteroom_config::reading::{Duration, Key, Number, Placed, Table, Whole, nearest, read_rules};
+use anteroom_config::{Finding, RoomName};
 use anteroom_core::time::Span;
-use anteroom_wire::config::reading::{
-    Duration, Key, Number, Placed, Table, Whole, nearest, read_rules,
-};
-use anteroom_wire::config::{Finding, RoomName};
 
 use super::{Frame, arrivals};
 use crate::model::{Behaviour, RoomPlan};

@@ -3,7 +3,7 @@
 //! Source: the cluster specification of Redis, "Key distribution model" and "Hash tags"; CRC16 in
 //! its XMODEM form, whose check value is 0x31C3.
 
-use anteroom_wire::config::HostPort;
+use anteroom_config::HostPort;
 use redis::Value;
 
 /// How many slots every cluster has.

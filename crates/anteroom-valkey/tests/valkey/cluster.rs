@@ -120,7 +120,7 @@ async fn a_cluster_is_found_by_any_server_that_lives() {
         .iter()
         .map(|server| server.port())
         .collect();
-    address.topology = anteroom_wire::config::Topology::Cluster {
+    address.topology = anteroom_config::Topology::Cluster {
         servers: ports
             .iter()
             .map(|port| crate::support::here(*port))

@@ -44,7 +44,7 @@ async fn a_master_that_sentinels_watch_is_a_store() {
     let mut address = sentinel(watcher.port(), "world");
     conformance::check(&store(&address)).await.unwrap();
     // One sentinel that is away does no harm.
-    if let anteroom_wire::config::Topology::Sentinel { sentinels, .. } = &mut address.topology {
+    if let anteroom_config::Topology::Sentinel { sentinels, .. } = &mut address.topology {
         sentinels.insert(0, here(1));
     }
     store(&address).load(&key()).await.unwrap();

@@ -2,12 +2,12 @@
 
 use std::fs;
 
+use anteroom_config::ValkeyAddress;
 use anteroom_store::{Store, StoreError};
 use anteroom_testkit::redis_server::{
     Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, eventually,
 };
 use anteroom_valkey::Warning;
-use anteroom_wire::config::ValkeyAddress;
 
 use crate::support::{
     check_refused, check_unavailable, cluster, counter, key, sentinel, single, store, told, write,

@@ -2,12 +2,12 @@
 
 use std::error::Error;
 
+use anteroom_config::{HostPort, Topology, ValkeyAddress};
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::time::Minute;
 use anteroom_store::{CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap};
 use anteroom_testkit::redis_server::eventually;
 use anteroom_valkey::Valkey;
-use anteroom_wire::config::{HostPort, Topology, ValkeyAddress};
 
 /// A server of this machine.
 pub(crate) fn here(port: u16) -> HostPort {

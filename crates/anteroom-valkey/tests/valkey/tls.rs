@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use anteroom_config::{ValkeyAddress, ValkeyTls};
 use anteroom_store::{Store, conformance};
 use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer};
-use anteroom_wire::config::{ValkeyAddress, ValkeyTls};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 

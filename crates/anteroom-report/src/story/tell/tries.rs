@@ -1,7 +1,7 @@
 //! The parts of the text after `even`: the curve, the counters, and what leases add.
 
+use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
-use anteroom_wire::words;
 
 use super::{push, push_chart};
 use crate::chart::Chart;

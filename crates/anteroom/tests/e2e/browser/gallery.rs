@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 
+use anteroom_config::language::Language;
 use anteroom_core::decision::{Place, QueueReason, WaitRange};
 use anteroom_core::rules::{QueueingMethod, Rules};
 use anteroom_core::time::{Millis, Span};
 use anteroom_gateway::waiting::{Answer, Look, RequestKind, WaitingView, place_endpoint, respond};
-use anteroom_wire::language::Language;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;

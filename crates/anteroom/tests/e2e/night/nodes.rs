@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use anteroom_config::ValkeyAddress;
 use anteroom_store::conformance;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
 use anteroom_valkey::Valkey;
-use anteroom_wire::config::ValkeyAddress;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use anteroom_config::{Config, Flags};
 use anteroom_core::rules::Limits;
-use anteroom_wire::config::{Config, Flags};
 use tempfile::TempDir;
 
 use super::client::Client;

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anteroom::gateway::Gateway;
+use anteroom_config::Config;
 use anteroom_core::rules::OnStoreFailure;
 use anteroom_node::RoomClock;
 use anteroom_store::faults::Faults;
 use anteroom_store::{Clock, DataDir, Embedded, Identity};
-use anteroom_wire::config::Config;
 use http::StatusCode;
 
 use crate::limits::{PLENTY, limits};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Orders;
-use crate::config::RoomConfig;
+use crate::RoomConfig;
 use crate::time_text::rfc3339_millis;
 
 /// Where a value comes from that the file did not set.

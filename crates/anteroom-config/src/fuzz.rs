@@ -3,8 +3,8 @@
 use anteroom_core::time::Millis;
 use toml::de::{DeTable, DeValue};
 
-use crate::config::{Config, RoomConfig, ValkeyAddress};
 use crate::orders::{Actor, Log, Order, Orders};
+use crate::{Config, RoomConfig, ValkeyAddress};
 
 /// Reads `data` as a config file.
 ///

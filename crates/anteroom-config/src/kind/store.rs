@@ -4,13 +4,13 @@
 use toml::de::DeValue;
 
 use super::{Kind, Refusal, nearest};
-use crate::config::host::HostError;
-use crate::config::problem::quoted;
-use crate::config::shared_store::{PASSWORD_BYTES_MAX, PasswordError, ValkeyAddress};
-use crate::config::store_address::{AddressError, SCHEMES};
+use crate::host::HostError;
+use crate::problem::quoted;
+use crate::shared_store::{PASSWORD_BYTES_MAX, PasswordError, ValkeyAddress};
+use crate::store_address::{AddressError, SCHEMES};
 
 /// A password of a store.
-pub(in crate::config) struct Password;
+pub(crate) struct Password;
 
 impl Kind for Password {
     type Value = String;
@@ -41,7 +41,7 @@ impl Kind for Password {
 }
 
 /// The address of a store.
-pub(in crate::config) struct StoreAddress;
+pub(crate) struct StoreAddress;
 
 impl Kind for StoreAddress {
     type Value = ValkeyAddress;

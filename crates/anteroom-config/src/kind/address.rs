@@ -9,7 +9,7 @@ use toml::de::DeValue;
 use super::{Kind, Refusal};
 
 /// An address to listen on.
-pub(in crate::config) struct Address;
+pub(crate) struct Address;
 
 impl Kind for Address {
     type Value = SocketAddr;
@@ -34,7 +34,7 @@ impl Kind for Address {
 }
 
 /// An address or a network.
-pub(in crate::config) struct Network;
+pub(crate) struct Network;
 
 impl Kind for Network {
     type Value = IpNet;

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::keys::{CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML, DEFAULT_TEMPLATE_LANGUAGE};
-use crate::config::model::{PageConfig, PageTemplate};
-use crate::config::problem::Finding;
-use crate::config::reader::Table;
+use crate::model::{PageConfig, PageTemplate};
+use crate::problem::Finding;
+use crate::reader::Table;
 
 pub(super) fn read(table: &mut Table<'_>) -> PageConfig {
     let language = table.defaulted(&DEFAULT_TEMPLATE_LANGUAGE);

@@ -3,8 +3,8 @@
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-wire --test fuzz_orders` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
 
+use anteroom_config::fuzz::orders;
 use anteroom_testkit::{Effort, Field, Language, fuzz};
-use anteroom_wire::fuzz::orders;
 
 const LANGUAGE: Language<'_> = Language {
     pieces: &[

@@ -5,7 +5,7 @@ use anteroom_core::time::Span;
 use serde_json::json;
 
 use super::*;
-use crate::config::Config;
+use crate::Config;
 
 fn room(more: &str) -> RoomConfig {
     let text = format!(

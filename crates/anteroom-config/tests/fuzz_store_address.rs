@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
+use anteroom_config::fuzz::store_address;
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
-use anteroom_wire::fuzz::store_address;
 
 const LANGUAGE: Language<'_> = Language {
     pieces: &[

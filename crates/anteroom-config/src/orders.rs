@@ -12,7 +12,7 @@ mod shown;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::config::{Changed, LiveValues, RoomConfig};
+use crate::{Changed, LiveValues, RoomConfig};
 
 pub use log::Log;
 pub use order::Order;

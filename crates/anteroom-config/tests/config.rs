@@ -1,14 +1,14 @@
 //! What a config file means when it is right, and what flags mean.
 
+use anteroom_config::language::Language;
+use anteroom_config::{
+    Checks, Config, Flags, Host, PageConfig, PageTemplate, Parsed, RoomConfig, Route, SameSite,
+    Secure, StoreConfig,
+};
 use anteroom_core::rules::{
     AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
 };
 use anteroom_core::time::{Millis, Span};
-use anteroom_wire::config::{
-    Checks, Config, Flags, Host, PageConfig, PageTemplate, Parsed, RoomConfig, Route, SameSite,
-    Secure, StoreConfig,
-};
-use anteroom_wire::language::Language;
 
 const SMALLEST: &str = r#"
 [[room]]

@@ -9,8 +9,8 @@ use anteroom_core::time::Millis;
 use serde_json::Value;
 
 use super::{Actor, Change, Entry, Orders, Pause};
-use crate::config::{Finding, LiveValues, Problem, Problems, RoomConfig, check_live_key};
 use crate::time_text::rfc3339_millis;
+use crate::{Finding, LiveValues, Problem, Problems, RoomConfig, check_live_key};
 
 /// Most bytes of values in a record: every key there is takes less than a thousand. Each node reads the
 /// record once a second.

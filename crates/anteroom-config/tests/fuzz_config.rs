@@ -80,7 +80,7 @@ fn corpus() -> Vec<Vec<u8>> {
 #[test]
 fn every_file_of_the_corpus_holds_what_must_hold() {
     for file in corpus() {
-        anteroom_wire::fuzz::config(&file);
+        anteroom_config::fuzz::config(&file);
     }
 }
 
@@ -90,6 +90,6 @@ fn damaged_files_hold_what_must_hold() {
         Effort::from_environment(),
         &LANGUAGE,
         &corpus(),
-        anteroom_wire::fuzz::config,
+        anteroom_config::fuzz::config,
     );
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::log::ENTRIES_MAX;
 use super::order::{MESSAGE_CHARS_MAX, message};
 use super::*;
-use crate::config::Config;
+use crate::Config;
 
 const NOW: Millis = Millis(1_900_000_000_000);
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anteroom_wire::config::{
+use anteroom_config::{
     Config, Flags, HostPort, Parsed, StoreConfig, Topology, ValkeyConfig, ValkeyTls,
 };
 

@@ -1,5 +1,6 @@
 //! What does the operator want? The config file, read in two steps: what was typed, then what it
-//! means. Every mistake is reported, not only the first.
+//! means; and in [`orders`] what is said while a room runs. Every mistake is reported, not only the
+//! first.
 //!
 //! Nothing is opened, resolved or compiled here: paths stay as they were typed, hosts are names,
 //! and bypass rules are text.
@@ -14,11 +15,15 @@ mod depth;
 mod document;
 pub mod duration;
 mod flags;
+#[doc(hidden)]
+pub mod fuzz;
 mod host;
 mod kind;
+pub mod language;
 mod live;
 mod model;
 mod notes;
+pub mod orders;
 pub mod path;
 mod problem;
 mod reader;
@@ -29,6 +34,8 @@ mod shared_store;
 mod source;
 mod store;
 mod store_address;
+pub mod time_text;
+pub mod words;
 
 pub use flags::Flags;
 pub use host::{HostError, OriginError};

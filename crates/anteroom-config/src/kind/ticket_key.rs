@@ -7,7 +7,7 @@ use toml::de::DeValue;
 use super::{Kind, Refusal};
 
 /// A key of tickets. What was found is only ever told by its length.
-pub(in crate::config) struct TicketKey;
+pub(crate) struct TicketKey;
 
 impl Kind for TicketKey {
     type Value = [u8; 32];

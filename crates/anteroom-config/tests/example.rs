@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_wire::config::{Config, KnownKey, OriginCommands, StoreConfig};
+use anteroom_config::{Config, KnownKey, OriginCommands, StoreConfig};
 
 const EXAMPLE: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),

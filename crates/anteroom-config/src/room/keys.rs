@@ -5,17 +5,15 @@
 use anteroom_core::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use anteroom_core::time::Span;
 
-use crate::config::host::{HostError, OriginError};
-use crate::config::kind::{
-    Choice, Duration, Exponent, Moment, OneNumber, Refusal, Switch, Text, Whole,
-};
-use crate::config::model::{Host, Origin, RoomName, SameSite, Secure};
-use crate::config::path::{self, PathError};
-use crate::config::reader::Key;
+use crate::host::{HostError, OriginError};
+use crate::kind::{Choice, Duration, Exponent, Moment, OneNumber, Refusal, Switch, Text, Whole};
 use crate::language::{LANGUAGES, Language};
+use crate::model::{Host, Origin, RoomName, SameSite, Secure};
+use crate::path::{self, PathError};
+use crate::reader::Key;
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
 
-pub(in crate::config) const NAME: Key<Text<RoomName>> = Key {
+pub(crate) const NAME: Key<Text<RoomName>> = Key {
     name: "name",
     kind: Text {
         allowed: "1 to 64 of A-Z a-z 0-9 - _",
@@ -23,7 +21,7 @@ pub(in crate::config) const NAME: Key<Text<RoomName>> = Key {
     },
     default: None,
 };
-pub(in crate::config) const HOST: Key<Text<Host>> = Key {
+pub(crate) const HOST: Key<Text<Host>> = Key {
     name: "host",
     kind: Text {
         allowed: "a host name such as \"shop.example.com\"",
@@ -31,7 +29,7 @@ pub(in crate::config) const HOST: Key<Text<Host>> = Key {
     },
     default: None,
 };
-pub(in crate::config) const PATH: Key<Text<String>> = Key {
+pub(crate) const PATH: Key<Text<String>> = Key {
     name: "path",
     kind: Text {
         allowed: "a path that begins with /, without *, ? and #",
@@ -39,7 +37,7 @@ pub(in crate::config) const PATH: Key<Text<String>> = Key {
     },
     default: Some("\"/\""),
 };
-pub(in crate::config) const ORIGIN: Key<Text<Origin>> = Key {
+pub(crate) const ORIGIN: Key<Text<Origin>> = Key {
     name: "origin",
     kind: Text {
         allowed: "\"http://host\" or \"http://host:port\"",
@@ -60,8 +58,8 @@ const fn limit(name: &'static str) -> Key<Whole<u32>> {
     }
 }
 
-pub(in crate::config) const TOTAL_ACTIVE_USERS: Key<Whole<u32>> = limit("total_active_users");
-pub(in crate::config) const NEW_USERS_PER_MINUTE: Key<Whole<u32>> = limit("new_users_per_minute");
+pub(crate) const TOTAL_ACTIVE_USERS: Key<Whole<u32>> = limit("total_active_users");
+pub(crate) const NEW_USERS_PER_MINUTE: Key<Whole<u32>> = limit("new_users_per_minute");
 
 const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Duration> {
     Key {
@@ -75,11 +73,10 @@ const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Du
     }
 }
 
-pub(in crate::config) const SESSION_DURATION: Key<Duration> =
+pub(crate) const SESSION_DURATION: Key<Duration> =
     minutes("session_duration", Span::from_secs(1), "\"5m\"");
-pub(in crate::config) const PLACE_GRACE: Key<Duration> =
-    minutes("place_grace", Span::from_secs(10), "\"5m\"");
-pub(in crate::config) const ASK_AGAIN: Key<Duration> = Key {
+pub(crate) const PLACE_GRACE: Key<Duration> = minutes("place_grace", Span::from_secs(10), "\"5m\"");
+pub(crate) const ASK_AGAIN: Key<Duration> = Key {
     name: "ask_again",
     kind: Duration {
         min: Span::from_secs(1),
@@ -97,46 +94,44 @@ const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
     }
 }
 
-pub(in crate::config) const DISABLE_SESSION_RENEWAL: Key<Switch> =
-    switch("disable_session_renewal", "false");
-pub(in crate::config) const QUEUE_ALL: Key<Switch> = switch("queue_all", "false");
-pub(in crate::config) const DRAW: Key<Switch> = switch("draw", "false");
-pub(in crate::config) const SUSPENDED: Key<Switch> = switch("suspended", "false");
-pub(in crate::config) const PACING: Key<Switch> = switch("pacing", "true");
-pub(in crate::config) const JSON_RESPONSE_ENABLED: Key<Switch> =
-    switch("json_response_enabled", "false");
+pub(crate) const DISABLE_SESSION_RENEWAL: Key<Switch> = switch("disable_session_renewal", "false");
+pub(crate) const QUEUE_ALL: Key<Switch> = switch("queue_all", "false");
+pub(crate) const DRAW: Key<Switch> = switch("draw", "false");
+pub(crate) const SUSPENDED: Key<Switch> = switch("suspended", "false");
+pub(crate) const PACING: Key<Switch> = switch("pacing", "true");
+pub(crate) const JSON_RESPONSE_ENABLED: Key<Switch> = switch("json_response_enabled", "false");
 
-pub(in crate::config) const QUEUEING_METHOD: Key<Choice<QueueingMethod>> = Key {
+pub(crate) const QUEUEING_METHOD: Key<Choice<QueueingMethod>> = Key {
     name: "queueing_method",
     kind: Choice(QUEUEING_METHODS),
     default: Some("\"fifo\""),
 };
-pub(in crate::config) const OPENS_AT: Key<Moment> = Key {
+pub(crate) const OPENS_AT: Key<Moment> = Key {
     name: "opens_at",
     kind: Moment,
     default: None,
 };
-pub(in crate::config) const ALLOCATION: Key<Choice<AllocationKind>> = Key {
+pub(crate) const ALLOCATION: Key<Choice<AllocationKind>> = Key {
     name: "allocation",
     kind: Choice(ALLOCATIONS),
     default: Some("\"leases\""),
 };
-pub(in crate::config) const CURVE_FACTOR: Key<Exponent> = Key {
+pub(crate) const CURVE_FACTOR: Key<Exponent> = Key {
     name: "curve_factor",
     kind: Exponent { max: 4.0 },
     default: Some("1.0"),
 };
-pub(in crate::config) const SEAT: Key<Choice<SeatNeedsCookie>> = Key {
+pub(crate) const SEAT: Key<Choice<SeatNeedsCookie>> = Key {
     name: "seat_needs_cookie",
     kind: Choice(SEAT_NEEDS_COOKIE),
     default: Some("\"near_limit\""),
 };
-pub(in crate::config) const STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
+pub(crate) const STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
     name: "on_store_failure",
     kind: Choice(ON_STORE_FAILURE),
     default: Some("\"bounded\""),
 };
-pub(in crate::config) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
+pub(crate) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
     name: "queueing_status_code",
     kind: OneNumber(&[200, 202, 429, 503]),
     default: Some("200"),
@@ -172,7 +167,7 @@ pub(super) const CUSTOM_PAGE_FILE: Key<Text<String>> = Key {
     },
     default: None,
 };
-pub(in crate::config) const COOKIE_SUFFIX: Key<Text<String>> = Key {
+pub(crate) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     name: "cookie_suffix",
     kind: Text {
         allowed: "1 to 32 of A-Z a-z 0-9 - _",
@@ -185,7 +180,7 @@ pub(in crate::config) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     },
     default: None,
 };
-pub(in crate::config) const SAME_SITE: Key<Choice<SameSite>> = Key {
+pub(crate) const SAME_SITE: Key<Choice<SameSite>> = Key {
     name: "samesite",
     kind: Choice(&[
         ("auto", SameSite::Auto),
@@ -195,7 +190,7 @@ pub(in crate::config) const SAME_SITE: Key<Choice<SameSite>> = Key {
     ]),
     default: Some("\"auto\""),
 };
-pub(in crate::config) const SECURE: Key<Choice<Secure>> = Key {
+pub(crate) const SECURE: Key<Choice<Secure>> = Key {
     name: "secure",
     kind: Choice(&[
         ("auto", Secure::Auto),
@@ -204,12 +199,12 @@ pub(in crate::config) const SECURE: Key<Choice<Secure>> = Key {
     ]),
     default: Some("\"auto\""),
 };
-pub(in crate::config) const ENABLED_ORIGIN_COMMANDS: Key<Choice<()>> = Key {
+pub(crate) const ENABLED_ORIGIN_COMMANDS: Key<Choice<()>> = Key {
     name: "enabled_origin_commands",
     kind: Choice(&[("revoke", ())]),
     default: Some("[\"revoke\"]"),
 };
-pub(in crate::config) const BYPASS: Key<Text<String>> = Key {
+pub(crate) const BYPASS: Key<Text<String>> = Key {
     name: "bypass",
     kind: Text {
         allowed: "an expression of 1 to 4096 bytes, such as 'path.startsWith(\"/webhooks/\")'",
