@@ -23,7 +23,10 @@ fn checkers_of(bug: Bug) -> &'static [Promise] {
         Bug::ForgetsNewestEnds => &[Promise::Recovery],
         Bug::CountsBeforeReturn | Bug::HoardsSlots => &[Promise::NoWaste],
         Bug::FewCreditsFarAway | Bug::MoversWaitInLine => &[Promise::Inside],
-        Bug::AppliesStaleAnswers | Bug::NoReserveAfterLoss => &[Promise::Seats, Promise::Rate],
+        // Both are kept by the same numbers, and which one is broken first is the seed's choice.
+        Bug::AppliesStaleAnswers | Bug::NoReserveAfterLoss | Bug::RestartWritesOldRow => {
+            &[Promise::Seats, Promise::Rate]
+        }
         Bug::LendsBeyondOwnLease => &[Promise::Seats, Promise::Recovery],
         Bug::SpendsNextMinute => &[Promise::Rate],
         Bug::ClosesByOwnClock => &[Promise::Seats, Promise::Inside],

@@ -206,6 +206,69 @@ async fn a_data_center_that_is_cut_off_from_the_world_knows_what_it_had_heard() 
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_is_away_is_asked_no_more_often_whoever_comes() {
+    for deployment in both().await {
+        for node in 0..3 {
+            ask(&deployment.room(node), None).await;
+        }
+        deployment.world.set_away(true);
+        let before = deployment.room(1).reads_of_orders();
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(30) {
+            ask(&deployment.room(1), None).await;
+            let_pass(Duration::from_millis(20)).await;
+        }
+        let made = deployment.room(1).reads_of_orders() - before;
+        // Once in 750 ms, and once for whoever comes first after the last answer grew old.
+        assert!((20..=43).contains(&made), "{made} reads in 30 s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_node_that_could_not_ask_hears_of_a_pause_later() {
+    for deployment in both().await {
+        let_pass(Duration::from_secs(60)).await;
+        deployment.world.set_away(true);
+        // Asks, in vain; then nobody comes any more.
+        ask(&deployment.room(1), None).await;
+        let_pass(Duration::from_secs(600)).await;
+        deployment.world.set_away(false);
+        let_pass(Duration::from_secs(5)).await;
+        say(&deployment, pause()).await;
+        let_pass(Duration::from_millis(1_001)).await;
+        let outcome = ask(&deployment.room(1), None).await;
+        assert_eq!(reason(&outcome), Some(QueueReason::QueueAll));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_said_last_holds_everywhere_when_the_store_had_forgotten_the_rest() {
+    let mut deployment = Deployment::one_level(2, SMALL).await;
+    for seats in [7, 8, 9] {
+        say(&deployment, set("total_active_users", seats)).await;
+    }
+    deployment.world.wipe();
+    // Somebody who knows nothing of it says something before anybody has put it back.
+    deployment.start(0);
+    let stranger = deployment.room(2);
+    let_pass(Duration::from_millis(1)).await;
+    let at_start = stranger.orders().version;
+    stranger.obey(&pause(), &Actor::default()).await.unwrap();
+    for _ in 0..30 {
+        for node in 0..3 {
+            ask(&deployment.room(node), None).await;
+        }
+        let_pass(Duration::from_millis(100)).await;
+    }
+    assert_eq!(at_start, 0, "it has started on the empty store");
+    for node in 0..3 {
+        let orders = deployment.room(node).orders();
+        assert!(orders.pause.is_some(), "node {node} goes by {orders:?}");
+        assert_eq!(orders.version, 1, "node {node}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_store_that_lost_what_was_said_gets_it_back() {
     let deployment = Deployment::one_level(2, SMALL).await;
     say(&deployment, set("total_active_users", 7)).await;
