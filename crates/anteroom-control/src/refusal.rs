@@ -85,7 +85,7 @@ impl Refusal {
                 "the body is not the JSON that belongs here; GET / shows it"
             }
             Self::NotAllowed { .. } => "nothing was changed",
-            Self::StoreAway => "the store does not answer; nothing was changed",
+            Self::StoreAway => "the store does not answer; nothing is known to have changed",
             Self::CrossSite => "pages of other sites may not ask",
             Self::PathTooLong => "the path is longer than any that there is",
             Self::Body => "the body is longer than any that makes sense, or does not belong here",

@@ -78,11 +78,11 @@ impl Token {
     ///
     /// [`TokenError`]; it shows nothing of what the file holds.
     pub fn parse(text: &str) -> Result<Vec<Self>, TokenError> {
-        let lines = text.lines().map(str::trim).zip(1..);
-        let lines = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
-        let tokens: Result<Vec<Self>, TokenError> = lines
-            .map(|(text, line)| Self::of_line(text).ok_or(TokenError::Line { line }))
-            .collect();
+        let token = |(text, line)| {
+            let (name, token) = words(text).ok_or(TokenError::Line { line })?;
+            Ok(Self::new(name, token))
+        };
+        let tokens: Result<Vec<Self>, TokenError> = lines(text).map(token).collect();
         let tokens = tokens?;
         match tokens.len() {
             0 => Err(TokenError::None),
@@ -91,18 +91,37 @@ impl Token {
         }
     }
 
-    fn of_line(line: &str) -> Option<Self> {
-        let mut words = line.split_ascii_whitespace();
-        let (name, token) = match (words.next(), words.next(), words.next()) {
-            (Some(token), None, _) => (UNNAMED, token),
-            (Some(name), Some(token), None) => (name, token),
-            _ => return None,
-        };
-        let is_visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        let is_token = (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len());
-        (is_token && is_visible(token) && is_visible(name) && name.len() <= NAME_BYTES_MAX)
-            .then(|| Self::new(name, token))
+    /// The first token of such a file, for whoever shows it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Token::parse`].
+    pub fn first_in(text: &str) -> Result<&str, TokenError> {
+        let mut lines = lines(text);
+        let (text, line) = lines.next().ok_or(TokenError::None)?;
+        let (_, token) = words(text).ok_or(TokenError::Line { line })?;
+        Ok(token)
     }
+}
+
+/// What each line says that says something, and which it is, from 1.
+fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    let lines = text.lines().map(str::trim).zip(1..);
+    lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'))
+}
+
+/// The name and the token that a line holds.
+fn words(line: &str) -> Option<(&str, &str)> {
+    let mut words = line.split_ascii_whitespace();
+    let (name, token) = match (words.next(), words.next(), words.next()) {
+        (Some(token), None, _) => (UNNAMED, token),
+        (Some(name), Some(token), None) => (name, token),
+        _ => return None,
+    };
+    let is_visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_token = (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len());
+    (is_token && is_visible(token) && is_visible(name) && name.len() <= NAME_BYTES_MAX)
+        .then_some((name, token))
 }
 
 impl Tokens {
@@ -168,6 +187,15 @@ mod tests {
         check("aaaaaaaaaaaaaaaa", None);
         check("cccccccccccccccc", Some("bob"));
         assert_eq!(Tokens::default().name_of(""), None);
+    }
+
+    #[test]
+    fn whoever_shows_a_token_reads_the_file_as_its_judge_does() {
+        let text = "# of the shop\n\nalice  aaaaaaaaaaaaaaaa\n bbbbbbbbbbbbbbbbb\r\n";
+        assert_eq!(Token::first_in(text), Ok("aaaaaaaaaaaaaaaa"));
+        assert_eq!(Token::first_in("# nothing\n"), Err(TokenError::None));
+        let short = Token::first_in("\nshort\n");
+        assert_eq!(short, Err(TokenError::Line { line: 2 }));
     }
 
     #[test]

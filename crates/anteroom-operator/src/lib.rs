@@ -4,5 +4,6 @@
 //! They know the gateway by its admin address alone: nothing is decided here, and no file of the
 //! gateway's is read but the token.
 
+mod asking;
 pub mod room;
 pub mod status;

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anteroom_config::RoomName;
 use anteroom_config::orders::{Log, Shown};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -29,7 +30,8 @@ const EXIT_NOT_ALLOWED: u8 = 2;
 #[derive(Args, Clone, Debug)]
 pub struct RoomOptions {
     /// Which room
-    name: String,
+    #[arg(value_parser = room_name)]
+    name: RoomName,
     #[command(subcommand)]
     saying: Saying,
     /// Where the gateway's operators connect; any node will do
@@ -127,6 +129,11 @@ impl Saying {
     }
 }
 
+/// Anything else would be another path of the gateway's.
+fn room_name(text: &str) -> Result<RoomName, String> {
+    RoomName::new(text).ok_or_else(|| "a room's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
+}
+
 /// Tells a gateway, and prints what came of it. Exit code 2 if it is not allowed.
 ///
 /// # Errors
@@ -165,7 +172,9 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
 fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     let strange = "this is no answer of an anteroom gateway of this version";
     Ok(match &options.saying {
-        Saying::AssumeEmpty => text::assumed_empty(&options.name, body["reopensAt"].as_str()),
+        Saying::AssumeEmpty => {
+            text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
+        }
         Saying::Audit => text::log(&serde_json::from_value::<Log>(body).context(strange)?),
         Saying::Show => text::shown(&serde_json::from_value::<Shown>(body).context(strange)?),
         _ => text::short(&serde_json::from_value::<Shown>(body).context(strange)?),

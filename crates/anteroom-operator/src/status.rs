@@ -2,21 +2,16 @@
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anteroom_control::RoomStates;
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
-use http_body_util::{BodyExt as _, Empty, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use http::Request;
+use http_body_util::Full;
 
-/// Nobody waits longer for a table.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A thousand rooms fit well.
-const BODY_BYTES_MAX: usize = 8 << 20;
+use crate::asking::{STRANGER, send};
 
 /// Flags of `anteroom status`.
 #[derive(Args, Clone, Debug)]
@@ -36,17 +31,11 @@ pub struct StatusOptions {
 /// If there is no gateway, or it does not make itself understood.
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
-    let body = tokio::time::timeout(PATIENCE, fetch(options.admin))
+    let admin = options.admin;
+    let body = fetch(admin)
         .await
-        .unwrap_or_else(|_| anyhow::bail!("no answer within five seconds"))
-        .with_context(|| {
-            format!(
-                "cannot ask http://{}/rooms (is `anteroom serve` running, and is this its --admin address?)",
-                options.admin
-            )
-        })?;
-    let RoomStates { rooms } = serde_json::from_slice(&body)
-        .context("this is no answer of an anteroom gateway of this version")?;
+        .with_context(|| format!("cannot ask http://{admin}/rooms"))?;
+    let RoomStates { rooms } = serde_json::from_slice(&body).context(STRANGER)?;
     if options.json {
         println!("{}", String::from_utf8_lossy(&body).trim_end());
     } else {
@@ -61,17 +50,10 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
 }
 
 async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
-    let client: Client<_, Empty<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let response = client.get(format!("http://{admin}/rooms").parse()?).await?;
-    anyhow::ensure!(
-        response.status().is_success(),
-        "it answered {}",
-        response.status()
-    );
-    let body = Limited::new(response.into_body(), BODY_BYTES_MAX)
-        .collect()
-        .await;
-    Ok(body.map_err(|error| anyhow::anyhow!(error))?.to_bytes())
+    let request = Request::get(format!("http://{admin}/rooms")).body(Full::default())?;
+    let (status, body) = send(admin, request).await?;
+    anyhow::ensure!(status.is_success(), "it answered {status}");
+    Ok(body)
 }
 
 fn table(rooms: &[RoomState]) -> String {

@@ -1,24 +1,20 @@
-//! One request to a gateway's admin address, and what it answers.
+//! What is said about a room becomes a request, with a token; and what its answer means.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::time::Duration;
 
+use anteroom_config::RoomName;
+use anteroom_control::Token;
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use http_body_util::Full;
 use serde_json::Value;
-use tokio::time::timeout;
 
-/// Nobody waits longer for an answer.
-const PATIENCE: Duration = Duration::from_secs(8);
-/// The longest log fits well.
-const BODY_BYTES_MAX: usize = 1 << 20;
+use crate::asking::{STRANGER, send};
+
 /// More than any token: what is read of a file that may be anything.
 const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1_024;
 
@@ -42,7 +38,7 @@ pub(super) enum Answer {
 /// Asks, and waits for the answer.
 pub(super) async fn ask(
     admin: SocketAddr,
-    room: &str,
+    room: &RoomName,
     asked: Asked,
     token_file: &Path,
 ) -> anyhow::Result<Answer> {
@@ -57,9 +53,9 @@ pub(super) async fn ask(
     let body = asked.body.map(|body| Bytes::from(body.to_string()));
     let request = request
         .body(Full::new(body.unwrap_or_default()))
-        .context("a room's name is 1 to 64 of A-Z a-z 0-9 - _, a token visible ASCII")?;
-    let answered = timeout(PATIENCE, send(admin, request)).await;
-    let (status, answer) = answered.context("no answer; nothing is known to have changed")??;
+        .context("a token is visible ASCII")?;
+    let (status, answer) = send(admin, request).await?;
+    let answer: Value = serde_json::from_slice(&answer).context(STRANGER)?;
     if status.is_success() {
         return Ok(Answer::Done(answer));
     }
@@ -87,24 +83,6 @@ pub(super) async fn ask(
     }
 }
 
-async fn send(
-    admin: SocketAddr,
-    request: Request<Full<Bytes>>,
-) -> anyhow::Result<(StatusCode, Value)> {
-    let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
-    let response = client.request(request).await.with_context(|| {
-        format!("is `anteroom serve` running, and is {admin} its --admin address?")
-    })?;
-    let status = response.status();
-    let body = Limited::new(response.into_body(), BODY_BYTES_MAX)
-        .collect()
-        .await;
-    let body = body.map_err(|error| anyhow::anyhow!(error))?.to_bytes();
-    let answer = serde_json::from_slice(&body)
-        .context("this is no answer of an anteroom gateway of this version")?;
-    Ok((status, answer))
-}
-
 /// The first token in a file.
 fn token(file: &Path) -> anyhow::Result<String> {
     use std::io::Read as _;
@@ -118,12 +96,8 @@ fn token(file: &Path) -> anyhow::Result<String> {
             file.display()
         )
     })?;
-    let lines = text.lines().map(str::trim);
-    let mut lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
-    let token = lines
-        .next()
-        .and_then(|line| line.split_ascii_whitespace().last());
-    let token = token.with_context(|| format!("{} holds no token", file.display()))?;
+    let token = Token::first_in(&text);
+    let token = token.with_context(|| format!("the token in {}", file.display()))?;
     Ok(token.to_owned())
 }
 

@@ -27,9 +27,16 @@ async fn queued_answers(stage: &Stage) -> f64 {
 /// Waits until everybody inside has left and all others have asked again, twice on average: whoever
 /// could go in would have.
 async fn nobody_follows_those_inside(stage: &Stage) {
-    let before = stage.origin.admissions().len();
     #[expect(clippy::cast_precision_loss, reason = "a crowd of hundreds")]
-    let enough = queued_answers(stage).await + 2.0 * CROWD as f64;
+    let crowd = CROWD as f64;
+    let began = queued_answers(stage).await;
+    eventually(
+        "whoever had passed before has reached the origin",
+        async || queued_answers(stage).await >= began + crowd,
+    )
+    .await;
+    let before = stage.origin.admissions().len();
+    let enough = began + 3.0 * crowd;
     eventually("the room empties while others ask", async || {
         stage.origin.inside() == 0 && queued_answers(stage).await >= enough
     })

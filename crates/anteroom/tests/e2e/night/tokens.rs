@@ -24,7 +24,7 @@ async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
     assert_eq!(mode & 0o777, 0o600);
     said(&site.gateway, &file, &["pause"]).await;
     let wrong = site.file.path().with_file_name("wrong");
-    std::fs::write(&wrong, "a token that does not hold\n").unwrap();
+    std::fs::write(&wrong, "a-token-that-does-not-hold\n").unwrap();
     let ended = room(&site.gateway, &wrong, &["resume"]).await;
     assert_eq!(ended.code, Some(1));
     assert!(ended.err.contains("is not valid there"), "{}", ended.err);
@@ -33,7 +33,19 @@ async fn a_gateway_draws_a_token_that_only_its_owner_reads() {
     assert_eq!(site.state("main").await["paused"], true);
     let log = site.gateway.log().join("\n");
     assert!(log.contains("without a valid token"), "{log}");
-    assert!(!log.contains("does not hold\n"), "{log}");
+    assert!(!log.contains("that-does-not-hold"), "{log}");
+    std::fs::write(&wrong, "no token at all\n").unwrap();
+    let ended = room(&site.gateway, &wrong, &["resume"]).await;
+    assert!(ended.err.contains("line 1: a token has"), "{}", ended.err);
+}
+
+#[tokio::test]
+async fn what_is_no_name_of_a_room_is_no_path_of_the_gateway_either() {
+    for name in ["../rooms", "main/settings?x=", "main#", ""] {
+        let ended = run(&["room", name, "show", "--admin", "127.0.0.1:1"]).await;
+        assert_eq!(ended.code, Some(2), "{name}");
+        assert!(ended.err.contains("1 to 64 of A-Z"), "{}", ended.err);
+    }
 }
 
 #[tokio::test]
