@@ -44,8 +44,8 @@ pub struct Links<'a> {
     pub place: &'a str,
     /// Remembers a language.
     pub language: &'a str,
-    /// The page that was asked for: path and query, for the way back from there. Empty if it would
-    /// make the page too large.
+    /// The page that was asked for: path and query, for the way back from there; on this site and
+    /// without quotes, as whoever asks chooses it. Empty if it would make the page too large.
     pub back: &'a str,
 }
 

@@ -4,13 +4,15 @@
 //! the browser's wishes count, then the room's default. The form of the page leads here and back, so
 //! that it works without scripts.
 
+use std::borrow::Cow;
+
 use anteroom_config::language::Language;
 use anteroom_page::language_of;
 use bytes::Bytes;
 use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, HeaderValue, LOCATION, REFERER};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Response, StatusCode, Uri};
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 
 use crate::cookies;
 
@@ -24,8 +26,21 @@ pub const COOKIE: &str = "__anteroom_.lang";
 /// How long a choice is remembered: beyond the sale, and not for ever.
 pub const COOKIE_AGE_SECONDS: u64 = 30 * 86_400;
 
-/// Longest way back that is followed; the page writes shorter ones.
-const BACK_BYTES_MAX: usize = 4_096;
+/// Longest way back that is followed. Pages name shorter ones; a longer one comes from browsers that say
+/// where they were.
+const FOLLOWED_BYTES_MAX: usize = 4_096;
+
+/// Where a way leads that is none.
+const FRONT: &str = "/";
+
+/// What ends a text or a tag in a page. Browsers may leave it as it is in an address; it names the same
+/// when it is encoded.
+const QUOTES: &AsciiSet = &AsciiSet::EMPTY
+    .add(b'\'')
+    .add(b'"')
+    .add(b'`')
+    .add(b'<')
+    .add(b'>');
 
 /// The language for whoever sent these headers.
 #[must_use]
@@ -63,13 +78,9 @@ impl Choice {
                 .and_then(|(_, value)| decoded(value))
         };
         let language = Language::of_tag(&field("to")?)?;
-        let back = field("back")
-            .or_else(|| referer(headers, host))
-            .filter(|back| is_on_this_site(back));
-        Some(Self {
-            language,
-            back: back.unwrap_or_else(|| "/".to_owned()),
-        })
+        let back = field("back").or_else(|| referer(headers, host));
+        let back = way_back(back.as_deref().unwrap_or(FRONT)).into_owned();
+        Some(Self { language, back })
     }
 }
 
@@ -89,11 +100,22 @@ fn referer(headers: &HeaderMap, host: &str) -> Option<String> {
     target.map(PathAndQuery::to_string)
 }
 
+/// The way back to a path and query that a stranger named: the same without a character that could end
+/// a text in a page, or `/` where it would lead to another site.
+pub(super) fn way_back(target: &str) -> Cow<'_, str> {
+    let encoded = Cow::from(utf8_percent_encode(target, QUOTES));
+    if is_on_this_site(&encoded) {
+        encoded
+    } else {
+        FRONT.into()
+    }
+}
+
 /// Whether a browser takes it for a path here: `//host` and `/\host` lead elsewhere, and a blank or a
 /// line end would be dropped in front of what then begins otherwise.
 fn is_on_this_site(back: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
-    back.len() <= BACK_BYTES_MAX
+    back.len() <= FOLLOWED_BYTES_MAX
         && back.starts_with('/')
         && !back.starts_with("//")
         && back.bytes().all(is_plain)
@@ -105,7 +127,7 @@ pub fn go_back(choice: &Choice) -> Response<Bytes> {
     let mut answer = Response::new(Bytes::new());
     *answer.status_mut() = StatusCode::SEE_OTHER;
     let back = HeaderValue::from_str(&choice.back);
-    let back = back.unwrap_or(HeaderValue::from_static("/"));
+    let back = back.unwrap_or(HeaderValue::from_static(FRONT));
     answer.headers_mut().insert(LOCATION, back);
     let no_store = HeaderValue::from_static("no-store");
     answer.headers_mut().insert(CACHE_CONTROL, no_store);
@@ -179,6 +201,31 @@ mod tests {
         }
         let long = "a".repeat(5_000);
         check_back(&format!("to=de&back=/{long}"), None, "/");
+    }
+
+    #[test]
+    fn no_way_back_ends_a_text_and_what_is_encoded_leads_where_it_led() {
+        let check = |target: &str, expected: &str| {
+            assert_eq!(way_back(target), expected, "{target}");
+            assert_eq!(way_back(expected), expected, "twice");
+        };
+        check("/lamps?colour=red&b=%27", "/lamps?colour=red&b=%27");
+        check("/o'neill?q=\"a\"", "/o%27neill?q=%22a%22");
+        check("/</script>`", "/%3C/script%3E%60");
+        check("/caf\u{e9}", "/caf%C3%A9");
+        for elsewhere in [
+            "//evil.example/",
+            "/\\evil.example",
+            "/a\\'b",
+            "*",
+            "",
+            "/\t/x",
+        ] {
+            check(elsewhere, "/");
+        }
+        let from = Some("https://shop.example/o'neill");
+        check_back("to=de", from, "/o%27neill");
+        check_back("to=de&back=/o'neill", None, "/o%27neill");
     }
 
     #[test]

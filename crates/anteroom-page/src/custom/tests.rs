@@ -67,13 +67,23 @@ fn our_variables_speak_the_language_of_the_visitor_and_are_escaped() {
 }
 
 #[test]
-fn values_fit_into_a_script() {
-    let source = "var known = {{waitTimeKnown}}, ms = {{askAfterMs}}, url = \"{{placeUrl}}\";";
+fn numbers_and_our_own_addresses_fit_into_a_script_the_latter_with_three_braces() {
+    let source = "var known = {{waitTimeKnown}}, ms = {{askAfterMs}}, url = \"{{{placeUrl}}}\";";
     check(
         source,
         QueueReason::Full,
-        "var known = true, ms = 12300, url = \"/.well-known/anteroom/place?room=shop&amp;lang=en\";",
+        "var known = true, ms = 12300, url = \"/.well-known/anteroom/place?room=shop&lang=en\";",
     );
+}
+
+#[test]
+fn no_text_ends_an_attribute_in_quotes_of_either_kind() {
+    let page = CustomPage::new("<p title='{{message}}' lang=\"{{message}}\">").unwrap();
+    let mut view = samples::view(QueueReason::Full);
+    view.message = Some("'it' is \"on\" </p>&");
+    let text = "&#39;it&#39; is &quot;on&quot; &lt;/p&gt;&amp;";
+    let expected = format!("<p title='{text}' lang=\"{text}\">");
+    assert_eq!(page.html(&view, LINKS, false), expected);
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Content for Value<'_> {
             Self::Unknown => Ok(()),
             Self::Switch(is_on) => encoder.format_unescaped(is_on),
             Self::Number(number) => encoder.format_unescaped(number),
-            Self::Text(text) => encoder.write_escaped(text),
+            Self::Text(text) => escaped(text, encoder),
         }
     }
 
@@ -61,6 +61,17 @@ impl Content for Value<'_> {
             other => other.render_escaped(encoder),
         }
     }
+}
+
+/// The engine leaves single quotes as they are, and templates put attributes into them, too.
+fn escaped<E: Encoder>(text: &str, encoder: &mut E) -> Result<(), E::Error> {
+    for (at, part) in text.split('\'').enumerate() {
+        if at > 0 {
+            encoder.write_unescaped("&#39;")?;
+        }
+        encoder.write_escaped(part)?;
+    }
+    Ok(())
 }
 
 /// The variables for a visitor.
