@@ -9,24 +9,41 @@ use anteroom_config::language::Language;
 /// stranger orders.
 const RANGES_MAX: usize = 32;
 
+/// What a range asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Wanted {
+    /// `*`
+    Any,
+    /// A language, if it is one of ours.
+    One(Option<Language>),
+}
+
 /// The language for a browser with this `Accept-Language`, `None` if it would like none of ours. The
 /// highest weight wins, the first of equals; what is given weight 0 is not taken for `*` either.
 #[must_use]
 pub fn language_of(header: &str) -> Option<Language> {
-    let ranges = || header.split(',').take(RANGES_MAX).filter_map(range);
-    let mut best: Option<(u32, Language)> = None;
-    for (tag, weight) in ranges().filter(|(_, weight)| *weight > 0) {
-        if best.is_some_and(|(most, _)| weight <= most) {
-            continue;
+    best(header.split(',').take(RANGES_MAX).filter_map(range))
+}
+
+/// Takes each range once: what a stranger sends must not be read again for each of its parts.
+fn best(ranges: impl Iterator<Item = (Wanted, u32)>) -> Option<Language> {
+    let mut refused = Vec::new();
+    let mut wanted = Vec::new();
+    for (what, weight) in ranges {
+        match what {
+            Wanted::One(language) if weight == 0 => refused.extend(language),
+            _ => wanted.push((what, weight)),
         }
-        let found = if tag == "*" {
-            any_but(&|language| {
-                ranges().any(|(tag, weight)| weight == 0 && of_range(tag) == Some(language))
-            })
-        } else {
-            of_range(tag)
+    }
+    let any = any_but(&refused);
+    let mut best: Option<(u32, Language)> = None;
+    for (what, weight) in wanted.into_iter().filter(|(_, weight)| *weight > 0) {
+        let found = match what {
+            Wanted::Any => any,
+            Wanted::One(language) => language,
         };
-        if let Some(language) = found {
+        let is_better = best.is_none_or(|(most, _)| weight > most);
+        if let Some(language) = found.filter(|_| is_better) {
             best = Some((weight, language));
         }
     }
@@ -34,15 +51,15 @@ pub fn language_of(header: &str) -> Option<Language> {
 }
 
 /// English, or whatever else is not refused.
-fn any_but(is_refused: &dyn Fn(Language) -> bool) -> Option<Language> {
+fn any_but(refused: &[Language]) -> Option<Language> {
     let english_first = std::iter::once(Language::English).chain(Language::ALL);
     english_first
         .into_iter()
-        .find(|language| !is_refused(*language))
+        .find(|language| !refused.contains(language))
 }
 
-/// A tag and its weight in thousandths.
-fn range(member: &str) -> Option<(&str, u32)> {
+/// What a range asks for, and its weight in thousandths.
+fn range(member: &str) -> Option<(Wanted, u32)> {
     let mut parts = member.split(';').map(str::trim);
     let tag = parts.next().filter(|tag| !tag.is_empty())?;
     let weight = parts
@@ -51,7 +68,11 @@ fn range(member: &str) -> Option<(&str, u32)> {
             name.trim().eq_ignore_ascii_case("q").then(|| value.trim())
         })
         .map_or(Some(1_000), weight);
-    Some((tag, weight?))
+    let wanted = match tag {
+        "*" => Wanted::Any,
+        tag => Wanted::One(of_range(tag)),
+    };
+    Some((wanted, weight?))
 }
 
 /// `0.8` in thousandths; `None` for what is no weight.
@@ -120,6 +141,29 @@ mod tests {
         check("*, en;q=0", Some(Language::Arabic));
         check("*", Some(Language::English));
         check("fi, *;q=0.5", Some(Language::English));
+    }
+
+    #[test]
+    fn whoever_refuses_all_that_we_have_is_given_none_of_it_for_a_star() {
+        let refusals = Language::ALL.map(|language| format!("{};q=0", language.tag()));
+        let refusals = refusals.join(",");
+        check(&format!("*,{refusals}"), None);
+        check(
+            &format!("{refusals},*;q=0.2,*;q=0.3,sv;q=0.1"),
+            Some(Language::Swedish),
+        );
+        check("*;q=0", None);
+        check("*;q=0.3,de;q=0.3,fr;q=0.2", Some(Language::English));
+    }
+
+    #[test]
+    fn a_header_of_stars_and_refusals_is_read_once() {
+        let all = Language::ALL.map(|language| (Wanted::One(Some(language)), 0));
+        let stars = (1..=14).map(|weight| (Wanted::Any, weight));
+        let mut taken = 0;
+        let ranges = all.into_iter().chain(stars).inspect(|_| taken += 1);
+        assert_eq!(best(ranges), None);
+        assert_eq!(taken, RANGES_MAX);
     }
 
     #[test]
