@@ -15,7 +15,7 @@ use crate::page::{Links, reload_secs};
 use crate::view::WaitingView;
 
 /// Largest template in bytes, as where such templates come from. Each waiting visitor gets it whole.
-const BYTES_MAX: usize = 1_048_576;
+pub const BYTES_MAX: usize = 1_048_576;
 
 /// A template that has been checked.
 #[derive(Clone)]

@@ -15,7 +15,7 @@ mod time_words;
 mod view;
 mod words;
 
-pub use custom::{CustomPage, Mistake};
+pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
 pub use negotiate::language_of;
 pub use page::{Links, SCRIPT, STYLE, html};
 pub use view::WaitingView;

@@ -90,10 +90,11 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
         lines: vec![format!("{name}: cannot read the file: {error}")],
     })?;
     let parsed = Config::parse_with(&name, &text, CHECKS);
-    let parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
-    let mut parsed = with_rooms_of(&name, parsed)?;
-    page_files::load(&mut parsed.config, file).map_err(|lines| Report { lines })?;
-    Ok(parsed)
+    let mut parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
+    // Without a configuration there are no rooms to look at; from here on all is told at once.
+    let mut lines = page_files::load(&mut parsed.config, file);
+    lines.extend(room_mistakes(&name, &parsed.config));
+    unless(lines, parsed)
 }
 
 /// Checks what only the gateway can know: bypass rules and paths.
@@ -102,30 +103,36 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
 ///
 /// A [`Report`] of every mistake.
 pub(crate) fn with_rooms(parsed: Parsed) -> Result<Parsed, Report> {
-    with_rooms_of("", parsed)
+    let lines = room_mistakes("", &parsed.config);
+    unless(lines, parsed)
 }
 
-fn with_rooms_of(name: &str, parsed: Parsed) -> Result<Parsed, Report> {
-    match WaitingRoomLayer::check(&parsed.config) {
-        Ok(()) => Ok(parsed),
-        Err(DoorsError { problems }) => {
-            let lines = problems.into_iter().map(|problem| {
-                let place = match (name, problem.line) {
-                    ("", _) => String::new(),
-                    (_, 0) => format!("{name}: "),
-                    (_, line) => format!("{name}:{line}: "),
-                };
-                let room = match problem.room.as_str() {
-                    "" => String::new(),
-                    room => format!("room \"{room}\": "),
-                };
-                format!("{place}{room}{}", problem.message)
-            });
-            Err(Report {
-                lines: lines.collect(),
-            })
-        }
+/// What was read, unless there are mistakes.
+fn unless(lines: Vec<String>, parsed: Parsed) -> Result<Parsed, Report> {
+    if lines.is_empty() {
+        Ok(parsed)
+    } else {
+        Err(Report { lines })
     }
+}
+
+fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
+    let Err(DoorsError { problems }) = WaitingRoomLayer::check(config) else {
+        return Vec::new();
+    };
+    let lines = problems.into_iter().map(|problem| {
+        let place = match (name, problem.line) {
+            ("", _) => String::new(),
+            (_, 0) => format!("{name}: "),
+            (_, line) => format!("{name}:{line}: "),
+        };
+        let room = match problem.room.as_str() {
+            "" => String::new(),
+            room => format!("room \"{room}\": "),
+        };
+        format!("{place}{room}{}", problem.message)
+    });
+    lines.collect()
 }
 
 /// Checks a file and says what is wrong with it.

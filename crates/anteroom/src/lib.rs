@@ -5,6 +5,7 @@
 mod admin_tokens;
 pub mod check;
 mod extras;
+mod files;
 pub mod gateway;
 pub mod logging;
 mod page_files;

@@ -2,53 +2,49 @@
 //!
 //! Read when the configuration is, so that `anteroom check` and a SIGHUP see what is in them now.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anteroom_config::{Config, PageTemplate, RoomConfig};
-use anteroom_page::CustomPage;
+use anteroom_page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
 
-/// A little more than the largest template, so that a larger one is noticed and a device without end is
-/// not read for ever.
-const ENOUGH: u64 = 1_048_576 + 1;
+use crate::files;
 
-/// Puts the text of each room's template file in its place. Paths are relative to the folder of the
-/// config file.
-///
-/// # Errors
-///
-/// Every mistake, one a line: a file that cannot be read with the line of the config file that names
-/// it, a mistake in a template with its own file and line.
-pub(crate) fn load(config: &mut Config, config_file: &Path) -> Result<(), Vec<String>> {
+/// Puts the text of each room's template file in its place, and returns every mistake, one a line: a
+/// file that cannot be read with the line of the config file that names it, a mistake in a template
+/// with its own file and line. A room with a mistake is left without a template, so that nobody tells
+/// it once more; its configuration is not to be used. Paths are relative to the folder of the config
+/// file.
+pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
     let mut mistakes = Vec::new();
     for room in &mut config.rooms {
-        if let Err(more) = load_one(room, config_file) {
-            mistakes.extend(more);
+        let file = |template: &mut _| matches!(template, PageTemplate::File { .. });
+        if let Some(PageTemplate::File { path, line }) = room.page.template.take_if(file) {
+            match read(room, &path, line, config_file) {
+                Ok(html) => room.page.template = Some(PageTemplate::Html(html)),
+                Err(more) => mistakes.extend(more),
+            }
         }
     }
-    if mistakes.is_empty() {
-        Ok(())
-    } else {
-        Err(mistakes)
-    }
+    mistakes
 }
 
-fn load_one(room: &mut RoomConfig, config_file: &Path) -> Result<(), Vec<String>> {
-    let Some(PageTemplate::File { path, line }) = &room.page.template else {
-        return Ok(());
-    };
+fn read(
+    room: &RoomConfig,
+    path: &Path,
+    line: usize,
+    config_file: &Path,
+) -> Result<String, Vec<String>> {
     let path = beside(config_file, path);
     let name = &room.name;
-    let html = read(&path).map_err(|error| {
+    let html = text_of(&path).map_err(|error| {
         let (config, path) = (config_file.display(), path.display());
         let what = format!("room \"{name}\": custom_page_file: cannot read {path}: {error}");
         vec![format!("{config}:{line}: {what}")]
     })?;
     let mistakes = CustomPage::mistakes(&html);
     if mistakes.is_empty() {
-        room.page.template = Some(PageTemplate::Html(html));
-        return Ok(());
+        return Ok(html);
     }
     let path = path.display();
     let told = mistakes.iter().map(|mistake| {
@@ -65,9 +61,8 @@ fn beside(config_file: &Path, path: &Path) -> PathBuf {
     }
 }
 
-fn read(path: &Path) -> io::Result<String> {
-    let mut text = String::new();
-    File::open(path)?.take(ENOUGH).read_to_string(&mut text)?;
+fn text_of(path: &Path) -> io::Result<String> {
+    let text = files::read_text_at_most(path, CUSTOM_PAGE_BYTES_MAX)?;
     if text.is_empty() {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty"));
     }

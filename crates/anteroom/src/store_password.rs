@@ -2,11 +2,15 @@
 //!
 //! Certificates are not opened here: whoever connects reads them, and knows what they must hold.
 
-use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anteroom_config::{Config, PASSWORD_BYTES_MAX, PasswordError, StoreConfig};
+
+use crate::files;
+
+/// The longest password and its line end.
+const BYTES_MAX: usize = PASSWORD_BYTES_MAX + "\r\n".len();
 
 /// Why no password could be had from the file that `store.password_file` names.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +57,7 @@ pub fn load(config: &mut Config, config_file: &Path) -> Result<(), PasswordFileE
     let Some(path) = valkey.password_file.clone() else {
         return Ok(());
     };
-    let bytes = match read(&path) {
+    let bytes = match files::read_at_most(&path, BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(source) => return Err(PasswordFileError::Read { path, source }),
     };
@@ -63,16 +67,6 @@ pub fn load(config: &mut Config, config_file: &Path) -> Result<(), PasswordFileE
     valkey
         .set_password(without_line_end(&text))
         .map_err(|source| PasswordFileError::NoPassword { path, source })
-}
-
-/// Reads a little more than the longest password with its line end, so that a longer one is noticed
-/// and a device without end is not read for ever.
-fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let enough = PASSWORD_BYTES_MAX + "\r\n".len() + 1;
-    let mut bytes = Vec::new();
-    let mut file = File::open(path)?.take(enough as u64);
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn without_line_end(text: &str) -> &str {
@@ -156,10 +150,12 @@ bypass = []
         for bytes in [b"s3cret\n\n".as_slice(), b"s3cret\nother", b"\0"] {
             check(Some(bytes), no_password, Some(PasswordError::Character));
         }
-        let bytes = PASSWORD_BYTES_MAX + 3;
-        let long = "x".repeat(bytes + 100);
+        let bytes = PASSWORD_BYTES_MAX + 1;
+        let long = "x".repeat(bytes);
         let error = PasswordError::TooLong { bytes };
         check(Some(long.as_bytes()), no_password, Some(error));
+        let endless = "x".repeat(BYTES_MAX + 1);
+        check(Some(endless.as_bytes()), "cannot read", None);
     }
 
     #[test]

@@ -226,10 +226,11 @@ fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>>
             });
             told.collect()
         }),
+        // Whoever puts the configuration together reads files, and tells why one cannot be read. A
+        // room must not show our page in silence where it was given another.
         Some(PageTemplate::File { path, line }) => {
-            // Whoever puts the configuration together reads files, so a single mistake is told once.
-            tracing::debug!(path = %path.display(), line, "a page file that is not read yet");
-            Ok(None)
+            let message = format!("custom_page_file: {} was not read", path.display());
+            Err(vec![problem(*line, message)])
         }
     }
 }
@@ -269,4 +270,24 @@ fn origins(doors: &[Door]) -> Vec<(Host, Upstream)> {
         }
     }
     origins
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_file_that_nobody_has_read_is_a_mistake_and_not_our_page() {
+        let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
+                    total_active_users = 1\nnew_users_per_minute = 1\nbypass = []\n\
+                    custom_page_file = \"page.html\"\n";
+        let config = Config::parse("anteroom.toml", text).unwrap().config;
+        let DoorsError { problems } = Doors::check(&config).unwrap_err();
+        let expected = RoomProblem {
+            room: "shop".to_owned(),
+            line: 7,
+            message: "custom_page_file: page.html was not read".to_owned(),
+        };
+        assert_eq!(problems, [expected]);
+    }
 }

@@ -56,8 +56,24 @@ async fn every_mistake_in_a_template_is_told_with_file_line_and_key() {
     let expected =
         "error: anteroom.toml:10: room \"shop\": custom_page_file: cannot read page.html";
     assert!(said.contains(expected), "{said}");
+    let (code, said) = check(file, Some(&"x".repeat(1_048_577))).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(
+        said.contains("cannot read page.html: it is too large"),
+        "{said}"
+    );
     let (code, said) = check(file, Some("<p>{{heading}}")).await;
     assert_eq!(code, Some(0), "{said}");
+    // What only the gateway knows is told beside what stands in the page, and each of it once.
+    let both = format!("{file}\npath = \"/a%c0%af\"");
+    let (code, said) = check(&both, Some("{{oops}}")).await;
+    assert_eq!(code, Some(2), "{said}");
+    assert!(said.contains("error: page.html:1: room \"shop\""), "{said}");
+    assert!(
+        said.contains("error: anteroom.toml: a room's path can never be asked for"),
+        "{said}"
+    );
+    assert!(said.contains("2 mistakes"), "{said}");
 }
 
 #[tokio::test]
