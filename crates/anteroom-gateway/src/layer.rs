@@ -189,7 +189,9 @@ impl Gate {
                 return self.tell_place(&doors, &request, &client, access).await;
             }
             push::PATH => return self.listen(&doors, &request, &client, access).await,
-            language::PATH => return own_paths::remember_language(&doors, &request, &client),
+            language::PATH => {
+                return own_paths::remember_language(&doors, &request, &client, access);
+            }
             _ => {}
         }
         let Ok(readings) = Readings::of(request.uri().path()) else {
@@ -278,7 +280,7 @@ async fn pass_by<S>(
 where
     S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
 {
-    access.pass_by(verdict);
+    access.say(verdict);
     let mut response = forward(request, inner, upstream).await;
     // They are meant for us, also where there is no session to end.
     answer::take_commands(response.headers_mut());

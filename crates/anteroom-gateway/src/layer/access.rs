@@ -19,7 +19,8 @@ use crate::waiting::WaitingView;
 /// What was decided about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub(super) enum Verdict {
-    /// Neither malformed requests nor unknown hosts get further than this.
+    /// Neither malformed requests nor unknown hosts get further than this, nor do those who would
+    /// listen and have nothing to listen for.
     #[default]
     Refuse,
     /// No room covers it.
@@ -38,10 +39,12 @@ pub(super) enum Verdict {
     Look,
     /// Listens for its turn.
     Listen,
+    /// Chose a language.
+    Language,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Refuse,
         Self::NoRoom,
         Self::Suspended,
@@ -51,6 +54,7 @@ impl Verdict {
         Self::Queue,
         Self::Look,
         Self::Listen,
+        Self::Language,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -64,6 +68,7 @@ impl Verdict {
             Self::Queue => "queue",
             Self::Look => "look",
             Self::Listen => "listen",
+            Self::Language => "language",
         }
     }
 }
@@ -114,7 +119,7 @@ impl Access {
         }
     }
 
-    pub(super) fn pass_by(&mut self, verdict: Verdict) {
+    pub(super) fn say(&mut self, verdict: Verdict) {
         self.verdict = verdict;
     }
 

@@ -7,7 +7,7 @@ use anteroom_node::Outcome;
 use http::{Method, Request, Response};
 
 use super::access::{Access, Verdict};
-use super::doors::Doors;
+use super::doors::{Door, Doors};
 use super::{Gate, answer, ask, hand_out, refuse};
 use crate::body::Body;
 use crate::cookies;
@@ -15,6 +15,42 @@ use crate::forwarded::Client;
 use crate::serve::ConnectionHold;
 use crate::status::Refusal;
 use crate::waiting::{language, place_endpoint, push};
+
+/// The room that a question names.
+enum Found<'a> {
+    /// This one, and it queues people.
+    Door(&'a Door),
+    /// One that is gone, or open to all: nobody has a reason to wait for it.
+    Open,
+    /// None.
+    Unnamed,
+}
+
+/// Which room `query` names, and what is said about the request if that was all.
+async fn door_of<'a>(
+    doors: &'a Doors,
+    query: &str,
+    client: &Client,
+    access: &mut Access,
+) -> Found<'a> {
+    let Some(room) = place_endpoint::room_of(query) else {
+        return Found::Unnamed;
+    };
+    let Some(door) = doors.by_name(&room, client.host()) else {
+        access.say(Verdict::NoRoom);
+        return Found::Open;
+    };
+    access.enter(door);
+    if door.room.is_suspended().await {
+        access.say(Verdict::Suspended);
+        return Found::Open;
+    }
+    Found::Door(door)
+}
+
+fn is_look(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
 
 impl Gate {
     /// Answers a waiting page that asks where it stands.
@@ -25,32 +61,20 @@ impl Gate {
         client: &Client,
         access: &mut Access,
     ) -> Response<Body> {
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if !is_look(request.method()) {
             return place_endpoint::bad_question().map(Body::full);
         }
-        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
-        let door = room
-            .as_deref()
-            .map(|room| doors.by_name(room, client.host()));
-        let door = match door {
-            None => return place_endpoint::bad_question().map(Body::full),
-            // Whoever waits for a room that is gone or open to all has no reason to wait.
-            Some(None) => {
-                access.pass_by(Verdict::NoRoom);
-                return place_endpoint::not_waiting().map(Body::full);
-            }
-            Some(Some(door)) => door,
+        let query = request.uri().query().unwrap_or_default();
+        let door = match door_of(doors, query, client, access).await {
+            Found::Door(door) => door,
+            Found::Open => return place_endpoint::not_waiting().map(Body::full),
+            Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
         };
-        access.enter(door);
-        if door.room.is_suspended().await {
-            access.pass_by(Verdict::Suspended);
-            return place_endpoint::not_waiting().map(Body::full);
-        }
         // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
         // another site must not take seats.
         match ask(door, request.headers(), false, true).await {
             Outcome::MayCome => {
-                access.pass_by(Verdict::Look);
+                access.say(Verdict::Look);
                 place_endpoint::not_waiting().map(Body::full)
             }
             Outcome::Pass(pass) => {
@@ -59,8 +83,7 @@ impl Gate {
                 answer::carry_ticket(door, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, place } => {
-                let asked = request.uri().query().unwrap_or_default();
-                let language = place_endpoint::language_of(asked);
+                let language = place_endpoint::language_of(query);
                 let language = language.unwrap_or_else(|| door.language(request.headers()));
                 let holds = door.holds();
                 let view = holds.view(place, language);
@@ -80,31 +103,26 @@ impl Gate {
         client: &Client,
         access: &mut Access,
     ) -> Response<Body> {
-        let room = place_endpoint::room_of(request.uri().query().unwrap_or_default());
         let hold = request.extensions().get::<ConnectionHold>();
-        let (Some(room), Some(hold), &Method::GET) = (room, hold, request.method()) else {
+        let (Some(hold), &Method::GET) = (hold, request.method()) else {
             return place_endpoint::bad_question().map(Body::full);
         };
-        let door = doors.by_name(&room, client.host());
-        let Some(door) = door else {
-            access.pass_by(Verdict::NoRoom);
-            return push::nothing_to_say().map(Body::full);
+        let query = request.uri().query().unwrap_or_default();
+        let door = match door_of(doors, query, client, access).await {
+            Found::Door(door) => door,
+            Found::Open => return push::nothing_to_say().map(Body::full),
+            Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
         };
-        access.enter(door);
-        if door.room.is_suspended().await {
-            access.pass_by(Verdict::Suspended);
-            return push::nothing_to_say().map(Body::full);
-        }
-        access.pass_by(Verdict::Listen);
         let tickets = cookies::values(request.headers(), &door.cookie_name);
         let Some(ticket) = door.room.waiting_ticket(&tickets) else {
             return push::nothing_to_say().map(Body::full);
         };
         let room = Arc::clone(&door.room);
-        match self.streams.begin(room, ticket, hold.signal()) {
-            Some(events) => push::stream(Body::events(events)),
-            None => push::too_many().map(Body::full),
-        }
+        let Some(events) = self.streams.begin(room, ticket, hold.signal()) else {
+            return push::too_many().map(Body::full);
+        };
+        access.say(Verdict::Listen);
+        push::stream(Body::events(events))
     }
 }
 
@@ -113,7 +131,11 @@ pub(super) fn remember_language(
     doors: &Doors,
     request: &Request<Body>,
     client: &Client,
+    access: &mut Access,
 ) -> Response<Body> {
+    if !is_look(request.method()) {
+        return refuse(Refusal::BadRequest, request.headers());
+    }
     let query = request.uri().query().unwrap_or_default();
     let room = place_endpoint::room_of(query);
     let door = room.and_then(|room| doors.by_name(&room, client.host()));
@@ -121,6 +143,8 @@ pub(super) fn remember_language(
     let (Some(door), Some(choice)) = (door, choice) else {
         return refuse(Refusal::BadRequest, request.headers());
     };
+    access.enter(door);
+    access.say(Verdict::Language);
     let mut response = language::go_back(&choice).map(Body::full);
     answer::set_language(door, response.headers_mut(), choice.language, client.scheme);
     response

@@ -2,7 +2,6 @@
 //! are not over yet.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -39,10 +38,10 @@ impl Raw {
         }
     }
 
-    /// Everything that came, after so long in which nothing more did.
-    pub(crate) async fn after_silence(&mut self, long: Duration) -> String {
-        while let Ok(read) = timeout(long, self.stream.read_buf(&mut self.heard)).await {
-            assert!(read.is_ok_and(|count| count > 0), "it has ended");
+    /// Everything that came so far.
+    pub(crate) fn so_far(&mut self) -> String {
+        while let Ok(count) = self.stream.try_read_buf(&mut self.heard) {
+            assert!(count > 0, "it has ended");
         }
         String::from_utf8_lossy(&self.heard).into_owned()
     }

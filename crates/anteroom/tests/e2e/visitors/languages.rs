@@ -66,6 +66,13 @@ async fn a_choice_leads_back_is_remembered_and_is_none_of_the_origins_business()
     let elsewhere = "/.well-known/anteroom/language?room=main&to=fr&back=%2F%2Fevil.example";
     assert_eq!(visitor.get(elsewhere).await.headers["location"], "/");
 
+    let posted = visitor.send(Method::POST, form, &[], "").await;
+    assert_eq!(posted.status, 400, "nothing is chosen by sending");
+    let headed = visitor.send(Method::HEAD, form, &[], "").await;
+    assert_eq!(headed.status, 303);
+    let counted = "anteroom_verdicts_total{room=\"main\",verdict=\"language\"}";
+    assert_eq!(site.figure(counted).await, Some(3.0));
+
     let seen = inside.get("/lamps").await;
     assert!(!seen.is_queued());
     inside
