@@ -16,7 +16,7 @@ use neighbour::Neighbour;
 use shop::Shop;
 
 /// Name of the one room.
-const ROOM: &str = "shop";
+const ROOM: &str = "main";
 
 /// A shop with a room in front of it.
 struct Scene {

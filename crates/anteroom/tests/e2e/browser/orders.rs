@@ -1,19 +1,14 @@
 //! An operator changes the room while a browser shows its page: the page follows by itself.
 
+use super::Scene;
 use super::states::in_seconds;
-use super::{ROOM, Scene};
+use crate::night::{said, token_file};
 use crate::support::browser::{Browser, Setup};
-use crate::support::command::run;
 
 /// Says something about the room, as an operator types it.
 async fn say(scene: &Scene, words: &[&str]) {
-    let admin = scene.gateway.admin.to_string();
     let data = scene.config.path().with_file_name("anteroom-data");
-    let token = data.join("admin-token").display().to_string();
-    let mut args = vec!["room", ROOM, "--admin", &admin, "--token-file", &token];
-    args.extend(words);
-    let ended = run(&args).await;
-    assert_eq!(ended.code, Some(0), "{words:?}: {}{}", ended.out, ended.err);
+    said(&scene.gateway, &token_file(&data), words).await;
 }
 
 /// Waits until the reason that the page gives begins so.

@@ -1,18 +1,54 @@
 //! Going away and coming back: a closed tab, another page, sleep. And the language that was chosen.
 
 use super::Scene;
-use super::neighbour::Stage;
+use super::neighbour::{Neighbour, Stage};
 use crate::support::browser::{Browser, Setup};
 
 const MINUTE: &str = "session_duration = \"60s\"";
 
+/// A browser that waits for the one seat there is.
+struct FirstInLine {
+    scene: Scene,
+    browser: Browser,
+    inside: Neighbour,
+}
+
+impl FirstInLine {
+    /// It asks for this target, and sees its place.
+    async fn at(target: &str) -> Self {
+        let scene = Scene::new(1, MINUTE).await;
+        let browser = Browser::start(Setup::Usual).await;
+        let inside = scene.neighbour().await;
+        browser.open(&scene.url(target)).await;
+        browser.until_called(FIRST).await;
+        Self {
+            scene,
+            browser,
+            inside,
+        }
+    }
+
+    /// Whoever is inside leaves, and the browser goes in by itself.
+    async fn goes_in(self) -> (Scene, Browser) {
+        self.inside.leave().await;
+        self.browser.until_shows("#shop", "The shop").await;
+        (self.scene, self.browser)
+    }
+}
+
+/// What the browser's tab is called then.
+const FIRST: &str = "0 · You are in line";
+
+/// The last word is the origin's.
+async fn end((scene, browser): (Scene, Browser)) {
+    scene.check_limits();
+    browser.close().await;
+}
+
 #[tokio::test]
 async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
-    let scene = Scene::new(1, MINUTE).await;
-    let browser = Browser::start(Setup::Usual).await;
-    let inside = scene.neighbour().await;
-    browser.open(&scene.url("/")).await;
-    browser.until_called("0 · You are in line").await;
+    let first = FirstInLine::at("/").await;
+    let FirstInLine { scene, browser, .. } = &first;
     let since = browser.attribute("#since", "data-at").await.unwrap();
     browser.open_tab().await;
     browser.close_tab(0).await;
@@ -24,42 +60,32 @@ async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
     assert_eq!(later.stage(), Stage::Waiting);
 
     browser.open(&scene.url("/")).await;
-    browser.until_called("0 · You are in line").await;
+    browser.until_called(FIRST).await;
     assert_eq!(browser.attribute("#since", "data-at").await.unwrap(), since);
-    inside.leave().await;
-    browser.until_shows("#shop", "The shop").await;
+    let inside = first.goes_in().await;
     assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
-    scene.check_limits();
-    browser.close().await;
+    end(inside).await;
 }
 
 #[tokio::test]
 async fn back_shows_a_page_that_goes_on_asking() {
-    let scene = Scene::new(1, MINUTE).await;
-    let browser = Browser::start(Setup::Usual).await;
-    let inside = scene.neighbour().await;
-    browser.open(&scene.url("/lamps")).await;
-    browser.until_called("0 · You are in line").await;
+    let first = FirstInLine::at("/lamps").await;
+    let FirstInLine { scene, browser, .. } = &first;
     let since = browser.attribute("#since", "data-at").await;
     browser.open("data:text/html,<h1>elsewhere</h1>").await;
     browser.until_shows("h1", "elsewhere").await;
     browser.back().await;
-    browser.until_called("0 · You are in line").await;
+    browser.until_called(FIRST).await;
     assert_eq!(browser.attribute("#since", "data-at").await, since);
-    inside.leave().await;
-    browser.until_shows("#shop", "The shop").await;
+    let (scene, browser) = first.goes_in().await;
     assert_eq!(browser.address().await, scene.url("/lamps"));
-    scene.check_limits();
-    browser.close().await;
+    end((scene, browser)).await;
 }
 
 #[tokio::test]
 async fn a_page_that_slept_asks_when_it_wakes_and_has_kept_its_place() {
-    let scene = Scene::new(1, MINUTE).await;
-    let browser = Browser::start(Setup::Usual).await;
-    let inside = scene.neighbour().await;
-    browser.open(&scene.url("/")).await;
-    browser.until_called("0 · You are in line").await;
+    let first = FirstInLine::at("/").await;
+    let FirstInLine { scene, browser, .. } = &first;
     browser.set_frozen(true).await;
     let is_asleep = async || scene.queued().await == 0;
     browser.until("it asks no more", is_asleep).await;
@@ -68,28 +94,29 @@ async fn a_page_that_slept_asks_when_it_wakes_and_has_kept_its_place() {
     browser.set_frozen(false).await;
     let both_wait = async || scene.queued().await == 2;
     browser.until("it asks again", both_wait).await;
-    inside.leave().await;
-    browser.until_shows("#shop", "The shop").await;
+    let inside = first.goes_in().await;
     assert_eq!(later.stage(), Stage::Waiting, "came later, went in sooner");
-    scene.check_limits();
-    browser.close().await;
+    end(inside).await;
 }
 
 #[tokio::test]
 async fn near_the_front_the_page_listens_while_somebody_looks_at_it() {
-    let scene = Scene::new(1, MINUTE).await;
-    let browser = Browser::start(Setup::Usual).await;
-    let inside = scene.neighbour().await;
-    browser.open(&scene.url("/")).await;
-    let listens = async || {
+    let first = FirstInLine::at("/").await;
+    let FirstInLine { scene, browser, .. } = &first;
+    let has_begun = async |streams: u64| {
         let metrics = scene.operators.clone().get("/metrics").await.text();
-        metrics.contains("verdict=\"listen\"} 1")
+        metrics.contains(&format!("verdict=\"listen\"}} {streams}\n"))
     };
-    browser.until("it listens", listens).await;
-    inside.leave().await;
-    browser.until_shows("#shop", "The shop").await;
-    scene.check_limits();
-    browser.close().await;
+    browser
+        .until("it listens", async || has_begun(1).await)
+        .await;
+    // It ends its stream when it is hidden, so it has to begin another one when it is seen again.
+    browser.open_tab().await;
+    browser.close_tab(1).await;
+    browser
+        .until("it listens again", async || has_begun(2).await)
+        .await;
+    end(first.goes_in().await).await;
 }
 
 #[tokio::test]
@@ -121,7 +148,7 @@ async fn without_scripts_the_language_is_changed_and_the_place_stays() {
 }
 
 #[tokio::test]
-async fn progress_is_shown_from_where_it_began_and_never_shrinks() {
+async fn progress_is_shown_from_where_it_began_and_stays_over_a_reload() {
     let scene = Scene::new(1, MINUTE).await;
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;

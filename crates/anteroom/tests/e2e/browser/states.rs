@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::Scene;
+use super::{ROOM, Scene};
 use crate::support::browser::{Browser, Setup};
 
 #[tokio::test]
@@ -32,9 +32,9 @@ async fn while_the_origin_is_down_the_page_says_so_and_goes_in_once_it_is_back()
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;
     scene.shop.set_closed(true);
-    let path = "/rooms/shop/state";
+    let path = format!("/rooms/{ROOM}/state");
     let is_noticed = async || {
-        let state = scene.operators.clone().get(path).await.json();
+        let state = scene.operators.clone().get(&path).await.json();
         state["degraded"] == "origin_down"
     };
     browser.until("the gateway notices", is_noticed).await;

@@ -212,6 +212,11 @@ impl Browser {
         }
     }
 
+    /// Whether somebody wants pictures (see the module).
+    pub(crate) fn takes_pictures() -> bool {
+        std::env::var_os(SCREENSHOTS).is_some()
+    }
+
     /// Takes pictures of the whole page, if somebody wants them (see the module).
     pub(crate) async fn photograph(&self, name: &str) {
         let Some(folder) = std::env::var_os(SCREENSHOTS).map(PathBuf::from) else {
