@@ -32,7 +32,7 @@ use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::status::Refusal;
 use crate::waiting::{
-    Answer, Look, RequestKind, WaitingView, language, place_endpoint, push, respond,
+    Answer, Look, RequestKind, WaitingView, language, place_endpoint, prepare, push, respond,
 };
 use access::{Access, Verdict};
 use doors::{Door, Doors};
@@ -64,6 +64,7 @@ impl WaitingRoomLayer {
         let tallies = Tallies::default();
         let doors = Doors::new(&node, config, &tallies)?;
         let connections = config.server.size_limits.connections;
+        prepare();
         Ok(Self {
             gate: Arc::new(Gate {
                 node,

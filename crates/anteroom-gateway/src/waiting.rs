@@ -10,9 +10,7 @@ pub mod language;
 pub mod place_endpoint;
 pub mod push;
 mod response;
-#[cfg(test)]
-mod samples;
 
 pub use anteroom_page::WaitingView;
 pub use kind::RequestKind;
-pub use response::{Answer, Look, respond};
+pub use response::{Answer, Look, prepare, respond};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use ramhorns::Template;
 
-use crate::page::{Links, reload_secs};
+use crate::page::Links;
 use crate::view::WaitingView;
 
 /// Largest template in bytes, as where such templates come from. Each waiting visitor gets it whole.
@@ -73,13 +73,6 @@ impl CustomPage {
     pub fn html(&self, view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
         self.template
             .render(&variables::of(view, links, after_post))
-    }
-
-    /// After how many seconds the page has to be loaded again, which nothing in it does by itself;
-    /// `None` where that is of no use.
-    #[must_use]
-    pub fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
-        reload_secs(view, after_post)
     }
 }
 

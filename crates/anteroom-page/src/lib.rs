@@ -8,8 +8,8 @@ mod custom;
 mod grammar;
 mod negotiate;
 mod page;
-#[cfg(test)]
-mod samples;
+#[cfg(any(test, feature = "samples"))]
+pub mod samples;
 mod texts;
 mod time_words;
 mod view;
@@ -17,6 +17,6 @@ mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
 pub use negotiate::language_of;
-pub use page::{Links, SCRIPT, STYLE, html};
+pub use page::{Links, SCRIPT, STYLE, html, prepare, reload_secs};
 pub use view::WaitingView;
 pub use words::Words;

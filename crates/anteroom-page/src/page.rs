@@ -28,13 +28,19 @@ pub static STYLE: LazyLock<String> =
 pub static SCRIPT: LazyLock<String> =
     LazyLock::new(|| pack::script(include_str!("../templates/waiting.js")));
 
-static TEMPLATES: LazyLock<Vec<Template<'static>>> = LazyLock::new(|| {
+static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::new(|| {
     let templates = Language::ALL.map(|language| {
-        Template::new(in_language(language))
-            .expect("the template is a constant that the tests render in every language")
+        let template = Template::new(in_language(language))
+            .expect("the template is a constant that the tests render in every language");
+        (language, template)
     });
     templates.into()
 });
+
+/// Makes what all pages share. Otherwise the first visitor of a rush would wait for it.
+pub fn prepare() {
+    LazyLock::force(&TEMPLATES);
+}
 
 /// Where a page asks, and where its form goes; our own paths, with their queries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -60,20 +66,18 @@ const RELOAD_SECS_AFTER_POST: u64 = 60;
 /// What the template asks for, by name; empty = not there.
 type Values<'a> = BTreeMap<&'static str, Cow<'a, str>>;
 
-/// The whole page as HTML in UTF-8; at most 15 KB.
+/// The whole page as HTML in UTF-8; at most 15,000 bytes, unless a message of many is long in bytes.
 #[must_use]
 pub fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
     let words = Words::of(view);
-    let at = Language::ALL.iter().position(|each| *each == view.language);
-    let template = &TEMPLATES[at.unwrap_or_default()];
-    template.render(&values(view, links, &words, after_post))
+    TEMPLATES[&view.language].render(&values(view, links, &words, after_post))
 }
 
 /// Our template with everything that a language says on all its pages.
 fn in_language(language: Language) -> String {
     let texts = Texts::of(language);
     let direction = if texts.grammar.is_rtl { "rtl" } else { "ltr" };
-    let mut source = include_str!("../templates/waiting.html")
+    let mut source = pack::html(include_str!("../templates/waiting.html"))
         .replace("[[style]]", &STYLE)
         .replace("[[script]]", &SCRIPT)
         .replace("[[options]]", &options(language))
@@ -85,13 +89,13 @@ fn in_language(language: Language) -> String {
     source
 }
 
-/// The languages to choose from, each called as it calls itself.
+/// The languages to choose from, each called as it calls itself. An option ends where the next one begins.
 fn options(chosen: Language) -> String {
     let options = Language::ALL.map(|language| {
         let tag = language.tag();
         let selected = if language == chosen { " selected" } else { "" };
         let name = Texts::of(language).name;
-        format!("<option value={tag} lang={tag}{selected}>{name}</option>")
+        format!("<option value={tag} lang={tag}{selected}>{name}")
     });
     options.concat()
 }
@@ -167,9 +171,10 @@ fn number(n: Option<u64>) -> Cow<'static, str> {
     n.map_or(Cow::Borrowed(""), |n| n.to_string().into())
 }
 
-/// Seconds between reloads without script; never where asking again is of no use. At most half the
-/// time for which the place is kept, or reloading would lose it.
-pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
+/// Seconds after which a page has to be loaded again where no script of it asks; `None` where that is of
+/// no use. At most half the time for which the place is kept, or reloading would lose it.
+#[must_use]
+pub fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
     let usual = if after_post {
         RELOAD_SECS_AFTER_POST
     } else {

@@ -1,4 +1,4 @@
-//! A visitor who waits, for the tests of this crate.
+//! A visitor who waits, for tests here and of whoever answers with these pages.
 
 use anteroom_core::decision::{Place, QueueReason, WaitRange};
 use anteroom_core::rules::{QueueingMethod, Rules};
@@ -8,10 +8,10 @@ use crate::page::Links;
 use crate::view::WaitingView;
 
 /// Saturday, 1 August 2026, 10:00 UTC.
-pub(crate) const OPENING: Millis = Millis(1_785_578_400_000);
+pub const OPENING: Millis = Millis(1_785_578_400_000);
 
 /// Every reason there is.
-pub(crate) const REASONS: [QueueReason; 8] = [
+pub const REASONS: [QueueReason; 8] = [
     QueueReason::Full,
     QueueReason::NotYourTurn,
     QueueReason::QueueAll,
@@ -24,14 +24,16 @@ pub(crate) const REASONS: [QueueReason; 8] = [
     QueueReason::OriginDown,
 ];
 
-pub(crate) const LINKS: Links<'static> = Links {
+/// Where its page asks, and the way back to it.
+pub const LINKS: Links<'static> = Links {
     place: "/.well-known/anteroom/place?room=shop&lang=en",
     language: "/.well-known/anteroom/language",
     back: "/lamps?colour=red",
 };
 
 /// Somebody in the middle of a line of 1,204, a good 18 minutes before [`OPENING`].
-pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
+#[must_use]
+pub fn view(reason: QueueReason) -> WaitingView<'static> {
     let now = OPENING - Span::from_secs(18 * 60 + 12);
     let is_rejected = reason == QueueReason::Rejecting;
     let place = Place {
@@ -56,7 +58,7 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
         ..Rules::default()
     };
     WaitingView {
-        let_in_last_minute: Some(38),
+        admitted_last_minute: Some(38),
         ..WaitingView::new("shop", &rules, place, now)
     }
 }

@@ -28,8 +28,8 @@ pub struct WaitingView<'a> {
     pub now: Millis,
     /// In which language to say it.
     pub language: Language,
-    /// How many went in during the last minute; `None` before a minute has been watched.
-    pub let_in_last_minute: Option<u32>,
+    /// How many were admitted during the last minute; `None` before a minute has been watched.
+    pub admitted_last_minute: Option<u32>,
     /// What the operator says to everybody who waits; plain text that anybody may have written.
     pub message: Option<&'a str>,
 }
@@ -49,7 +49,7 @@ impl<'a> WaitingView<'a> {
             place_grace: rules.place_grace,
             now,
             language: Language::English,
-            let_in_last_minute: None,
+            admitted_last_minute: None,
             message: None,
         }
     }
@@ -96,7 +96,8 @@ impl<'a> WaitingView<'a> {
     }
 
     /// Whether people are let in at all.
-    pub(crate) const fn is_moving(&self) -> bool {
+    #[must_use]
+    pub const fn is_moving(&self) -> bool {
         matches!(
             self.place.reason,
             QueueReason::Full | QueueReason::NotYourTurn

@@ -162,7 +162,7 @@ fn waiting(view: &WaitingView<'_>, texts: &'static Texts) -> Option<String> {
 /// Before an opening and where there is no line, nobody asks how it moved.
 fn moved(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
     let is_before = matches!(view.place.reason, QueueReason::NotOpenYet { .. });
-    let known = view.let_in_last_minute;
+    let known = view.admitted_last_minute;
     let known = known.filter(|_| view.has_line() && !is_before);
     known.map(|n| people(n, texts))
 }

@@ -1,7 +1,8 @@
 (function () {
 'use strict';
 var d = document, root = d.documentElement, lang = root.lang === 'en' ? 'en-GB' : root.lang;
-var place = root.getAttribute('data-place'), ask = root.getAttribute('data-ask');
+var place = root.getAttribute('data-place'), ask = root.getAttribute('data-ask'),
+  list = d.getElementsByTagName('dl')[0];
 var sent = root.hasAttribute('data-post');
 // The server's clock less ours; only the server's counts.
 var shift = Number(root.getAttribute('data-now')) - Date.now();
@@ -12,6 +13,7 @@ var stream, mute = 0, way = {};
 try { bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000; } catch (x) { /* may be forbidden */ }
 
 function el(id) { return d.getElementById(id); }
+function at(id) { return Number(el(id).getAttribute('data-at')); }
 function text(name) { return d.body.getAttribute('data-' + name); }
 function put(id, words) {
   var e = el(id);
@@ -84,7 +86,7 @@ function show(c, w) {
   el('since').parentNode.parentNode.hidden = !w.since;
   if (w.since) local('since', w.since.atMs);
   if (w.updated) { shift = w.updated.atMs - Date.now(); local('updated', w.updated.atMs); }
-  d.getElementsByTagName('dl')[0].hidden = el('check').hidden = false;
+  list.hidden = el('check').hidden = false;
   d.title = w.title;
   speak(c, w);
 }
@@ -115,7 +117,7 @@ function enter() {
   d.title = text('turn');
   put('heading', d.title);
   put('reason', next + (sent ? ' ' + text('send') : ''));
-  d.getElementsByTagName('dl')[0].hidden = true;
+  list.hidden = true;
   line('order', null); line('kept', null);
   el('check').hidden = true;
   put('live', '');
@@ -161,8 +163,9 @@ function check(asked) {
     if (!answer || (!c && !ok)) return failed();
     if (!c || c.inWaitingRoom === false) return enter();
     try { show(c, answer.words); } catch (x) { return failed(); }
-    put('live', text(asked === true ? 'checked' : 'live'));
-    if (asked === true || fails) put('say', text(asked === true ? 'checked' : 'live'));
+    var words = text(asked === true ? 'checked' : 'live');
+    put('live', words);
+    if (asked === true || fails) put('say', words);
     fails = 0;
     listen(answer.push);
     // A place counts only while it is asked for in time, so no jitter is added to the server's own.
@@ -177,10 +180,10 @@ function check(asked) {
 }
 function wake() { if (due && Date.now() >= due) check(); }
 
-local('until', Number(el('until').getAttribute('data-at')), true);
-local('since', Number(el('since').getAttribute('data-at')));
-if (el('updated')) local('updated', Number(el('updated').getAttribute('data-at')));
-target = Number(el('until').getAttribute('data-at')) || 0;
+local('until', at('until'), true);
+local('since', at('since'));
+if (el('updated')) local('updated', at('updated'));
+target = at('until');
 tick();
 setInterval(tick, 1000);
 if (!ask) return;
@@ -189,7 +192,7 @@ var stranger = !keepsCookies();
 if (stranger) {
   d.title = text('allow');
   put('heading', d.title);
-  d.getElementsByTagName('dl')[0].hidden = true;
+  list.hidden = true;
   line('order', null); line('kept', null);
   el('cookies').hidden = false;
 }

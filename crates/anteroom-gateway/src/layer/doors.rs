@@ -173,7 +173,7 @@ impl Door {
         Holds {
             config: self.room.config(),
             orders: self.room.orders(),
-            let_in_last_minute: self.room.let_in_last_minute(),
+            admitted_last_minute: self.room.let_in_last_minute(),
             now: self.room.wall_now(),
         }
     }
@@ -183,7 +183,7 @@ impl Door {
 pub(super) struct Holds {
     pub(super) config: Arc<RoomConfig>,
     orders: Arc<Orders>,
-    let_in_last_minute: Option<u32>,
+    admitted_last_minute: Option<u32>,
     now: Millis,
 }
 
@@ -193,7 +193,7 @@ impl Holds {
         let name = self.config.name.as_str();
         let view = WaitingView {
             language,
-            let_in_last_minute: self.let_in_last_minute,
+            admitted_last_minute: self.admitted_last_minute,
             ..WaitingView::new(name, &self.config.rules, place, self.now)
         };
         view.with_orders(&self.orders)

@@ -124,10 +124,10 @@ fn answer(status: StatusCode, body: Bytes) -> Response<Bytes> {
 #[cfg(test)]
 mod tests {
     use anteroom_core::decision::QueueReason;
+    use anteroom_page::samples;
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::super::samples;
     use super::*;
 
     #[track_caller]

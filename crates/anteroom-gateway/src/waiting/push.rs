@@ -5,7 +5,6 @@
 //! does. So a stream that is lost, late or refused costs nothing but speed, and the room counts those
 //! who listen exactly as those who do not.
 
-use anteroom_core::decision::QueueReason;
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS,
@@ -33,11 +32,7 @@ pub const END: Bytes = Bytes::from_static(b"event: end\ndata: 1\n\n");
 /// Whether this visitor should listen: near the front of a line that moves.
 #[must_use]
 pub fn is_near(view: &WaitingView<'_>) -> bool {
-    let moves = matches!(
-        view.place.reason,
-        QueueReason::Full | QueueReason::NotYourTurn
-    );
-    moves && view.place.people_ahead.is_some_and(|ahead| ahead < NEAR)
+    view.is_moving() && view.place.people_ahead.is_some_and(|ahead| ahead < NEAR)
 }
 
 /// The head of a stream.
@@ -78,7 +73,10 @@ pub fn too_many() -> Response<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{place_endpoint, samples};
+    use anteroom_core::decision::QueueReason;
+    use anteroom_page::samples;
+
+    use super::super::place_endpoint;
     use super::*;
 
     #[test]

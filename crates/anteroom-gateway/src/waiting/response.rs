@@ -68,6 +68,12 @@ pub struct Look<'a> {
     pub target: &'a str,
 }
 
+/// Makes what all answers share. Otherwise the first visitor of a rush would wait for it.
+pub fn prepare() {
+    LazyLock::force(&POLICY);
+    anteroom_page::prepare();
+}
+
 /// Builds the answer to a request without a slot.
 #[must_use]
 pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Response<Bytes> {
@@ -128,7 +134,7 @@ fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is
     headers.insert(CONTENT_LANGUAGE, tag);
     if look.template.is_none() {
         headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
-    } else if let Some(seconds) = CustomPage::reload_secs(view, is_after_post) {
+    } else if let Some(seconds) = anteroom_page::reload_secs(view, is_after_post) {
         headers.insert(REFRESH, HeaderValue::from(seconds));
     }
 }

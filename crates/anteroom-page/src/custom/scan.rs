@@ -1,6 +1,8 @@
 //! What is wrong with the tags of a template, and in which line? The template engine says the one, and
 //! not the other.
 
+use std::ops::ControlFlow;
+
 use super::Mistake;
 use super::variables;
 
@@ -14,68 +16,93 @@ struct Tag<'a> {
     line: usize,
 }
 
+/// What was seen on the way through a template.
+struct Scan<'a> {
+    known: Vec<String>,
+    open: Vec<Tag<'a>>,
+    mistakes: Vec<Mistake>,
+}
+
 /// Everything that is wrong with the tags of `source`.
 pub(super) fn mistakes(source: &str) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
-    let mut open: Vec<Tag<'_>> = Vec::new();
-    let known = variables::names();
-    let mut tell = |line, message: String| mistakes.push(Mistake { line, message });
+    let mut scan = Scan {
+        known: variables::names(),
+        open: Vec::new(),
+        mistakes: Vec::new(),
+    };
     for tag in tags(source) {
+        if scan.take(tag).is_break() {
+            break;
+        }
+    }
+    scan.end()
+}
+
+impl<'a> Scan<'a> {
+    fn tell(&mut self, line: usize, message: impl Into<String>) {
+        let message = message.into();
+        self.mistakes.push(Mistake { line, message });
+    }
+
+    /// Looks at a tag; a break where nothing can be told about what follows.
+    fn take(&mut self, tag: Result<Tag<'a>, usize>) -> ControlFlow<()> {
         let tag = match tag {
             Ok(tag) => tag,
             Err(line) => {
-                tell(line, "a tag is not closed: }} is missing".to_owned());
-                break;
+                self.tell(line, "a tag is not closed: }} is missing");
+                return ControlFlow::Break(());
             }
         };
         match tag.kind {
             '!' => {}
-            '>' => tell(tag.line, "templates cannot include others here".to_owned()),
-            '=' => tell(
-                tag.line,
-                "the marks of tags cannot be changed here".to_owned(),
-            ),
-            '/' => match open.pop() {
-                Some(section) if section.name == tag.name => {}
-                Some(section) => {
-                    let (name, line, wanted) = (tag.name, section.line, section.name);
-                    tell(
-                        tag.line,
-                        format!(
-                            "{{{{/{name}}}}} where {{{{/{wanted}}}}} is expected, for the section of line {line}"
-                        ),
-                    );
-                    open.clear();
-                    break;
-                }
-                None => {
-                    let name = tag.name;
-                    tell(
-                        tag.line,
-                        format!("{{{{/{name}}}}} closes a section that is not open"),
-                    );
-                }
-            },
+            '>' => self.tell(tag.line, "templates cannot include others here"),
+            '=' => self.tell(tag.line, "the marks of tags cannot be changed here"),
+            '/' => return self.close(&tag),
             kind => {
-                if !known.iter().any(|name| name == tag.name) {
-                    tell(tag.line, unknown(tag.name, &known));
+                if !self.known.iter().any(|name| name == tag.name) {
+                    self.tell(tag.line, unknown(tag.name, &self.known));
                 }
                 if matches!(kind, '#' | '^') {
-                    open.push(tag);
+                    self.open.push(tag);
                 }
             }
         }
+        ControlFlow::Continue(())
     }
-    for section in open {
-        let name = section.name;
-        tell(
-            section.line,
-            format!("the section {name} is not closed: {{{{/{name}}}}} is missing"),
-        );
+
+    /// Closes a section. Where another one is open, nobody can say which of the two was meant.
+    fn close(&mut self, tag: &Tag<'_>) -> ControlFlow<()> {
+        let name = tag.name;
+        match self.open.pop() {
+            Some(section) if section.name == name => ControlFlow::Continue(()),
+            Some(Tag {
+                name: wanted, line, ..
+            }) => {
+                let expected =
+                    format!("{{{{/{wanted}}}}} is expected, for the section of line {line}");
+                self.tell(tag.line, format!("{{{{/{name}}}}} where {expected}"));
+                self.open.clear();
+                ControlFlow::Break(())
+            }
+            None => {
+                let message = format!("{{{{/{name}}}}} closes a section that is not open");
+                self.tell(tag.line, message);
+                ControlFlow::Continue(())
+            }
+        }
     }
-    mistakes.sort_by_key(|mistake| mistake.line);
-    mistakes.truncate(MISTAKES_MAX);
-    mistakes
+
+    /// All mistakes by their lines, with the sections that nothing has closed.
+    fn end(mut self) -> Vec<Mistake> {
+        for section in std::mem::take(&mut self.open) {
+            let name = section.name;
+            let message = format!("the section {name} is not closed: {{{{/{name}}}}} is missing");
+            self.tell(section.line, message);
+        }
+        self.mistakes.sort_by_key(|mistake| mistake.line);
+        self.mistakes.truncate(MISTAKES_MAX);
+        self.mistakes
+    }
 }
 
 fn unknown(name: &str, known: &[String]) -> String {

@@ -49,7 +49,7 @@ fn zero_unknown_and_empty_are_false_in_sections() {
 #[test]
 fn our_variables_speak_the_language_of_the_visitor_and_are_escaped() {
     check(
-        "{{heading}}|{{peopleAhead}}|{{position}}|{{letInLastMinute}}|{{reason}}|{{message}}",
+        "{{heading}}|{{peopleAhead}}|{{position}}|{{admittedLastMinute}}|{{reason}}|{{message}}",
         QueueReason::Full,
         "You are in line|412|413|38|full|&lt;b&gt;soon&lt;/b&gt;",
     );

@@ -102,8 +102,8 @@ pub(super) fn of<'a>(view: &WaitingView<'a>, links: Links<'a>, after_post: bool)
             Value::Number(view.place.people_waiting.into()),
         ),
         (
-            "letInLastMinute",
-            optional_number(view.let_in_last_minute.map(u64::from)),
+            "admittedLastMinute",
+            optional_number(view.admitted_last_minute.map(u64::from)),
         ),
         ("opensAt", opens_at),
         ("reopensAt", reopens_at),

@@ -1,8 +1,13 @@
-//! What of a script or a style do only its readers need? Comments, indentation, blanks around signs.
+//! What of a page, a script or a style do only its readers need? Comments, indentation, blanks around signs.
 //!
 //! No minifier: names stay, so that an error in a browser can be found in the source. The
 //! script must not hold what this cannot tell apart: texts in double quotes, template literals, and
 //! expressions between slashes; a test sees to it.
+
+/// A page without what stands between its lines, which all begin and end with blocks.
+pub(super) fn html(source: &str) -> String {
+    lines(source).replace('\n', "")
+}
 
 /// A style in as few bytes as its rules allow.
 pub(super) fn style(source: &str) -> String {
@@ -11,13 +16,14 @@ pub(super) fn style(source: &str) -> String {
 
 /// A script in as few bytes as its names allow.
 pub(super) fn script(source: &str) -> String {
+    let source = lines(source);
     let mut packed = String::with_capacity(source.len());
-    let mut rest = lines(source);
+    let mut rest = source.as_str();
     while let Some(at) = rest.find(['\'', ' ', '/']) {
         packed.push_str(&rest[..at]);
-        let tail = rest.split_off(at);
+        let tail = &rest[at..];
         let taken = if tail.starts_with('\'') {
-            let end = end_of_text(&tail);
+            let end = end_of_text(tail);
             packed.push_str(&tail[..end]);
             end
         } else if tail.starts_with("/*") {
@@ -34,12 +40,13 @@ pub(super) fn script(source: &str) -> String {
             }
             1
         };
-        rest = tail[taken..].to_owned();
+        rest = &tail[taken..];
     }
-    packed.push_str(&rest);
-    // A line that ends so goes on, or is over without the end of the line.
+    packed.push_str(rest);
+    // A line that ends so goes on, or is over without the end of the line: every statement has its sign.
     packed
         .replace(";\n", ";")
+        .replace("}\n", "}")
         .replace("{\n", "{")
         .replace(",\n", ",")
 }
@@ -82,6 +89,8 @@ mod tests {
         assert_eq!(script(source), expected);
         assert_eq!(script(r"x = 'it\'s  ' + y;"), r"x='it\'s  '+y;");
         assert_eq!(script("var a = typeof b in c;"), "var a=typeof b in c;");
+        assert_eq!(script("function a() {\n}\nb();"), "function a(){}b();");
+        assert_eq!(html("<p>a\n  <p>b <i>c</i>\n"), "<p>a<p>b <i>c</i>");
         assert_eq!(style("  a {\n\n b:c }\nd{}\n"), "a {\nb:c }d{}");
     }
 

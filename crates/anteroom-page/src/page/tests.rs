@@ -9,6 +9,9 @@ use anteroom_core::time::{Millis, Span};
 use super::*;
 use crate::samples::{self, LINKS};
 
+/// As many characters as the message of an operator may have.
+const MESSAGE_CHARS_MAX: usize = 500;
+
 /// As long as names may be.
 const ROOM: &str = "a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-";
 
@@ -23,9 +26,10 @@ fn page(view: &WaitingView<'_>, after_post: bool) -> String {
     html(view, LINKS, after_post)
 }
 
-/// Every state in every language, with everything that can stand on the page at once.
-fn pages() -> Vec<(WaitingView<'static>, String)> {
-    let mut pages = Vec::new();
+/// Every state in every language, before and after a form, with everything that can stand on the page
+/// at once.
+fn views() -> Vec<(WaitingView<'static>, bool)> {
+    let mut views = Vec::new();
     for language in Language::ALL {
         for reason in samples::REASONS {
             for method in [QueueingMethod::Fifo, QueueingMethod::Random] {
@@ -36,14 +40,15 @@ fn pages() -> Vec<(WaitingView<'static>, String)> {
                     view.is_paused = after_post;
                     view.message = Some("The payment service is being mended. Next news by 10:40.");
                     view.place.people_ahead = Some(u32::MAX);
+                    view.place.people_waiting = u32::MAX;
                     view.draw = true;
                     view.room = ROOM;
-                    pages.push((view, html(&view, LONG, after_post)));
+                    views.push((view, after_post));
                 }
             }
         }
     }
-    pages
+    views
 }
 
 /// What stands between two marks, without either.
@@ -54,7 +59,8 @@ fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
 
 #[test]
 fn every_reason_is_on_its_page_in_every_language_and_nothing_of_the_template_is() {
-    for (view, page) in pages() {
+    for (view, after_post) in views() {
+        let page = html(&view, LONG, after_post);
         let words = Words::of(&view);
         assert!(
             page.contains(&escaped(&words.reason)),
@@ -97,17 +103,27 @@ fn the_template_and_its_values_know_the_same_names() {
 }
 
 #[test]
-fn a_page_is_small_in_every_language_and_state_and_asks_no_other_host() {
-    let mut largest = (0, String::new());
-    for (view, page) in pages() {
-        let what = format!("{:?} {:?}", view.language, view.place.reason);
-        assert!(page.len() <= 15_000, "{what}: {} bytes", page.len());
-        largest = largest.max((page.len(), what));
-        assert!(!page.contains("http:") && !page.contains("https:"));
-        assert!(!page.contains("src=") && !page.contains("@import"));
-        assert!(!page.contains("url("));
+fn a_page_is_small_in_every_language_and_state_with_any_message_and_asks_no_other_host() {
+    // As many characters as a message may have: plain ones, the longest ones, and those that take the
+    // most bytes as text of a page.
+    for (character, most) in [("e", 15_000), ("\u{1f3ab}", 16_500), ("\"", 17_500)] {
+        let message = character.repeat(MESSAGE_CHARS_MAX);
+        let mut largest = (0, String::new());
+        for (view, after_post) in views() {
+            let view = WaitingView {
+                message: Some(&message),
+                ..view
+            };
+            let page = html(&view, LONG, after_post);
+            let what = format!("{:?} {:?}", view.language, view.place.reason);
+            largest = largest.max((page.len(), what));
+            assert!(!page.contains("http:") && !page.contains("https:"));
+            assert!(!page.contains("src=") && !page.contains("@import"));
+            assert!(!page.contains("url("));
+        }
+        println!("the largest with {character}: {largest:?}");
+        assert!(largest.0 <= most, "{character}: {largest:?}");
     }
-    println!("the largest: {largest:?}");
 }
 
 #[test]
@@ -198,8 +214,8 @@ fn a_line_without_a_value_is_hidden() {
     assert_eq!(own.matches("<div hidden>").count(), 7, "{own}");
     assert!(own.contains("<p class=\"notice\" hidden>"));
     let full = page(&samples::view(QueueReason::Full), false);
-    assert!(full.contains("<div><dt>People ahead of you</dt><dd id=\"ahead\" class=\"big\">412<"));
-    assert!(full.contains("<div><dt>Let in during the last minute</dt><dd id=\"moved\">38<"));
+    assert!(full.contains("<div><dt>People ahead of you<dd id=\"ahead\" class=\"big\">412<"));
+    assert!(full.contains("<div><dt>Let in during the last minute<dd id=\"moved\">38<"));
     assert!(full.contains("10–20 minutes"));
 }
 

@@ -46,7 +46,7 @@ fn an_unknown_number_is_called_unknown_and_never_zero() {
     let mut view = samples::view(QueueReason::Full);
     view.place.people_ahead = None;
     view.place.wait = None;
-    view.let_in_last_minute = None;
+    view.admitted_last_minute = None;
     let words = Words::of(&view);
     assert_eq!(words.ahead.as_deref(), Some("Not known yet"));
     assert_eq!(words.wait.as_deref(), Some("Not known yet"));
@@ -59,7 +59,7 @@ fn the_title_begins_with_the_number_and_a_known_zero_is_said() {
     let mut view = samples::view(QueueReason::Full);
     assert_eq!(Words::of(&view).title, "412 \u{b7} You are in line");
     view.place.people_ahead = Some(0);
-    view.let_in_last_minute = Some(0);
+    view.admitted_last_minute = Some(0);
     let words = Words::of(&view);
     assert_eq!(words.title, "0 \u{b7} You are in line");
     assert_eq!(words.ahead.as_deref(), Some("Nobody"));

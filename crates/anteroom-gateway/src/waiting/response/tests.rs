@@ -2,10 +2,10 @@
 
 use anteroom_core::decision::QueueReason;
 use anteroom_core::time::Span;
+use anteroom_page::samples;
 use http::header::LOCATION;
 use serde_json::Value;
 
-use super::super::samples;
 use super::*;
 
 const KINDS: [RequestKind; 4] = [

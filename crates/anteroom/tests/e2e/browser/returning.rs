@@ -70,7 +70,7 @@ async fn whoever_closes_the_tab_and_comes_back_has_the_same_place() {
 #[tokio::test]
 async fn back_shows_a_page_that_goes_on_asking() {
     let first = FirstInLine::at("/lamps").await;
-    let FirstInLine { scene, browser, .. } = &first;
+    let FirstInLine { browser, .. } = &first;
     let since = browser.attribute("#since", "data-at").await;
     browser.open("data:text/html,<h1>elsewhere</h1>").await;
     browser.until_shows("h1", "elsewhere").await;

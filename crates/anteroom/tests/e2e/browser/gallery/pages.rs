@@ -90,7 +90,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     let message = "The payment service is being mended. Next news by 10:40.";
     WaitingView {
         language,
-        let_in_last_minute: is_known.then_some(38),
+        admitted_last_minute: is_known.then_some(38),
         is_paused: state == "paused",
         message: matches!(state, "message" | "queue-all" | "paused").then_some(message),
         ..WaitingView::new(state, &rules, place, NOW)
