@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use anteroom_config::orders::{Actor, Order};
 use anteroom_config::{Config, RoomConfig};
 use anteroom_core::decision::QueueReason;
 use anteroom_core::origin::OriginOutcome;
@@ -360,6 +361,14 @@ async fn who_listens_is_told_of_a_free_seat_and_of_none_before_and_takes_none() 
     node.reload(configs(&room_of(1, 100, "queue_all = true")));
     assert_eq!(room.who_may_come(&waiting), [false], "held by the operator");
     node.reload(configs(&room_of(1, 100, "")));
+    let say = async |order| room.obey(&order, &Actor::default()).await.unwrap();
+    say(Order::Pause { message: None }).await;
+    for _ in 0..8 {
+        bench.clock.advance(Span(300));
+        assert_eq!(room.who_may_come(&waiting), [false], "a pause");
+    }
+    say(Order::Resume).await;
+    assert_eq!(room.who_may_come(&waiting), [true], "it is over");
     assert!(matches!(ask(&room, Some(&cookie)).await, Outcome::Pass(_)));
     node.stop().await;
 }
