@@ -145,12 +145,7 @@ pub(super) const CUSTOM_PAGE_HTML: Key<Text<String>> = Key {
     name: "custom_page_html",
     kind: Text {
         allowed: "a Mustache template of 1 to 1048576 bytes",
-        read: |text| {
-            if text.is_empty() {
-                return Err(Refusal::PLAIN);
-            }
-            Ok(text.to_owned())
-        },
+        read: not_empty,
     },
     default: None,
 };
@@ -158,12 +153,7 @@ pub(super) const CUSTOM_PAGE_FILE: Key<Text<String>> = Key {
     name: "custom_page_file",
     kind: Text {
         allowed: "the path of a file",
-        read: |text| {
-            if text.is_empty() {
-                return Err(Refusal::PLAIN);
-            }
-            Ok(text.to_owned())
-        },
+        read: not_empty,
     },
     default: None,
 };
@@ -265,4 +255,12 @@ fn origin(text: &str) -> Result<Origin, Refusal> {
         ),
         OriginError::PortZero | OriginError::Host(_) => Refusal::PLAIN,
     })
+}
+
+/// Any text but none.
+fn not_empty(text: &str) -> Result<String, Refusal> {
+    if text.is_empty() {
+        return Err(Refusal::PLAIN);
+    }
+    Ok(text.to_owned())
 }

@@ -173,7 +173,7 @@ impl Door {
         Holds {
             config: self.room.config(),
             orders: self.room.orders(),
-            admitted_last_minute: self.room.let_in_last_minute(),
+            admitted_last_minute: self.room.admitted_last_minute(),
             now: self.room.wall_now(),
         }
     }
