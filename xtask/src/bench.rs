@@ -6,6 +6,7 @@
 //! number from a busy machine is for a person to judge.
 
 pub(crate) mod cluster;
+pub(crate) mod gateway;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -31,6 +32,12 @@ pub(crate) enum What {
     /// what one server carries; beside the targets. Needs redis-server. Takes about six minutes, and
     /// a machine that has nothing else to do.
     Cluster(cluster::Options),
+    /// What the gateway costs per request, beside hyper alone, nginx and haproxy.
+    ///
+    /// The same load to each in turn, each on one processor: accepted visitors through to the origin,
+    /// waiting pages, and a million who wait. Takes about six minutes, and a machine with two
+    /// processors that has nothing else to do.
+    Gateway(gateway::Options),
 }
 
 /// How to measure the simulator.

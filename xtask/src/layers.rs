@@ -135,6 +135,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-sim",
         ],
     ),
+    // Starts the binary as a process, beside others.
+    ("anteroom-speed", &[]),
     ("xtask", &[]),
 ];
 
@@ -143,7 +145,12 @@ const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 
 /// Crates that are nothing but tests and measurements: what is for tests they may use in all that
 /// they are. No row above names one.
-const ONLY_TESTS: &[&str] = &["anteroom-cluster", "anteroom-bench", "anteroom-replay"];
+const ONLY_TESTS: &[&str] = &[
+    "anteroom-cluster",
+    "anteroom-bench",
+    "anteroom-speed",
+    "anteroom-replay",
+];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[

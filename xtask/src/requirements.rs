@@ -71,6 +71,24 @@ pub(crate) const REDIS_SERVER: Requirement = Requirement {
     },
 };
 
+/// Peers in races, and what sends the load.
+pub(crate) const RACERS: [Requirement; 3] = [
+    racer("nginx", Some("nginx")),
+    racer("haproxy", Some("haproxy")),
+    racer("wrk", None),
+];
+
+const fn racer(name: &'static str, service: Option<&'static str>) -> Requirement {
+    Requirement {
+        binary: name,
+        package: Package::Apt {
+            debian: name,
+            ubuntu: name,
+            service,
+        },
+    }
+}
+
 /// What is known about the machine, as far as it decides how a program gets here.
 #[derive(Clone, Copy, Debug)]
 struct Machine {

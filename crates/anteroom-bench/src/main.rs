@@ -20,7 +20,7 @@ use clap::Parser;
 use tokio::runtime::{Builder, Handle};
 
 use report::{Machine, Report};
-use runs::{Effort, calls, capacity, cpu, newcomers};
+use runs::{Effort, calls, capacity, cpu, newcomers, waiting};
 
 /// Measure nodes on real stores.
 #[derive(Parser)]
@@ -32,6 +32,9 @@ struct Options {
     /// Measure the added latency of new visitors and nothing else: two minutes.
     #[arg(long, conflicts_with = "json")]
     latency_only: bool,
+    /// What so many cost who wait at one node, and nothing else, as JSON.
+    #[arg(long, value_name = "N", conflicts_with_all = ["json", "latency_only"])]
+    waiting: Option<u32>,
 }
 
 fn main() -> anyhow::Result<()> {
@@ -46,6 +49,14 @@ fn main() -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("starting a runtime for nodes")?;
+    if let Some(count) = options.waiting {
+        let measuring = nodes.spawn(waiting::run(waiting::Plan::of(count)));
+        let measured = nodes
+            .block_on(measuring)
+            .context("the run came to an early end")??;
+        println!("{}", serde_json::to_string_pretty(&measured)?);
+        return Ok(());
+    }
     if options.latency_only {
         let links = links.handle().clone();
         let measuring = nodes.spawn(async move { newcomers::run(&Effort::full(), &links).await });

@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod capacity;
 pub(crate) mod cpu;
 pub(crate) mod newcomers;
+pub(crate) mod waiting;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,144 @@
+//! What deciding costs in process, with one room and with a thousand: time, and allocations.
+//!
+//! `cargo bench -p anteroom-bench --bench decide`. A visitor's cookie is opened and checked and the
+//! verdict given, as for a front door; HTTP and the search for the room are not part of it.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_config::Config;
+use anteroom_node::{
+    Arrival, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
+};
+use anteroom_store::{Clock, DataDir, Embedded, Identity};
+use divan::{AllocProfiler, Bencher};
+use futures_util::FutureExt as _;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+#[global_allocator]
+static ALLOCATOR: AllocProfiler = AllocProfiler::system();
+
+const ROOMS: [usize; 3] = [1, 30, 1_000];
+
+fn main() {
+    divan::main();
+}
+
+/// A node with rooms where there is place for everybody.
+struct Bench {
+    rooms: Vec<Arc<RoomHandle>>,
+    runtime: Runtime,
+    _node: Arc<Node>,
+    _folder: TempDir,
+}
+
+impl Bench {
+    fn with(rooms: usize) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let folder = tempfile::tempdir().expect("a folder");
+        let node = runtime.block_on(async { node(rooms, &folder) });
+        let rooms = node.rooms();
+        let bench = Self {
+            rooms,
+            runtime,
+            _node: node,
+            _folder: folder,
+        };
+        // Every room has lent something before the clock runs.
+        for room in &bench.rooms {
+            bench.admit(room);
+        }
+        bench
+    }
+
+    /// Sends newcomers until one goes in, and returns its ticket.
+    fn admit(&self, room: &RoomHandle) -> String {
+        self.runtime.block_on(async {
+            loop {
+                if let Outcome::Pass(pass) = room.decide(arrival(&[])).await {
+                    return pass.new_ticket.expect("whoever comes in gets one");
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+    }
+}
+
+fn node(rooms: usize, folder: &TempDir) -> Arc<Node> {
+    let mut text = String::new();
+    for room in 0..rooms {
+        text.push_str(&format!(
+            "[[room]]\nname = \"room-{room}\"\nhost = \"{room}.example\"\norigin = \"http://127.0.0.1:9\"\n\
+             bypass = []\ntotal_active_users = 500000000\nnew_users_per_minute = 500000000\n\
+             session_duration = \"1h\"\n"
+        ));
+    }
+    let config = Config::parse("bench.toml", &text)
+        .expect("it is legal")
+        .config;
+    let dir = DataDir::open(folder.path()).expect("a data folder");
+    let clock = Arc::new(RoomClock::start(dir.clock()));
+    let deployment = dir.deployment().expect("it is drawn");
+    let identity = Identity(deployment.birth.0);
+    let store = Embedded::new(dir, identity, Arc::clone(&clock) as Arc<dyn Clock>);
+    let settings = NodeSettings {
+        ticket_keys: vec![[1; 32]],
+        birth: deployment.birth,
+        lottery_key: deployment.lottery_key,
+        data_center: "local".to_owned(),
+        rooms: config.rooms,
+    };
+    let stores = Stores::Alone(Arc::new(store));
+    Node::start(settings, stores, clock as Arc<dyn NodeClock>).expect("it starts")
+}
+
+const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
+    Arrival {
+        tickets,
+        is_navigation: true,
+        is_look: false,
+    }
+}
+
+/// Somebody who is inside comes back: its ticket is opened, checked, and it passes.
+#[divan::bench(args = ROOMS, sample_count = 500, sample_size = 500)]
+fn accepted_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
+    let bench = Bench::with(rooms);
+    let _runtime = bench.runtime.enter();
+    let tickets: Vec<String> = bench.rooms.iter().map(|room| bench.admit(room)).collect();
+    let next = RefCell::new((0..tickets.len()).cycle());
+    bencher.bench_local(|| {
+        let index = next.borrow_mut().next().unwrap_or_default();
+        let tickets = [tickets[index].as_str()];
+        let outcome = bench.rooms[index].decide(arrival(&tickets)).now_or_never();
+        assert!(matches!(outcome, Some(Outcome::Pass(_))));
+        outcome
+    });
+}
+
+/// Somebody new comes and goes in: a seat is taken and a ticket sealed. Others come between, slowly
+/// enough that the ledger lends in time; whoever must wait for it is another story.
+#[divan::bench(args = ROOMS, sample_count = 1_000, sample_size = 1)]
+fn new_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
+    let bench = Bench::with(rooms);
+    let _runtime = bench.runtime.enter();
+    let mut next = (0..rooms).cycle();
+    bencher
+        .with_inputs(|| {
+            let room = &bench.rooms[next.next().unwrap_or_default()];
+            bench.admit(room);
+            std::thread::yield_now();
+            room
+        })
+        .bench_local_values(|room| {
+            let outcome = room.decide(arrival(&[])).now_or_never();
+            assert!(outcome.is_some(), "the parent was asked");
+            outcome
+        });
+}
