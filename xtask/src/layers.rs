@@ -39,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-page",
         &["anteroom-core", "anteroom-config", "anteroom-wire"],
     ),
+    ("anteroom-front", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-gateway",
         &[
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-wire",
             "anteroom-node",
             "anteroom-page",
+            "anteroom-front",
         ],
     ),
     (
@@ -103,6 +105,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-valkey",
             "anteroom-node",
             "anteroom-page",
+            "anteroom-front",
             "anteroom-gateway",
             "anteroom-control",
             "anteroom-operator",
@@ -112,6 +115,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
+    // Sends what no client would send through both, and looks at what comes out.
+    (
+        "anteroom-doorway",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-front",
+            "anteroom-gateway",
+        ],
+    ),
     // Runs nodes in its own process, to see what they take and what they cost.
     (
         "anteroom-bench",
@@ -143,7 +156,12 @@ const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 
 /// Crates that are nothing but tests and measurements: what is for tests they may use in all that
 /// they are. No row above names one.
-const ONLY_TESTS: &[&str] = &["anteroom-cluster", "anteroom-bench", "anteroom-replay"];
+const ONLY_TESTS: &[&str] = &[
+    "anteroom-cluster",
+    "anteroom-doorway",
+    "anteroom-bench",
+    "anteroom-replay",
+];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[

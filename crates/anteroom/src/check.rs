@@ -4,9 +4,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anteroom_config::{Checks, Config, Parsed, Problem, Problems};
+use anteroom_front::tls::Tls;
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
 use anteroom_page::CustomPage;
+use anteroom_store::chain;
 use clap::Args;
 use serde_json::json;
 
@@ -94,6 +96,11 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     // Without a configuration there are no rooms to look at; from here on all is told at once.
     let mut lines = page_files::load(&mut parsed.config, file);
     lines.extend(room_mistakes(&name, &parsed.config));
+    if let (Some(tls), Some(folder)) = (&mut parsed.config.server.tls, file.parent()) {
+        tls.resolve_paths(folder);
+        let mistake = Tls::check(tls).err();
+        lines.extend(mistake.map(|error| format!("{name}: {}", chain(&error))));
+    }
     unless(lines, parsed)
 }
 
