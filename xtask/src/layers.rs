@@ -53,6 +53,16 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-check",
+        &[
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-page",
+            "anteroom-front",
+            "anteroom-gateway",
+        ],
+    ),
+    (
         "anteroom-control",
         &[
             "anteroom-core",
@@ -107,6 +117,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-page",
             "anteroom-front",
             "anteroom-gateway",
+            "anteroom-check",
             "anteroom-control",
             "anteroom-operator",
             "anteroom-demo",

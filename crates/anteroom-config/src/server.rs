@@ -104,7 +104,9 @@ const REQUEST_HEAD: Key<Duration> = time_out("request_head", 100, MINUTE.times(1
 const ORIGIN_CONNECT: Key<Duration> = time_out("origin_connect", 10, MINUTE.times(5), "\"2s\"");
 const ORIGIN_RESPONSE: Key<Duration> = time_out("origin_response", 100, DAY, "\"60s\"");
 const BODY_IDLE: Key<Duration> = time_out("body_idle", 100, DAY, "\"60s\"");
-const KEEP_ALIVE: Key<Duration> = time_out("keep_alive", 100, DAY, "\"60s\"");
+// Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first should
+// be the one who sends requests.
+const KEEP_ALIVE: Key<Duration> = time_out("keep_alive", 100, DAY, "\"75s\"");
 const DRAIN: Key<Duration> = time_out("drain", 0, DAY, "\"30s\"");
 
 // hyper needs 8 KiB to read a request head at all; above 1 MiB a head is an attack.

@@ -7,6 +7,8 @@
 mod activity;
 mod connection;
 pub mod drain;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod handover;
 pub mod hold;
 mod io;

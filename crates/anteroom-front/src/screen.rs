@@ -181,10 +181,14 @@ impl Screen {
     }
 
     fn line(&mut self, kind: Line, bytes: &[u8]) -> ControlFlow<usize, usize> {
-        let Some(end) = memchr::memchr(b'\n', bytes) else {
-            if kind == Line::ChunkSize && self.line.len() + bytes.len() > CHUNK_LINE_MAX {
-                return ControlFlow::Break(0);
+        let end = memchr::memchr(b'\n', bytes);
+        if kind == Line::ChunkSize {
+            let room = (CHUNK_LINE_MAX + "\r".len()).saturating_sub(self.line.len());
+            if end.unwrap_or(bytes.len()) > room {
+                return ControlFlow::Break(room);
             }
+        }
+        let Some(end) = end else {
             self.line.extend_from_slice(bytes);
             return ControlFlow::Continue(bytes.len());
         };
@@ -249,9 +253,6 @@ impl Screen {
 
 /// What comes after the line of a chunk's size.
 fn chunk_size(line: &[u8]) -> Option<State> {
-    if line.len() > CHUNK_LINE_MAX {
-        return None;
-    }
     let end = memchr::memchr(b';', line).unwrap_or(line.len());
     let (digits, extension) = line.split_at(end);
     let is_sane = (1..=16).contains(&digits.len())

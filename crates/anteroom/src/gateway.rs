@@ -10,23 +10,17 @@ use anteroom_config::{Config, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
 use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::handover::{Inherited, Legacy};
-use anteroom_front::hold::ConnectionCap;
-use anteroom_front::redirect::ToHttps;
-use anteroom_front::server::Server;
 use anteroom_front::sockets::Sockets;
 use anteroom_front::tls::Tls;
-use anteroom_gateway::forwarded::TrustedProxies;
-use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_gateway::proxy::ReverseProxy;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tower::Layer as _;
 
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
+use crate::front::Front;
 use crate::stores::{self, Opened};
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
@@ -124,13 +118,7 @@ impl Gateway {
         let tls = server.tls.as_ref().map(Tls::load).transpose()?;
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
-        let settings = NodeSettings {
-            ticket_keys: ticket_keys(config, &opened.ticket_keys),
-            birth: opened.deployment.birth,
-            lottery_key: opened.deployment.lottery_key,
-            data_center: server.data_center.clone(),
-            rooms: config.rooms.clone(),
-        };
+        let settings = settings(config, &opened);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
@@ -146,45 +134,15 @@ impl Gateway {
             sockets.visitors.local_addr()?,
             sockets.operators.local_addr()?,
         );
-        let http = Server::new(
-            &server.time_outs,
-            &server.size_limits,
-            ConnectionCap::new(server.size_limits.connections),
+        let front = Front {
+            visitors: sockets.visitors,
+            redirect: sockets.redirect,
+            tls: tls.clone(),
+            layer: layer.clone(),
             connections,
-        );
-        let redirecting = sockets.redirect.map(|listener| {
-            let to_https = ToHttps {
-                port: address.port(),
-            };
-            http.clone().serve(listener, to_https, draining.clone())
-        });
-        let trusted = TrustedProxies::new(server.trusted_proxies.iter().copied());
-        let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
-        let handler = Checked::new(intake, layer.layer(ReverseProxy::new(&server.time_outs)));
-        let serving = http
-            .with_tls(tls.clone())
-            .serve(sockets.visitors, handler, draining);
-        let ending = tls
-            .clone()
-            .map(|tls| tls.watch_end(move || seconds(&*clock)));
-        let front = tokio::spawn(async move {
-            let redirecting = async {
-                match redirecting {
-                    Some(redirecting) => redirecting.await,
-                    None => {}
-                }
-            };
-            let ending = async {
-                match ending {
-                    Some(ending) => ending.await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                _ = async { tokio::join!(serving, redirecting) } => {}
-                () = ending => {}
-            }
-        });
+            clock,
+        };
+        let front = front.serve(server, address, draining);
         let (stop_control, mut stopped) = watch::channel(false);
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let control = Control::new(
@@ -309,13 +267,16 @@ impl Gateway {
 
     /// Gives everything back, lets go of the journal so that a successor may lend, then lets open
     /// requests finish.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.give_back().await;
+        // As long as it is kept, nobody who connects is refused.
+        self.legacy = Legacy::default();
         self.end().await;
     }
 
     /// The same for a successor that serves already: nobody is sent away who could still ask here.
     pub async fn leave(mut self) {
+        self.legacy = Legacy::default();
         self.drain.leave();
         // Operators ask the successor.
         self.stop_control.send_replace(true);
@@ -350,9 +311,14 @@ impl Gateway {
     }
 }
 
-/// Seconds since 1970, by a node's clock.
-fn seconds(clock: &dyn NodeClock) -> i64 {
-    i64::try_from(clock.wall().0 / 1_000).unwrap_or(i64::MAX)
+fn settings(config: &Config, opened: &Opened) -> NodeSettings {
+    NodeSettings {
+        ticket_keys: ticket_keys(config, &opened.ticket_keys),
+        birth: opened.deployment.birth,
+        lottery_key: opened.deployment.lottery_key,
+        data_center: config.server.data_center.clone(),
+        rooms: config.rooms.clone(),
+    }
 }
 
 /// The configuration's keys, or else those that were drawn.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
 
+use anteroom_check::{self as check, store_password};
 use anteroom_config::{Config, Flags, Parsed};
 use anteroom_front::handover::{HandoverError, Inherited};
 use anteroom_front::supervisor;
@@ -13,10 +14,8 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::check;
 use crate::gateway::{Gateway, resolve_paths};
 use crate::logging::{self, LogOptions};
-use crate::store_password;
 
 /// Flags of `anteroom serve`. With `--config` they come from the file; without, they describe one
 /// room.

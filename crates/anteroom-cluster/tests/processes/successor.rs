@@ -1,7 +1,7 @@
 //! A gateway is replaced by another process of the same program, and nobody is lost.
 
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anteroom_cluster::crowd::{Crowd, Doors, Habits};
 use anteroom_cluster::eventually;
@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 
 use crate::{config, node};
 
