@@ -39,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-page",
         &["anteroom-core", "anteroom-config", "anteroom-wire"],
     ),
+    ("anteroom-front", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-gateway",
         &[
@@ -48,6 +49,17 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-wire",
             "anteroom-node",
             "anteroom-page",
+            "anteroom-front",
+        ],
+    ),
+    (
+        "anteroom-check",
+        &[
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-page",
+            "anteroom-front",
+            "anteroom-gateway",
         ],
     ),
     (
@@ -103,7 +115,9 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-valkey",
             "anteroom-node",
             "anteroom-page",
+            "anteroom-front",
             "anteroom-gateway",
+            "anteroom-check",
             "anteroom-control",
             "anteroom-operator",
             "anteroom-demo",
@@ -112,6 +126,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
+    // Sends what no client would send through both, and looks at what comes out.
+    (
+        "anteroom-doorway",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-front",
+            "anteroom-gateway",
+        ],
+    ),
     // Runs nodes in its own process, to see what they take and what they cost.
     (
         "anteroom-bench",
@@ -147,6 +171,7 @@ const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 /// they are. No row above names one.
 const ONLY_TESTS: &[&str] = &[
     "anteroom-cluster",
+    "anteroom-doorway",
     "anteroom-bench",
     "anteroom-speed",
     "anteroom-replay",

@@ -96,7 +96,8 @@ impl Node {
     }
 
     /// Where operators ask.
-    pub(crate) const fn admin(&self) -> &Door {
+    #[must_use]
+    pub const fn admin(&self) -> &Door {
         &self.admin
     }
 
@@ -202,6 +203,34 @@ impl Node {
         self.signal(Signal::CONT);
     }
 
+    /// SIGUSR2: a successor is to take its place.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn replace(&self) {
+        self.signal(Signal::USR2);
+    }
+
+    /// Waits until it ends by itself, and says whether it ended well. Its door stays open: somebody else
+    /// may stand there.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run, or does not end.
+    pub async fn ends(&mut self) -> bool {
+        let mut child = self.child.take().expect("the node runs");
+        let ended = timeout(ENDS_WITHIN, child.wait()).await;
+        let status = ended.expect("a node that is replaced ends");
+        status.expect("it is a child of this process").success()
+    }
+
+    /// The log of the newest start, and of those who took its place.
+    #[must_use]
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file(self.starts)).unwrap_or_default()
+    }
+
     fn leaves(&self) {
         self.door.is_at(None);
         self.admin.is_at(None);
@@ -252,8 +281,8 @@ fn serving_line(log: &Path) -> Option<Addresses> {
     let line: Value = serde_json::from_str(line).ok()?;
     let address = |key: &str| {
         let url = line.get(key)?.as_str()?;
-        let url = url.trim_start_matches("http://").trim_end_matches('/');
-        url.parse().ok()
+        let (_, address) = url.trim_end_matches('/').split_once("://")?;
+        address.parse().ok()
     };
     Some(Addresses {
         visitors: address("visitors")?,

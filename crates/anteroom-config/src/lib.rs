@@ -42,7 +42,7 @@ pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, PageConfig, PageTemplate,
-    RoomConfig, RoomName, Route, SameSite, Secure, ServerConfig, SizeLimits, TimeOuts,
+    RoomConfig, RoomName, Route, SameSite, Secure, ServerConfig, SizeLimits, TimeOuts, TlsConfig,
 };
 pub use notes::{Checks, KnownKey};
 pub use problem::{Finding, Problem, Problems};

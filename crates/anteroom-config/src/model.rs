@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anteroom_core::rules::Rules;
 use anteroom_core::time::Span;
@@ -29,6 +29,10 @@ pub struct Config {
 pub struct ServerConfig {
     /// Where visitors connect.
     pub listen: SocketAddr,
+    /// Encryption towards visitors; without it they are served in the clear.
+    pub tls: Option<TlsConfig>,
+    /// Where visitors connect who must be sent to https.
+    pub redirect_from: Option<SocketAddr>,
     /// Where operators connect; loopback unless told otherwise.
     pub admin: SocketAddr,
     /// The tokens of those who may change rooms; `None` = one is generated into `data_dir`.
@@ -52,6 +56,8 @@ impl fmt::Debug for ServerConfig {
         // Taken apart, so that a new field cannot be forgotten here.
         let Self {
             listen,
+            tls,
+            redirect_from,
             admin,
             admin_token_file,
             data_dir,
@@ -63,6 +69,8 @@ impl fmt::Debug for ServerConfig {
         } = self;
         f.debug_struct("ServerConfig")
             .field("listen", listen)
+            .field("tls", tls)
+            .field("redirect_from", redirect_from)
             .field("admin", admin)
             .field("admin_token_file", admin_token_file)
             .field("data_dir", data_dir)
@@ -72,6 +80,23 @@ impl fmt::Debug for ServerConfig {
             .field("time_outs", time_outs)
             .field("size_limits", size_limits)
             .finish()
+    }
+}
+
+/// Where a certificate and its key are.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct TlsConfig {
+    /// Certificates in PEM, the own one first.
+    pub certificate: PathBuf,
+    /// Its private key in PEM.
+    pub key: PathBuf,
+}
+
+impl TlsConfig {
+    /// Its files are meant relative to the folder of the config file.
+    pub fn resolve_paths(&mut self, folder: &Path) {
+        self.certificate = folder.join(&self.certificate);
+        self.key = folder.join(&self.key);
     }
 }
 
@@ -86,6 +111,8 @@ pub struct TimeOuts {
     pub origin_response: Span,
     /// Between two pieces of a body, in either direction.
     pub body_idle: Span,
+    /// For the next request on a connection that is kept open.
+    pub keep_alive: Span,
     /// For open requests after SIGTERM.
     pub drain: Span,
 }
@@ -97,10 +124,18 @@ pub struct SizeLimits {
     pub request_head_bytes: usize,
     /// Headers of a request.
     pub request_headers: usize,
+    /// Bytes of a request's path and query.
+    pub request_uri_bytes: usize,
     /// Bytes of a request body; 0 = no limit.
     pub request_body_bytes: u64,
+    /// Bytes of a body that must come or be taken in a second, on average; 0 = no limit.
+    pub body_bytes_per_second_min: u64,
     /// Client connections at once.
     pub connections: usize,
+    /// Requests by one connection, after which it is closed; 0 = no limit.
+    pub requests_per_connection: u64,
+    /// Requests at once on one HTTP/2 connection.
+    pub http2_streams: u32,
 }
 
 /// A room's name: 1 to 64 of `A-Z a-z 0-9 - _`.

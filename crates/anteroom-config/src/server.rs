@@ -7,7 +7,7 @@ use anteroom_core::time::Span;
 use ipnet::IpNet;
 
 use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
-use super::model::{ServerConfig, SizeLimits, TimeOuts};
+use super::model::{ServerConfig, SizeLimits, TimeOuts, TlsConfig};
 use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
@@ -22,32 +22,40 @@ const ADMIN: Key<Address> = Key {
     kind: Address,
     default: Some("\"127.0.0.1:8081\""),
 };
-const ADMIN_TOKEN_FILE: Key<Text<PathBuf>> = Key {
-    name: "admin_token_file",
-    kind: Text {
-        allowed: "the path of a file",
-        read: |text| {
-            if text.is_empty() || text.contains('\0') {
-                return Err(Refusal::PLAIN);
-            }
-            Ok(PathBuf::from(text))
-        },
-    },
+/// The path of something that is there, or will be.
+const fn path(
+    name: &'static str,
+    allowed: &'static str,
+    default: Option<&'static str>,
+) -> Key<Text<PathBuf>> {
+    let read = |text: &str| {
+        if text.is_empty() || text.contains('\0') {
+            return Err(Refusal::PLAIN);
+        }
+        Ok(PathBuf::from(text))
+    };
+    let kind = Text { allowed, read };
+    Key {
+        name,
+        kind,
+        default,
+    }
+}
+
+const A_FILE: &str = "the path of a file";
+const TLS_CERTIFICATE: Key<Text<PathBuf>> = path("tls_certificate", A_FILE, None);
+const TLS_KEY: Key<Text<PathBuf>> = path("tls_key", A_FILE, None);
+const REDIRECT_FROM: Key<Address> = Key {
+    name: "redirect_from",
+    kind: Address,
     default: None,
 };
-const DATA_DIR: Key<Text<PathBuf>> = Key {
-    name: "data_dir",
-    kind: Text {
-        allowed: "the path of a directory",
-        read: |text| {
-            if text.is_empty() || text.contains('\0') {
-                return Err(Refusal::PLAIN);
-            }
-            Ok(PathBuf::from(text))
-        },
-    },
-    default: Some("\"anteroom-data\""),
-};
+const ADMIN_TOKEN_FILE: Key<Text<PathBuf>> = path("admin_token_file", A_FILE, None);
+const DATA_DIR: Key<Text<PathBuf>> = path(
+    "data_dir",
+    "the path of a directory",
+    Some("\"anteroom-data\""),
+);
 const TICKET_KEYS: Key<TicketKey> = Key {
     name: "ticket_keys",
     kind: TicketKey,
@@ -96,6 +104,9 @@ const REQUEST_HEAD: Key<Duration> = time_out("request_head", 100, MINUTE.times(1
 const ORIGIN_CONNECT: Key<Duration> = time_out("origin_connect", 10, MINUTE.times(5), "\"2s\"");
 const ORIGIN_RESPONSE: Key<Duration> = time_out("origin_response", 100, DAY, "\"60s\"");
 const BODY_IDLE: Key<Duration> = time_out("body_idle", 100, DAY, "\"60s\"");
+// Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first should
+// be the one who sends requests.
+const KEEP_ALIVE: Key<Duration> = time_out("keep_alive", 100, DAY, "\"75s\"");
 const DRAIN: Key<Duration> = time_out("drain", 0, DAY, "\"30s\"");
 
 // hyper needs 8 KiB to read a request head at all; above 1 MiB a head is an attack.
@@ -117,6 +128,16 @@ const REQUEST_HEADERS: Key<Whole<usize>> = Key {
     },
     default: Some("100"),
 };
+// Browsers and proxies rarely go beyond 8 KiB; hyper takes 65,534 at most.
+const REQUEST_URI_BYTES: Key<Whole<usize>> = Key {
+    name: "request_uri_bytes",
+    kind: Whole {
+        min: 256,
+        max: 65_534,
+        note: "",
+    },
+    default: Some("16384"),
+};
 const REQUEST_BODY_BYTES: Key<Whole<u64>> = Key {
     name: "request_body_bytes",
     kind: Whole {
@@ -125,6 +146,16 @@ const REQUEST_BODY_BYTES: Key<Whole<u64>> = Key {
         note: " (0 = no limit)",
     },
     default: Some("0"),
+};
+// The slowest mobile networks bring some thousand bytes a second.
+const BODY_BYTES_PER_SECOND_MIN: Key<Whole<u64>> = Key {
+    name: "body_bytes_per_second_min",
+    kind: Whole {
+        min: 0,
+        max: 1_000_000,
+        note: " (0 = no limit)",
+    },
+    default: Some("250"),
 };
 // More than a million sockets need more than one process.
 const CONNECTIONS: Key<Whole<usize>> = Key {
@@ -135,6 +166,25 @@ const CONNECTIONS: Key<Whole<usize>> = Key {
         note: "",
     },
     default: Some("10000"),
+};
+const REQUESTS_PER_CONNECTION: Key<Whole<u64>> = Key {
+    name: "requests_per_connection",
+    kind: Whole {
+        min: 0,
+        max: i64::MAX.unsigned_abs(),
+        note: " (0 = no limit)",
+    },
+    default: Some("10000"),
+};
+// Browsers open up to 100 and wait for the rest; below that pages load slower.
+const HTTP2_STREAMS: Key<Whole<u32>> = Key {
+    name: "http2_streams",
+    kind: Whole {
+        min: 1,
+        max: 1_000,
+        note: "",
+    },
+    default: Some("100"),
 };
 
 /// `[server]`, and what the meaning of other tables depends on.
@@ -150,12 +200,16 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let admin = table.defaulted(&ADMIN);
     let admin_token_file = table.optional(&ADMIN_TOKEN_FILE);
     check_addresses(&mut table, listen, admin);
+    let tls = read_tls(&mut table);
+    let redirect_from = read_redirect(&mut table, tls.is_some(), &[listen, admin]);
     let mistakes = table.notes.count();
     let data_center = table.defaulted(&DATA_CENTER);
     // A name that could not be read was told, and is not taken for none.
     let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
     let config = ServerConfig {
         listen,
+        tls,
+        redirect_from,
         admin,
         admin_token_file,
         data_dir: table.defaulted(&DATA_DIR),
@@ -176,6 +230,7 @@ fn read_time_outs(mut table: Table<'_>) -> TimeOuts {
         origin_connect: table.defaulted(&ORIGIN_CONNECT),
         origin_response: table.defaulted(&ORIGIN_RESPONSE),
         body_idle: table.defaulted(&BODY_IDLE),
+        keep_alive: table.defaulted(&KEEP_ALIVE),
         drain: table.defaulted(&DRAIN),
     };
     table.finish();
@@ -186,17 +241,63 @@ fn read_size_limits(mut table: Table<'_>) -> SizeLimits {
     let size_limits = SizeLimits {
         request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
         request_headers: table.defaulted(&REQUEST_HEADERS),
+        request_uri_bytes: table.defaulted(&REQUEST_URI_BYTES),
         request_body_bytes: table.defaulted(&REQUEST_BODY_BYTES),
+        body_bytes_per_second_min: table.defaulted(&BODY_BYTES_PER_SECOND_MIN),
         connections: table.defaulted(&CONNECTIONS),
+        requests_per_connection: table.defaulted(&REQUESTS_PER_CONNECTION),
+        http2_streams: table.defaulted(&HTTP2_STREAMS),
     };
     table.finish();
     size_limits
 }
 
-fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr) {
+/// A certificate and its key; neither without the other.
+fn read_tls(table: &mut Table<'_>) -> Option<TlsConfig> {
+    let certificate = table.optional(&TLS_CERTIFICATE);
+    let key = table.optional(&TLS_KEY);
+    let (given, missing) = match (certificate, key) {
+        (Some(certificate), Some(key)) => return Some(TlsConfig { certificate, key }),
+        (Some(_), None) => (TLS_CERTIFICATE.name, TLS_KEY.name),
+        (None, Some(_)) => (TLS_KEY.name, TLS_CERTIFICATE.name),
+        (None, None) => return None,
+    };
+    // One that was given and could not be read was told already.
+    if !table.has(missing) {
+        let spot = table.spot(given);
+        let finding = Finding::Remark(format!("{given} is of no use without {missing}"));
+        table.notes.refuse(&spot, finding, "", None);
+    }
+    None
+}
+
+/// Where visitors come who must be sent to https.
+fn read_redirect(
+    table: &mut Table<'_>,
+    has_tls: bool,
+    others: &[SocketAddr],
+) -> Option<SocketAddr> {
+    let from = table.optional(&REDIRECT_FROM)?;
+    let spot = table.spot(REDIRECT_FROM.name);
+    if !has_tls {
+        let finding = Finding::Remark("redirect_from needs tls_certificate and tls_key".to_owned());
+        table.notes.refuse(&spot, finding, "", None);
+    }
+    if let Some(other) = others.iter().find(|other| share_a_port(from, **other)) {
+        let finding = Finding::Remark(format!("{from} and {other} cannot share a port"));
+        table.notes.refuse(&spot, finding, "", None);
+    }
+    Some(from)
+}
+
+fn share_a_port(one: SocketAddr, other: SocketAddr) -> bool {
     let is_same_ip =
-        listen.ip() == admin.ip() || listen.ip().is_unspecified() || admin.ip().is_unspecified();
-    if listen.port() != 0 && listen.port() == admin.port() && is_same_ip {
+        one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && is_same_ip
+}
+
+fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr) {
+    if share_a_port(listen, admin) {
         // Whichever of the two was typed; both have a default.
         let name = if table.has(ADMIN.name) {
             ADMIN.name

@@ -48,7 +48,7 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(" = ")?;
     let is_key = key
         .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     is_key.then_some((key, value))
 }
 

@@ -33,6 +33,12 @@ pub struct ExtraFigures {
     pub accept_pauses: u64,
     /// How often accepting failed, most likely with too many files open.
     pub accept_failures: u64,
+    /// TLS handshakes of visitors that failed, and connections that were no TLS.
+    pub handshakes_failed: u64,
+    /// Connections that were broken off, by why: a few fixed words, such as `framing`.
+    pub connections_broken_off: BTreeMap<&'static str, u64>,
+    /// Until when the certificate is good, in seconds since 1970; `None` without TLS.
+    pub certificate_expires_at: Option<i64>,
     /// Bypass rules that could not be worked out for a request.
     pub bypass_failures: BTreeMap<RoomName, u64>,
     /// How often the journal was written anew from memory because it had gone.

@@ -30,10 +30,10 @@ pub struct Peer(pub SocketAddr);
 /// How the visitor speaks to the site.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Scheme {
-    /// In the clear; what a connection to this process is.
+    /// In the clear.
     #[default]
     Http,
-    /// Encrypted, as told by a trusted proxy.
+    /// Encrypted: towards this process, or as told by a trusted proxy.
     Https,
 }
 
@@ -64,10 +64,12 @@ pub struct Client {
 }
 
 impl Client {
-    /// Works out who sent a request with these headers over a connection to `peer`.
+    /// Works out who sent a request with these headers over a connection to `peer`, which is what
+    /// `connection` says.
     #[must_use]
     pub fn of(
         peer: SocketAddr,
+        connection: Scheme,
         host: HeaderValue,
         headers: &HeaderMap,
         trusted: &TrustedProxies,
@@ -75,9 +77,10 @@ impl Client {
         let peer = peer.ip().to_canonical();
         let has_trusted_peer = trusted.contains(peer);
         let (address, scheme) = if has_trusted_peer {
-            (trusted.client_behind(peer, headers), told_scheme(headers))
+            let scheme = told_scheme(headers).unwrap_or(connection);
+            (trusted.client_behind(peer, headers), scheme)
         } else {
-            (peer, Scheme::Http)
+            (peer, connection)
         };
         Self {
             address,
@@ -97,14 +100,15 @@ impl Client {
 }
 
 /// What a trusted proxy says about the visitor's end; the first entry is the outermost.
-fn told_scheme(headers: &HeaderMap) -> Scheme {
-    let told = headers.get(X_FORWARDED_PROTO);
-    let told = told.and_then(|told| told.to_str().ok());
-    let first = told.and_then(|told| told.split(',').next());
-    match first {
-        Some(first) if first.trim().eq_ignore_ascii_case("https") => Scheme::Https,
-        _ => Scheme::Http,
-    }
+fn told_scheme(headers: &HeaderMap) -> Option<Scheme> {
+    let told = headers.get(X_FORWARDED_PROTO)?;
+    let told = told.to_str().unwrap_or_default();
+    let first = told.split(',').next().unwrap_or_default();
+    Some(if first.trim().eq_ignore_ascii_case("https") {
+        Scheme::Https
+    } else {
+        Scheme::Http
+    })
 }
 
 #[cfg(test)]

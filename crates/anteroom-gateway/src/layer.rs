@@ -19,6 +19,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anteroom_config::{Config, RoomName};
+use anteroom_front::drain::DrainSignal;
 use anteroom_node::{Arrival, Node, Outcome, Pass};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -55,12 +56,17 @@ struct Gate {
 }
 
 impl WaitingRoomLayer {
-    /// A layer for the rooms of `config`, which run in `node`.
+    /// A layer for the rooms of `config`, which run in `node`, until `draining` says that the process
+    /// ends.
     ///
     /// # Errors
     ///
     /// [`DoorsError`] with everything that is wrong with the rooms' paths and bypass rules.
-    pub fn new(node: Arc<Node>, config: &Config) -> Result<Self, DoorsError> {
+    pub fn new(
+        node: Arc<Node>,
+        config: &Config,
+        draining: DrainSignal,
+    ) -> Result<Self, DoorsError> {
         let tallies = Tallies::default();
         let doors = Doors::new(&node, config, &tallies)?;
         let connections = config.server.size_limits.connections;
@@ -70,7 +76,7 @@ impl WaitingRoomLayer {
                 node,
                 doors: ArcSwap::from_pointee(doors),
                 tallies,
-                streams: Arc::new(Streams::for_connections(connections)),
+                streams: Arc::new(Streams::new(connections, draining)),
             }),
         })
     }

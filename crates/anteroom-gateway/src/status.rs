@@ -19,6 +19,8 @@ pub enum Refusal {
     RequestTimeOut,
     /// The body is over the limit.
     TooLarge,
+    /// The path and query are over the limit.
+    UriTooLong,
     /// More headers than the limit.
     TooManyHeaders,
     /// A method or transfer coding that this proxy does not speak.
@@ -33,11 +35,12 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, in the order of their declaration.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::BadRequest,
         Self::NotFound,
         Self::RequestTimeOut,
         Self::TooLarge,
+        Self::UriTooLong,
         Self::TooManyHeaders,
         Self::NotImplemented,
         Self::BadGateway,
@@ -53,6 +56,7 @@ impl Refusal {
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::RequestTimeOut => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
             Self::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway => StatusCode::BAD_GATEWAY,
@@ -69,6 +73,7 @@ impl Refusal {
             Self::NotFound => "not_found",
             Self::RequestTimeOut => "request_time_out",
             Self::TooLarge => "too_large",
+            Self::UriTooLong => "uri_too_long",
             Self::TooManyHeaders => "too_many_headers",
             Self::NotImplemented => "not_implemented",
             Self::BadGateway => "bad_gateway",
@@ -85,6 +90,7 @@ impl Refusal {
             Self::NotFound => "There is nothing here",
             Self::RequestTimeOut => "The upload took too long",
             Self::TooLarge => "The upload is too large",
+            Self::UriTooLong => "This address is too long",
             Self::TooManyHeaders => "This request carries too much",
             Self::NotImplemented => "This kind of request is not supported",
             Self::BadGateway => "The site could not be reached",
@@ -97,7 +103,7 @@ impl Refusal {
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {
-            Self::BadRequest => "Please check the address and try again.",
+            Self::BadRequest | Self::UriTooLong => "Please check the address and try again.",
             Self::NotFound => "Please check the address.",
             Self::RequestTimeOut => "Please check your connection and try again.",
             Self::TooLarge => "Please send less at once.",

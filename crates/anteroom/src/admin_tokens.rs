@@ -3,12 +3,11 @@
 
 use std::path::Path;
 
+use anteroom_check::files;
 use anteroom_config::ServerConfig;
 use anteroom_control::Token;
 use anteroom_store::DataDir;
 use anyhow::Context as _;
-
-use crate::files;
 
 /// What the token is called that was drawn for the data folder.
 const DRAWN: &str = "local";

@@ -1,11 +1,13 @@
 //! Figures that the admin address shows and that neither node nor control know by themselves.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_control::ExtraFigures;
+use anteroom_front::hold::{BrokenOff, ConnectionObserver};
+use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_gateway::serve::ConnectionObserver;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;
 
@@ -16,6 +18,8 @@ pub(crate) struct Connections {
     closed: AtomicU64,
     accept_paused: AtomicU64,
     accept_failed: AtomicU64,
+    handshakes_failed: AtomicU64,
+    broken_off: Mutex<BTreeMap<BrokenOff, u64>>,
 }
 
 impl ConnectionObserver for Connections {
@@ -34,6 +38,14 @@ impl ConnectionObserver for Connections {
     fn accept_failed(&self, _error: &std::io::Error) {
         self.accept_failed.fetch_add(1, Ordering::Relaxed);
     }
+
+    fn handshake_failed(&self) {
+        self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn broken_off(&self, why: BrokenOff) {
+        *self.broken_off.lock().entry(why).or_default() += 1;
+    }
 }
 
 /// What the other crates of a running gateway count.
@@ -42,6 +54,7 @@ pub(crate) struct Extras {
     connections: Arc<Connections>,
     /// Only where the store is a journal.
     store: Option<Arc<Embedded>>,
+    tls: Option<Tls>,
     reloads: Mutex<Reloads>,
 }
 
@@ -57,11 +70,13 @@ impl Extras {
         layer: WaitingRoomLayer,
         connections: Arc<Connections>,
         store: Option<Arc<Embedded>>,
+        tls: Option<Tls>,
     ) -> Arc<Self> {
         Arc::new(Self {
             layer,
             connections,
             store,
+            tls,
             reloads: Mutex::default(),
         })
     }
@@ -86,6 +101,12 @@ impl anteroom_control::Extras for Extras {
             connections_open: read(&connections.opened).saturating_sub(read(&connections.closed)),
             accept_pauses: read(&connections.accept_paused),
             accept_failures: read(&connections.accept_failed),
+            handshakes_failed: read(&connections.handshakes_failed),
+            connections_broken_off: BrokenOff::ALL
+                .map(|why| (why.word(), connections.broken_off.lock().get(&why).copied()))
+                .map(|(word, count)| (word, count.unwrap_or(0)))
+                .into(),
+            certificate_expires_at: self.tls.as_ref().map(Tls::expires_at),
             bypass_failures: self.layer.bypass_failures(),
             journal_rewrites: self
                 .store

@@ -8,21 +8,24 @@ use std::time::Duration;
 
 use anteroom_config::{Config, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
-use anteroom_gateway::forwarded::TrustedProxies;
+use anteroom_front::drain::{DrainTrigger, drain};
+use anteroom_front::handover::{Inherited, Legacy};
+use anteroom_front::sockets::Sockets;
+use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_gateway::proxy::ReverseProxy;
-use anteroom_gateway::serve::{ConnectionCap, DrainTrigger, Server, drain, listen};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded};
-use anyhow::Context as _;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tower::Layer as _;
 
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
+use crate::front::Front;
 use crate::stores::{self, Opened};
+
+/// How long a gateway with a successor answers what comes by connections that are open, before it
+/// closes those by which nothing comes.
+const LEAVE_FOR: Duration = Duration::from_secs(5);
 
 /// A running gateway.
 pub struct Gateway {
@@ -32,6 +35,8 @@ pub struct Gateway {
     tokens: Arc<Tokens>,
     address: SocketAddr,
     admin: SocketAddr,
+    legacy: Legacy,
+    tls: Option<Tls>,
     drain: DrainTrigger,
     front: JoinHandle<()>,
     control: JoinHandle<()>,
@@ -56,11 +61,21 @@ impl Gateway {
     ///
     /// If an address is taken, the data folder cannot be used, or a room cannot be served.
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
+        Self::start_after(config, Inherited::default()).await
+    }
+
+    /// The same with what was handed on to this process.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gateway::start`].
+    pub async fn start_after(config: &Config, inherited: Inherited) -> anyhow::Result<Self> {
         WaitingRoomLayer::check(config)?;
         let server = &config.server;
         let dir = DataDir::open(&server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
-        Self::start_with(config, dir, clock).await
+        let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        Self::start_opened(config, dir, clock, opened, inherited).await
     }
 
     /// The same with a clock of the caller's.
@@ -74,7 +89,7 @@ impl Gateway {
         clock: Arc<C>,
     ) -> anyhow::Result<Self> {
         let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
-        Self::start_opened(config, dir, clock, opened).await
+        Self::start_opened(config, dir, clock, opened, Inherited::default()).await
     }
 
     /// The same on a journal of the caller's.
@@ -89,7 +104,7 @@ impl Gateway {
         store: Arc<Embedded>,
     ) -> anyhow::Result<Self> {
         let opened = stores::alone(&dir, store)?;
-        Self::start_opened(config, dir, clock, opened).await
+        Self::start_opened(config, dir, clock, opened, Inherited::default()).await
     }
 
     async fn start_opened<C: NodeClock>(
@@ -97,34 +112,37 @@ impl Gateway {
         dir: DataDir,
         clock: Arc<C>,
         opened: Opened,
+        inherited: Inherited,
     ) -> anyhow::Result<Self> {
         let server = &config.server;
-        let front = listen(server.listen, false)
-            .with_context(|| format!("cannot listen on {} (server.listen)", server.listen))?;
-        let admin = TcpListener::bind(server.admin)
-            .await
-            .with_context(|| format!("cannot listen on {} (server.admin)", server.admin))?;
-        let settings = NodeSettings {
-            ticket_keys: ticket_keys(config, &opened.ticket_keys),
-            birth: opened.deployment.birth,
-            lottery_key: opened.deployment.lottery_key,
-            data_center: server.data_center.clone(),
-            rooms: config.rooms.clone(),
-        };
-        let node = Node::start(settings, opened.stores, clock as Arc<dyn NodeClock>)?;
-        let layer = WaitingRoomLayer::new(Arc::clone(&node), config)?;
-        let connections = Arc::new(Connections::default());
-        let extras = Extras::new(layer.clone(), Arc::clone(&connections), opened.embedded);
+        let tls = server.tls.as_ref().map(Tls::load).transpose()?;
+        let sockets = Sockets::open(server, inherited)?;
+        let legacy = sockets.legacy()?;
+        let settings = settings(config, &opened);
+        let clock = clock as Arc<dyn NodeClock>;
+        let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
-        let (address, admin_address) = (front.local_addr()?, admin.local_addr()?);
-        let http = Server::new(
-            &server.time_outs,
-            &server.size_limits,
-            TrustedProxies::new(server.trusted_proxies.iter().copied()),
-            ConnectionCap::new(server.size_limits.connections),
-            connections,
+        let layer = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
+        let connections = Arc::new(Connections::default());
+        let extras = Extras::new(
+            layer.clone(),
+            Arc::clone(&connections),
+            opened.embedded,
+            tls.clone(),
         );
-        let service = layer.layer(ReverseProxy::new(&server.time_outs));
+        let (address, admin_address) = (
+            sockets.visitors.local_addr()?,
+            sockets.operators.local_addr()?,
+        );
+        let front = Front {
+            visitors: sockets.visitors,
+            redirect: sockets.redirect,
+            tls: tls.clone(),
+            layer: layer.clone(),
+            connections,
+            clock,
+        };
+        let front = front.serve(server, address, draining);
         let (stop_control, mut stopped) = watch::channel(false);
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let control = Control::new(
@@ -139,8 +157,14 @@ impl Gateway {
         Ok(Self {
             address,
             admin: admin_address,
-            front: tokio::spawn(http.serve(front, service, draining)),
-            control: tokio::spawn(anteroom_control::serve(admin, control.router(), stopping)),
+            legacy,
+            tls,
+            front,
+            control: tokio::spawn(anteroom_control::serve(
+                sockets.operators,
+                control.router(),
+                stopping,
+            )),
             node,
             layer,
             extras,
@@ -158,6 +182,18 @@ impl Gateway {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How visitors are served.
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// What a successor gets.
+    #[must_use]
+    pub fn legacy(&self) -> &Legacy {
+        &self.legacy
     }
 
     /// Where operators connect.
@@ -187,6 +223,9 @@ impl Gateway {
         }
         let keys = ticket_keys(config, &self.dir.ticket_keys()?);
         let tokens = admin_tokens::load(&config.server, &self.dir)?;
+        if let (Some(tls), Some(files)) = (&self.tls, &config.server.tls) {
+            tls.reload(files)?;
+        }
         self.node.reload(config.rooms.clone());
         self.layer.reload(config)?;
         self.node.set_ticket_keys(&keys);
@@ -205,6 +244,8 @@ impl Gateway {
         let now = &self.server;
         let changes = [
             ("listen", now.listen != next.listen),
+            ("tls_certificate", now.tls.is_some() != next.tls.is_some()),
+            ("redirect_from", now.redirect_from != next.redirect_from),
             ("admin", now.admin != next.admin),
             ("data_dir", now.data_dir != next.data_dir),
             ("data_center", now.data_center != next.data_center),
@@ -226,11 +267,36 @@ impl Gateway {
 
     /// Gives everything back, lets go of the journal so that a successor may lend, then lets open
     /// requests finish.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
+        self.give_back().await;
+        // As long as it is kept, nobody who connects is refused.
+        self.legacy = Legacy::default();
+        self.end().await;
+    }
+
+    /// The same for a successor that serves already: nobody is sent away who could still ask here.
+    pub async fn leave(mut self) {
+        self.legacy = Legacy::default();
+        self.drain.leave();
+        // Operators ask the successor.
+        self.stop_control.send_replace(true);
+        self.give_back().await;
+        if tokio::time::timeout(LEAVE_FOR, &mut self.front)
+            .await
+            .is_err()
+        {
+            self.end().await;
+        }
+    }
+
+    async fn give_back(&self) {
         if let Some(keeper) = &self.keeper {
             keeper.abort();
         }
         self.node.stop().await;
+    }
+
+    async fn end(self) {
         self.drain.start();
         // Tasks that panicked have said so already.
         let _ = self.front.await;
@@ -242,6 +308,16 @@ impl Gateway {
     pub async fn stop_soon(self) {
         // Whatever is still open after this was a stream; its end is no loss.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.stop()).await;
+    }
+}
+
+fn settings(config: &Config, opened: &Opened) -> NodeSettings {
+    NodeSettings {
+        ticket_keys: ticket_keys(config, &opened.ticket_keys),
+        birth: opened.deployment.birth,
+        lottery_key: opened.deployment.lottery_key,
+        data_center: config.server.data_center.clone(),
+        rooms: config.rooms.clone(),
     }
 }
 

@@ -1,18 +1,21 @@
 //! `anteroom serve`: the gateway, until it is told to stop.
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::process::ExitCode;
 
+use anteroom_check::{self as check, store_password};
 use anteroom_config::{Config, Flags, Parsed};
+use anteroom_front::handover::{HandoverError, Inherited};
+use anteroom_front::supervisor;
 use anteroom_store::chain;
 use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::check;
 use crate::gateway::{Gateway, resolve_paths};
 use crate::logging::{self, LogOptions};
-use crate::store_password;
 
 /// Flags of `anteroom serve`. With `--config` they come from the file; without, they describe one
 /// room.
@@ -77,7 +80,7 @@ pub struct ServeOptions {
     logs: LogOptions,
 }
 
-/// Runs the gateway until SIGTERM or SIGINT.
+/// Runs the gateway until SIGTERM or SIGINT, or until a successor is ready that SIGUSR2 asked for.
 ///
 /// # Errors
 ///
@@ -89,20 +92,39 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     let Some(config) = configure(&options) else {
         return Ok(ExitCode::from(check::EXIT_BAD_CONFIG));
     };
-    let gateway = Gateway::start(&config).await?;
+    let mut inherited = Inherited::take()?;
+    let predecessor = inherited.predecessor();
+    let gateway = Gateway::start_after(&config, inherited).await?;
     tracing::info!(
-        visitors = %format_args!("http://{}/", gateway.address()),
+        visitors = %format_args!("{}://{}/", gateway.scheme(), gateway.address()),
         operators = %format_args!("http://{}/", gateway.admin()),
         data = %config.server.data_dir.display(),
         rooms = config.rooms.len(),
         "serving"
     );
-    until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
+    if let Some(predecessor) = predecessor {
+        // Without one there is nobody to take over from: it was told to end meanwhile, and so is this.
+        predecessor.say_ready().await?;
+    }
+    supervisor::say_ready();
+    let end = until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
     tracing::info!(
         "giving back what is lent, then letting open requests finish; a second signal ends at once"
     );
+    let ending = async {
+        match end {
+            End::Stop => {
+                supervisor::say_stopping();
+                gateway.stop().await;
+            }
+            End::Successor(id) => {
+                supervisor::say_successor(id);
+                gateway.leave().await;
+            }
+        }
+    };
     tokio::select! {
-        () = gateway.stop() => Ok(ExitCode::SUCCESS),
+        () = ending => Ok(ExitCode::SUCCESS),
         () = signals.stopped() => {
             tracing::warn!("ended by a second signal; open requests were cut");
             Ok(ExitCode::FAILURE)
@@ -113,6 +135,7 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
 /// What an operator or a supervisor says to the process.
 struct Signals {
     hang_up: Signal,
+    replace: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -122,6 +145,7 @@ impl Signals {
         let listen_for = |kind| signal(kind).context("cannot listen for signals");
         Ok(Self {
             hang_up: listen_for(SignalKind::hangup())?,
+            replace: listen_for(SignalKind::user_defined2())?,
             terminate: listen_for(SignalKind::terminate())?,
             interrupt: listen_for(SignalKind::interrupt())?,
         })
@@ -173,13 +197,50 @@ fn read(file: &Path) -> Result<Config, check::Report> {
     Ok(config)
 }
 
-async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Signals) {
+/// Why a gateway ends.
+enum End {
+    /// It was told to.
+    Stop,
+    /// Another process goes on, with this id.
+    Successor(u32),
+}
+
+type Starting<'a> = Pin<Box<dyn Future<Output = Result<u32, HandoverError>> + 'a>>;
+
+async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Signals) -> End {
+    let mut starting: Option<Starting<'_>> = None;
     loop {
         tokio::select! {
-            _ = signals.hang_up.recv() => reload(gateway, file),
-            _ = signals.terminate.recv() => return,
-            _ = signals.interrupt.recv() => return,
+            _ = signals.hang_up.recv() => {
+                supervisor::say_reloading();
+                reload(gateway, file);
+                supervisor::say_ready();
+            }
+            _ = signals.replace.recv(), if starting.is_none() => {
+                tracing::info!("SIGUSR2: starting a successor");
+                starting = Some(Box::pin(gateway.legacy().start_successor()));
+            }
+            started = ready(&mut starting) => match started {
+                Ok(id) => {
+                    tracing::info!(successor = id, "the successor serves");
+                    return End::Successor(id);
+                }
+                Err(error) => {
+                    tracing::error!(cause = chain(&error), "no successor; this process goes on");
+                    starting = None;
+                }
+            },
+            _ = signals.terminate.recv() => return End::Stop,
+            _ = signals.interrupt.recv() => return End::Stop,
         }
+    }
+}
+
+/// What became of the successor, if one is being started.
+async fn ready(starting: &mut Option<Starting<'_>>) -> Result<u32, HandoverError> {
+    match starting {
+        Some(starting) => starting.await,
+        None => std::future::pending().await,
     }
 }
 

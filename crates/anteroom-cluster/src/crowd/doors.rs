@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use rand_core::Rng;
 
 use crate::cluster::NodeAt;
-use crate::node::Door;
+use crate::node::{Door, Node};
 
 /// How requests of one visitor find their node. A node that is known to be away is never chosen as
 /// long as another one is there, except by [`Wander::Only`].
@@ -40,6 +40,12 @@ pub(super) struct Goal {
 }
 
 impl Doors {
+    /// The door of the only node there is.
+    #[must_use]
+    pub fn of(node: &Node) -> Self {
+        Self(vec![vec![(node.name().to_owned(), node.door().clone())]])
+    }
+
     pub(crate) const fn new(rows: Vec<Vec<(String, Door)>>) -> Self {
         Self(rows)
     }

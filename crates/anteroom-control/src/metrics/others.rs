@@ -25,6 +25,7 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         "How often accepting failed, most likely with too many files open.",
         figures.accept_failures,
     )?;
+    write_connections(families, figures)?;
     families.total(
         "journal_rewritten",
         "How often the journal was written anew from memory because it had gone.",
@@ -56,6 +57,31 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         },
         "verdict",
         &figures.verdicts,
+    )
+}
+
+fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    let broken = figures.connections_broken_off.iter();
+    families.totals(
+        Title {
+            name: "connections_broken_off",
+            help: "Connections of visitors that were broken off, by why.",
+        },
+        broken.map(|(word, &count)| ([("reason", *word)], count)),
+    )?;
+    families.total(
+        "tls_handshakes_failed",
+        "TLS handshakes of visitors that failed, and connections that were no TLS.",
+        figures.handshakes_failed,
+    )?;
+    let Some(expires_at) = figures.certificate_expires_at else {
+        return Ok(());
+    };
+    families.seconds(
+        "tls_certificate_expires_at",
+        "Until when the TLS certificate in force is good, in seconds since 1970.",
+        // Exact for some hundred million years.
+        expires_at as f64,
     )
 }
 

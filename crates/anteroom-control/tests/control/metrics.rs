@@ -18,6 +18,9 @@ fn everything() -> ExtraFigures {
         connections_open: 3,
         accept_pauses: 1,
         accept_failures: 2,
+        handshakes_failed: 11,
+        connections_broken_off: [("framing", 12)].into(),
+        certificate_expires_at: Some(1_800_000_000),
         bypass_failures: [(shop.clone(), 4)].into(),
         journal_rewrites: 5,
         reloads: 6,
@@ -166,6 +169,9 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("connections_open", &[], 3.0);
     check("accept_pauses", &[], 1.0);
     check("accept_failures", &[], 2.0);
+    check("tls_handshakes_failed", &[], 11.0);
+    check("connections_broken_off", &[("reason", "framing")], 12.0);
+    check("tls_certificate_expires_at_seconds", &[], 1_800_000_000.0);
     check("bypass_failures", &SHOP, 4.0);
     check("journal_rewritten", &[], 5.0);
     check("config_reloads", &[("outcome", "ok")], 6.0);

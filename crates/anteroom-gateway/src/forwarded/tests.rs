@@ -14,7 +14,7 @@ fn client(peer: &str, headers: &HeaderMap) -> Client {
     let trusted = ["10.0.0.0/8", "2001:db8::/32"].map(|network| network.parse().unwrap());
     let trusted = TrustedProxies::new(trusted);
     let host = HeaderValue::from_static("shop.example:8080");
-    Client::of(peer.parse().unwrap(), host, headers, &trusted)
+    Client::of(peer.parse().unwrap(), Scheme::Http, host, headers, &trusted)
 }
 
 #[track_caller]

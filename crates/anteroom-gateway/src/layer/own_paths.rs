@@ -12,7 +12,6 @@ use super::{Gate, answer, ask, hand_out, refuse};
 use crate::body::Body;
 use crate::cookies;
 use crate::forwarded::Client;
-use crate::serve::ConnectionHold;
 use crate::status::Refusal;
 use crate::waiting::{language, place_endpoint, push};
 
@@ -103,8 +102,7 @@ impl Gate {
         client: &Client,
         access: &mut Access,
     ) -> Response<Body> {
-        let hold = request.extensions().get::<ConnectionHold>();
-        let (Some(hold), &Method::GET) = (hold, request.method()) else {
+        if request.method() != Method::GET {
             return place_endpoint::bad_question().map(Body::full);
         };
         let query = request.uri().query().unwrap_or_default();
@@ -118,7 +116,7 @@ impl Gate {
             return push::nothing_to_say().map(Body::full);
         };
         let room = Arc::clone(&door.room);
-        let Some(events) = self.streams.begin(room, ticket, hold.signal()) else {
+        let Some(events) = self.streams.begin(room, ticket) else {
             return push::too_many().map(Body::full);
         };
         access.say(Verdict::Listen);

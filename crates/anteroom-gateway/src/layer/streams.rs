@@ -9,13 +9,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anteroom_core::ticket::Ticket;
+use anteroom_front::drain::DrainSignal;
 use anteroom_node::RoomHandle;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::time::{Instant, MissedTickBehavior};
 
-use crate::serve::DrainSignal;
 use crate::waiting::push;
 
 /// Most streams of a process. Each is a connection that stays open; whoever gets none asks as often as
@@ -56,6 +56,7 @@ impl Turns for RoomHandle {
 /// All streams of a process.
 pub(super) struct Streams<R = RoomHandle> {
     most: usize,
+    draining: DrainSignal,
     open: Mutex<Open<R>>,
 }
 
@@ -75,13 +76,14 @@ struct Stream<R> {
 
 impl<R> Streams<R> {
     /// For a process that takes so many connections: listeners must not use up what those need who ask.
-    pub(super) fn for_connections(connections: usize) -> Self {
+    pub(super) fn new(connections: usize, draining: DrainSignal) -> Self {
         let open = Open {
             streams: Vec::new(),
             is_watched: false,
         };
         Self {
             most: STREAMS_MAX.min(connections / CONNECTIONS_FOR_ONE),
+            draining,
             open: Mutex::new(open),
         }
     }
@@ -95,12 +97,7 @@ impl<R: Turns> Streams<R> {
 
     /// Begins a stream; `None` if there are as many as may be. A visitor has one for each room: an older
     /// one ends.
-    pub(super) fn begin(
-        self: &Arc<Self>,
-        room: Arc<R>,
-        ticket: Ticket,
-        drain: DrainSignal,
-    ) -> Option<Receiver<Bytes>> {
+    pub(super) fn begin(self: &Arc<Self>, room: Arc<R>, ticket: Ticket) -> Option<Receiver<Bytes>> {
         let (events, receiver) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();
         let mut open = self.open.lock();
@@ -123,7 +120,7 @@ impl<R: Turns> Streams<R> {
         });
         if !open.is_watched {
             open.is_watched = true;
-            tokio::spawn(watch(Arc::downgrade(self), drain));
+            tokio::spawn(watch(Arc::downgrade(self), self.draining.clone()));
         }
         Some(receiver)
     }
@@ -194,10 +191,10 @@ fn whose_turn<R: Turns>(streams: &[Stream<R>]) -> Vec<bool> {
     turns
 }
 
-async fn watch<R: Turns>(streams: Weak<Streams<R>>, drain: DrainSignal) {
+async fn watch<R: Turns>(streams: Weak<Streams<R>>, draining: DrainSignal) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut draining = std::pin::pin!(drain.started());
+    let mut draining = std::pin::pin!(draining.leaving());
     loop {
         let is_draining = tokio::select! {
             () = draining.as_mut() => true,

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use anteroom_front::hold::ConnectionHold;
 use http::header::{CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderValue, Request, Version};
 use http_body::Body as _;
@@ -20,7 +21,6 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 use tracing::debug;
 
 use crate::body::Body;
-use crate::serve::ConnectionHold;
 
 /// A request that asks to leave HTTP.
 pub(super) struct Asked {

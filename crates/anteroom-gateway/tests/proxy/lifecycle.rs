@@ -4,9 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anteroom_core::time::Span;
+use anteroom_front::drain::drain;
+use anteroom_front::hold::{ConnectionCap, Unobserved};
+use anteroom_front::listener::listen;
+use anteroom_front::server::Server;
 use anteroom_gateway::forwarded::TrustedProxies;
+use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::ReverseProxy;
-use anteroom_gateway::serve::{ConnectionCap, Server, Unobserved, drain, listen};
 use tokio::net::TcpStream;
 
 use crate::support::{Setup, Wire, all, header};
@@ -128,11 +132,11 @@ async fn loops_that_share_a_cap_and_a_signal_drain_together() {
         let server = Server::new(
             &setup.time_outs,
             &setup.sizes,
-            TrustedProxies::default(),
             cap.clone(),
             Arc::new(Unobserved),
         );
-        let proxy = ReverseProxy::new(&setup.time_outs);
+        let intake = Intake::new(&setup.time_outs, &setup.sizes, TrustedProxies::default());
+        let proxy = Checked::new(intake, ReverseProxy::new(&setup.time_outs));
         loops.push(tokio::spawn(server.serve(listener, proxy, signal.clone())));
     }
     for _ in 0..8 {

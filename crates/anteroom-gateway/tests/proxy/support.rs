@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anteroom_config::{SizeLimits, TimeOuts};
 use anteroom_core::time::Span;
+use anteroom_front::drain::{DrainTrigger, drain};
+use anteroom_front::hold::{ConnectionCap, ConnectionObserver};
+use anteroom_front::listener::listen;
+use anteroom_front::server::Server;
 use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
+use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::{OriginOutcome, ReverseProxy, Upstream};
-use anteroom_gateway::serve::{
-    ConnectionCap, ConnectionObserver, DrainSignal, DrainTrigger, Server, drain, listen,
-};
 use http::{HeaderValue, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -36,13 +38,18 @@ impl Default for Setup {
                 origin_connect: Span::from_secs(20),
                 origin_response: Span::from_secs(20),
                 body_idle: Span::from_secs(20),
+                keep_alive: Span::from_secs(20),
                 drain: Span::from_secs(20),
             },
             sizes: SizeLimits {
                 request_head_bytes: 16_384,
                 request_headers: 100,
+                request_uri_bytes: 8_192,
                 request_body_bytes: 0,
+                body_bytes_per_second_min: 0,
                 connections: 100,
+                requests_per_connection: 0,
+                http2_streams: 100,
             },
             trusted: Vec::new(),
         }
@@ -117,15 +124,17 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let listener = listen("127.0.0.1:0".parse().unwrap(), true).unwrap();
     let address = listener.local_addr().unwrap();
     let counts = Arc::new(Counts::default());
-    let (trigger, signal): (_, DrainSignal) = drain();
+    let (trigger, signal) = drain();
     let server = Server::new(
         &setup.time_outs,
         &setup.sizes,
-        TrustedProxies::new(setup.trusted),
         ConnectionCap::new(setup.sizes.connections),
         Arc::clone(&counts) as Arc<dyn ConnectionObserver>,
     );
-    let ended = tokio::spawn(server.serve(listener, service, signal));
+    let trusted = TrustedProxies::new(setup.trusted);
+    let intake = Intake::new(&setup.time_outs, &setup.sizes, trusted);
+    let handler = Checked::new(intake, service);
+    let ended = tokio::spawn(server.serve(listener, handler, signal));
     Gateway {
         address,
         counts,

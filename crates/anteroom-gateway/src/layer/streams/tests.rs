@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use anteroom_core::id::VisitorId;
 use anteroom_core::ticket::Seats;
 use anteroom_core::time::Millis;
+use anteroom_front::drain::{DrainTrigger, drain};
 
 use super::*;
-use crate::serve::{DrainTrigger, drain};
 
 /// Whether everybody may come, and how often it was asked.
 #[derive(Default)]
@@ -27,7 +27,6 @@ struct Scene {
     streams: Arc<Streams<Room>>,
     room: Arc<Room>,
     trigger: DrainTrigger,
-    signal: DrainSignal,
     start: Instant,
 }
 
@@ -36,13 +35,12 @@ impl Scene {
         let (trigger, signal) = drain();
         let streams = Streams {
             most,
-            ..Streams::for_connections(10_000)
+            ..Streams::new(10_000, signal)
         };
         Self {
             streams: Arc::new(streams),
             room: Arc::default(),
             trigger,
-            signal,
             start: Instant::now(),
         }
     }
@@ -57,7 +55,7 @@ impl Scene {
             seats: Seats::default(),
         };
         let room = Arc::clone(&self.room);
-        self.streams.begin(room, ticket, self.signal.clone())
+        self.streams.begin(room, ticket)
     }
 
     fn speak_after(&self, ms: u64) -> bool {
@@ -87,7 +85,8 @@ async fn there_are_as_many_streams_as_may_be_and_one_for_each_visitor() {
 #[test]
 fn listeners_leave_most_connections_to_those_who_ask() {
     for (connections, most) in [(3, 0), (100, 25), (10_000, 1_024)] {
-        assert_eq!(Streams::<Room>::for_connections(connections).most, most);
+        let (_trigger, signal) = drain();
+        assert_eq!(Streams::<Room>::new(connections, signal).most, most);
     }
 }
 

@@ -1,19 +1,26 @@
-//! `anteroom check`: everything that is wrong with a config file, at once.
+//! `anteroom check`: everything that is wrong with a config file, at once, and what stands in the files
+//! that it names.
+//!
+//! The same code reads the file when a gateway starts, and when it is told to read it again.
+
+pub mod files;
+mod page_files;
+pub mod store_password;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anteroom_config::{Checks, Config, Parsed, Problem, Problems};
+use anteroom_front::tls::Tls;
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
 use anteroom_page::CustomPage;
+use anteroom_store::chain;
 use clap::Args;
 use serde_json::json;
 
-use crate::page_files;
-
 /// Who knows what texts in the configuration mean.
-pub(crate) const CHECKS: Checks = Checks {
+pub const CHECKS: Checks = Checks {
     bypass: BypassRules::check,
     template: |template| {
         let mistakes = CustomPage::mistakes(template).into_iter();
@@ -44,17 +51,23 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn of_problems(problems: &Problems) -> Self {
+    /// Of what is wrong with a config file by itself.
+    #[must_use]
+    pub fn of_problems(problems: &Problems) -> Self {
         Self {
             lines: problems.0.iter().map(Problem::to_string).collect(),
         }
     }
 
-    pub(crate) const fn of(lines: Vec<String>) -> Self {
+    /// Of these lines.
+    #[must_use]
+    pub const fn of(lines: Vec<String>) -> Self {
         Self { lines }
     }
 
-    pub(crate) fn of_one(line: String) -> Self {
+    /// Of one line.
+    #[must_use]
+    pub fn of_one(line: String) -> Self {
         Self { lines: vec![line] }
     }
 
@@ -94,6 +107,11 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     // Without a configuration there are no rooms to look at; from here on all is told at once.
     let mut lines = page_files::load(&mut parsed.config, file);
     lines.extend(room_mistakes(&name, &parsed.config));
+    if let (Some(tls), Some(folder)) = (&mut parsed.config.server.tls, file.parent()) {
+        tls.resolve_paths(folder);
+        let mistake = Tls::check(tls).err();
+        lines.extend(mistake.map(|error| format!("{name}: {}", chain(&error))));
+    }
     unless(lines, parsed)
 }
 
@@ -102,7 +120,7 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
 /// # Errors
 ///
 /// A [`Report`] of every mistake.
-pub(crate) fn with_rooms(parsed: Parsed) -> Result<Parsed, Report> {
+pub fn with_rooms(parsed: Parsed) -> Result<Parsed, Report> {
     let lines = room_mistakes("", &parsed.config);
     unless(lines, parsed)
 }

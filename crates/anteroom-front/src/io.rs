@@ -2,7 +2,7 @@
 //!
 //! A connection on which writing makes no progress for a while is broken off; otherwise somebody
 //! who asks for a large file and reads nothing holds a connection here and one to the origin for
-//! ever. Reading is watched elsewhere: heads by hyper, bodies by [`Body`](crate::body::Body).
+//! ever. So is one on which it goes on, but far too slowly. Reading is watched elsewhere.
 //!
 //! And what if a client still sends when the connection is closed? Then closing would be a reset,
 //! and a reset destroys the answer on its way. So a connection lingers: it says that it is done,
@@ -16,40 +16,61 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
+use crate::hold::{BrokenOff, ConnectionHold};
+use crate::pace::Pace;
+
 /// How long a connection lingers after its last byte was sent.
 ///
 /// A client that takes longer to see the answer to what it still sends will see a reset.
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A stream whose writes fail when they are stuck for `idle`.
-pub(super) struct TimedIo<T> {
+pub(crate) struct TimedIo<T> {
     io: T,
     idle: Duration,
     /// Made at the first write that has to wait; most never do.
     sleep: Option<Pin<Box<Sleep>>>,
     is_stuck: bool,
+    pace: Pace,
+    /// Told when a client is given up.
+    hold: Option<ConnectionHold>,
     linger: Option<Pin<Box<Sleep>>>,
 }
 
 impl<T> TimedIo<T> {
-    pub(super) const fn new(io: T, idle: Duration) -> Self {
+    pub(crate) const fn new(
+        io: T,
+        idle: Duration,
+        pace: Pace,
+        hold: Option<ConnectionHold>,
+    ) -> Self {
         Self {
             io,
             idle,
             sleep: None,
             is_stuck: false,
+            pace,
+            hold,
             linger: None,
         }
     }
 
-    fn watch<R>(
+    fn watch<R: Copy>(
         &mut self,
         cx: &mut Context<'_>,
         written: Poll<Result<R, IoError>>,
+        bytes: impl FnOnce(R) -> usize,
     ) -> Poll<Result<R, IoError>> {
-        if written.is_ready() {
+        if let Poll::Ready(result) = written {
+            if !self.is_stuck {
+                return Poll::Ready(result);
+            }
             self.is_stuck = false;
-            return written;
+            let bytes = result.as_ref().map_or(0, |written| bytes(*written));
+            if self.pace.went_on(bytes, Instant::now()) {
+                return Poll::Ready(Err(self.give_up()));
+            }
+            return Poll::Ready(result);
         }
         let idle = self.idle;
         let sleep = self
@@ -57,13 +78,19 @@ impl<T> TimedIo<T> {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
         if !self.is_stuck {
             self.is_stuck = true;
-            sleep.as_mut().reset(Instant::now() + idle);
+            let now = Instant::now();
+            self.pace.wait(now);
+            sleep.as_mut().reset(now + idle);
         }
         ready!(sleep.as_mut().poll(cx));
-        Poll::Ready(Err(IoError::new(
-            ErrorKind::TimedOut,
-            "the client does not read",
-        )))
+        Poll::Ready(Err(self.give_up()))
+    }
+
+    fn give_up(&self) -> IoError {
+        if let Some(hold) = &self.hold {
+            hold.observer().broken_off(BrokenOff::SlowReader);
+        }
+        IoError::new(ErrorKind::TimedOut, "the client does not read")
     }
 }
 
@@ -96,7 +123,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
         bytes: &[u8],
     ) -> Poll<Result<usize, IoError>> {
         let written = Pin::new(&mut self.io).poll_write(cx, bytes);
-        self.watch(cx, written)
+        self.watch(cx, written, |bytes| bytes)
     }
 
     fn poll_write_vectored(
@@ -105,7 +132,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
         slices: &[IoSlice<'_>],
     ) -> Poll<Result<usize, IoError>> {
         let written = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        self.watch(cx, written)
+        self.watch(cx, written, |bytes| bytes)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -113,8 +140,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        // Not watched: a socket is always flushed, which says nothing about its reader.
-        Pin::new(&mut self.io).poll_flush(cx)
+        // A socket is always flushed, which says nothing about its reader; TLS may hold something back.
+        let flushed = Pin::new(&mut self.io).poll_flush(cx);
+        if flushed.is_ready() {
+            return flushed;
+        }
+        self.watch(cx, flushed, |()| 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
@@ -141,7 +172,7 @@ mod tests {
     #[tokio::test]
     async fn a_write_that_nobody_reads_fails() {
         let (near, far) = tokio::io::duplex(8);
-        let mut near = TimedIo::new(near, Duration::from_millis(20));
+        let mut near = TimedIo::new(near, Duration::from_millis(20), Pace::new(0), None);
         near.write_all(b"12345678").await.unwrap();
         let error = near.write_all(b"9").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut);
@@ -151,7 +182,7 @@ mod tests {
     #[tokio::test]
     async fn a_slow_reader_that_reads_at_all_is_served() {
         let (near, mut far) = tokio::io::duplex(8);
-        let mut near = TimedIo::new(near, Duration::from_secs(60));
+        let mut near = TimedIo::new(near, Duration::from_secs(60), Pace::new(0), None);
         let writer = async {
             near.write_all(&[7; 1000]).await.unwrap();
             drop(near);
@@ -159,5 +190,21 @@ mod tests {
         let mut read = Vec::new();
         let (_, ended) = tokio::join!(writer, far.read_to_end(&mut read));
         assert_eq!(ended.unwrap(), 1000);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_a_byte_now_and_then_is_given_up() {
+        let (near, mut far) = tokio::io::duplex(8);
+        let mut near = TimedIo::new(near, Duration::from_secs(60), Pace::new(10), None);
+        let reader = tokio::spawn(async move {
+            let mut byte = [0];
+            while far.read_exact(&mut byte).await.is_ok() {
+                tokio::time::sleep(Duration::from_secs(1)).await; // tidy: time passes
+            }
+        });
+        let error = near.write_all(&[7; 1000]).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::TimedOut);
+        drop(near);
+        reader.await.unwrap();
     }
 }

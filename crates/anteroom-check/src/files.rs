@@ -5,8 +5,12 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
-/// What stands in a file of at most `most` bytes; an error if it holds more.
-pub(crate) fn read_at_most(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+/// What stands in a file of at most `most` bytes.
+///
+/// # Errors
+///
+/// If it cannot be read, or holds more.
+pub fn read_at_most(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     // One byte more than may be, so that it is noticed.
     let enough = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let mut bytes = Vec::new();
@@ -19,7 +23,11 @@ pub(crate) fn read_at_most(path: &Path, most: usize) -> io::Result<Vec<u8>> {
 }
 
 /// The same for a text in UTF-8.
-pub(crate) fn read_text_at_most(path: &Path, most: usize) -> io::Result<String> {
+///
+/// # Errors
+///
+/// As [`read_at_most`], and if it is no such text.
+pub fn read_text_at_most(path: &Path, most: usize) -> io::Result<String> {
     let bytes = read_at_most(path, most)?;
     let text = String::from_utf8(bytes);
     text.map_err(|_| io::Error::new(ErrorKind::InvalidData, "it is not UTF-8 text"))

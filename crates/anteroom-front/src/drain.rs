@@ -1,5 +1,9 @@
 //! When does the process stop taking requests, and when does it give up on open ones?
 //!
+//! A process that has a successor **leaves** first: it accepts no more, answers what still comes by
+//! connections that are open, and says with each answer that it was the last. So no client sends a
+//! request by a connection that is just being closed. A process that ends **drains** at once.
+//!
 //! One trigger, many signals. Who pulls the trigger, and on which Unix signal, is the binary's
 //! business.
 
@@ -14,20 +18,28 @@ use tokio::sync::watch;
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Phase {
     Serving,
+    Leaving,
     Draining,
     Cut,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: watch::Sender<Phase>,
+    /// The same for those who ask with each answer: looking into `phase` takes a lock.
+    is_leaving: AtomicBool,
 }
 
 /// Starts draining. Dropping it drains, too: nobody is left who could.
 #[derive(Debug)]
 pub struct DrainTrigger {
-    phase: Arc<watch::Sender<Phase>>,
+    state: Arc<State>,
 }
 
 /// Tells connections and accept loops when to end.
 #[derive(Clone, Debug)]
 pub struct DrainSignal {
-    phase: Arc<watch::Sender<Phase>>,
+    state: Arc<State>,
     receiver: watch::Receiver<Phase>,
 }
 
@@ -35,17 +47,25 @@ pub struct DrainSignal {
 #[must_use]
 pub fn drain() -> (DrainTrigger, DrainSignal) {
     let (phase, receiver) = watch::channel(Phase::Serving);
-    let phase = Arc::new(phase);
+    let state = Arc::new(State {
+        phase,
+        is_leaving: AtomicBool::new(false),
+    });
     let trigger = DrainTrigger {
-        phase: Arc::clone(&phase),
+        state: Arc::clone(&state),
     };
-    (trigger, DrainSignal { phase, receiver })
+    (trigger, DrainSignal { state, receiver })
 }
 
 impl DrainTrigger {
-    /// Stops accepting and lets open requests finish. The second time it changes nothing.
+    /// Stops accepting, and lets each connection end with its next answer.
+    pub fn leave(&self) {
+        self.state.advance(Phase::Leaving);
+    }
+
+    /// Stops accepting and lets open requests finish; connections without one are closed. The second time it changes nothing.
     pub fn start(&self) {
-        advance(&self.phase, Phase::Draining);
+        self.state.advance(Phase::Draining);
     }
 }
 
@@ -56,6 +76,16 @@ impl Drop for DrainTrigger {
 }
 
 impl DrainSignal {
+    /// Whether connections should end when they can.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.state.is_leaving.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when no more connections are taken.
+    pub async fn leaving(self) {
+        self.reached(Phase::Leaving).await;
+    }
+
     /// Resolves when draining starts.
     pub async fn started(self) {
         self.reached(Phase::Draining).await;
@@ -67,8 +97,8 @@ impl DrainSignal {
     }
 
     /// Gives up on everything that is open.
-    pub(super) fn cut_now(&self) {
-        advance(&self.phase, Phase::Cut);
+    pub(crate) fn cut_now(&self) {
+        self.state.advance(Phase::Cut);
     }
 
     async fn reached(mut self, phase: Phase) {
@@ -77,14 +107,17 @@ impl DrainSignal {
     }
 }
 
-fn advance(phase: &watch::Sender<Phase>, to: Phase) {
-    phase.send_if_modified(|now| {
-        let is_new = *now < to;
-        if is_new {
-            *now = to;
-        }
-        is_new
-    });
+impl State {
+    fn advance(&self, to: Phase) {
+        self.is_leaving.store(true, Ordering::Relaxed);
+        self.phase.send_if_modified(|now| {
+            let is_new = *now < to;
+            if is_new {
+                *now = to;
+            }
+            is_new
+        });
+    }
 }
 
 /// Polls a future only if it was that future that woke the task.
@@ -94,7 +127,7 @@ fn advance(phase: &watch::Sender<Phase>, to: Phase) {
 /// A connection waits for its bytes and for the drain signal. The bytes wake it thousands of
 /// times, and each time the signal would be asked again, which takes a lock that all connections
 /// share.
-pub(super) struct Quietly<F> {
+pub(crate) struct Quietly<F> {
     inner: Pin<Box<F>>,
     alarm: Option<(Arc<Alarm>, Waker)>,
 }
@@ -116,7 +149,7 @@ impl Wake for Alarm {
 }
 
 impl<F: Future> Quietly<F> {
-    pub(super) fn new(inner: F) -> Self {
+    pub(crate) fn new(inner: F) -> Self {
         Self {
             inner: Box::pin(inner),
             alarm: None,
@@ -157,12 +190,16 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn draining_comes_before_the_cut() {
+    async fn leaving_comes_before_draining_and_draining_before_the_cut() {
         let (trigger, signal) = drain();
+        let mut leaving = polled_by_hand(signal.clone().leaving());
         let mut started = polled_by_hand(signal.clone().started());
         let mut cut = polled_by_hand(signal.clone().cut());
-        assert!(!started());
+        assert!(!leaving() && !signal.is_leaving());
+        trigger.leave();
+        assert!(leaving() && signal.is_leaving() && !started());
         trigger.start();
+        trigger.leave();
         assert!(started());
         assert!(!cut());
         signal.cut_now();

@@ -3,14 +3,13 @@
 use super::*;
 
 fn intake() -> Intake {
-    let sizes = SizeLimits {
-        request_head_bytes: 8192,
-        request_headers: 5,
-        request_body_bytes: 100,
-        connections: 1,
-    };
-    let trusted = TrustedProxies::new(["10.0.0.0/8".parse().unwrap()]);
-    Intake::new(&sizes, Duration::from_secs(1), trusted)
+    Intake {
+        trusted: TrustedProxies::new(["10.0.0.0/8".parse().unwrap()]),
+        headers_max: 5,
+        uri_bytes_max: 300,
+        body_bytes_max: 100,
+        body_idle: Duration::from_secs(1),
+    }
 }
 
 fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
@@ -18,8 +17,22 @@ fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let (mut head, ()) = request.body(()).unwrap().into_parts();
-    intake().check(&mut head, "192.0.2.1:5".parse().unwrap())?;
+    check(request.body(()).unwrap())
+}
+
+/// The same by HTTP/2.
+fn checked2(target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
+    let mut request = Request::builder().version(Version::HTTP_2).uri(target);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    check(request.body(()).unwrap())
+}
+
+fn check(request: Request<()>) -> Result<Parts, Refusal> {
+    let (mut head, ()) = request.into_parts();
+    let peer = "192.0.2.1:5".parse().unwrap();
+    intake().check(&mut head, peer, forwarded::Scheme::Https)?;
     Ok(head)
 }
 
@@ -137,4 +150,50 @@ fn what_comes_out_says_who_sent_it_and_lacks_our_own_headers() {
     assert_eq!(head.extensions.get::<Peer>().unwrap().0.port(), 5);
     let client = head.extensions.get::<Client>().unwrap();
     assert_eq!(client.address.to_string(), "192.0.2.1");
+    assert_eq!(client.scheme, forwarded::Scheme::Https, "as the connection");
+}
+
+#[test]
+fn an_address_has_a_longest_length_with_its_query_and_without_its_host() {
+    let host = [("host", "a")];
+    let fits = format!("/{}?{}", "a".repeat(99), "b".repeat(199));
+    assert!(checked("GET", &fits, &host).is_ok());
+    assert!(checked("GET", &format!("http://a.example{fits}"), &host).is_ok());
+    check_refused("GET", &format!("{fits}c"), &host, Refusal::UriTooLong);
+}
+
+#[test]
+fn by_http2_authority_and_host_say_the_same_and_one_of_them_is_enough() {
+    let check = |target, hosts: &[&str], expected: Result<&str, Refusal>| {
+        let headers: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+        let found = checked2(target, &headers).map(|head| {
+            assert_eq!(head.uri, "/x?y", "{target}");
+            assert_eq!(head.headers.get_all(HOST).iter().count(), 1);
+            head.headers[HOST].to_str().unwrap().to_owned()
+        });
+        assert_eq!(found, expected.map(str::to_owned), "{target} {hosts:?}");
+    };
+    let bad = Err(Refusal::BadRequest);
+    check("https://a.example/x?y", &[], Ok("a.example"));
+    check("https://a.example/x?y", &["A.example"], Ok("a.example"));
+    check("/x?y", &["a.example"], Ok("a.example"));
+    check("https://a.example/x?y", &["b.example"], bad);
+    check("https://a.example/x?y", &["a.example", "a.example"], bad);
+    check("https://a.example/x?y", &["a.example:443"], bad);
+    check("https://u@a.example/x?y", &[], bad);
+    check("ftp://a.example/x?y", &[], bad);
+    check("/x?y", &[], bad);
+}
+
+#[test]
+fn pieces_of_cookies_by_http2_are_put_together() {
+    let check = |crumbs: &[&str], expected: &[&str]| {
+        let headers: Vec<_> = crumbs.iter().map(|crumb| ("cookie", *crumb)).collect();
+        let head = checked2("https://a/", &headers).unwrap();
+        let found: Vec<_> = head.headers.get_all(COOKIE).iter().collect();
+        assert_eq!(found, expected);
+    };
+    check(&["a=1", "b=2; c=3", "d"], &["a=1; b=2; c=3; d"]);
+    check(&["a=1"], &["a=1"]);
+    check(&[], &[]);
 }

@@ -1,0 +1,257 @@
+//! What goes on on one connection: how many requests are open, how many there were, and whether it
+//! has left HTTP.
+//!
+//! Shared by the reader of the connection, by each of its requests and by the task that ends it. A
+//! request is open until the last of its answer is sent, not until its head is.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
+use pin_project_lite::pin_project;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::drain::DrainSignal;
+use crate::stall::Stall;
+
+/// Nobody asked to leave HTTP.
+const HTTP: u8 = 0;
+/// A request asks, and is not answered yet.
+const ASKED: u8 = 1;
+/// The connection is a tunnel.
+const TUNNEL: u8 = 2;
+
+/// See the top of this file.
+pub(crate) struct Activity {
+    open: AtomicUsize,
+    requests: AtomicU64,
+    requests_max: u64,
+    is_full: AtomicBool,
+    full: Notify,
+    idle_since: Mutex<Instant>,
+    upgrade: AtomicU8,
+    /// Which request asks; another one's answer says nothing about it.
+    upgrade_number: AtomicU64,
+    upgrade_waker: Mutex<Option<Waker>>,
+    signal: DrainSignal,
+}
+
+impl Activity {
+    /// Of a connection that may carry so many requests; 0 = no limit.
+    pub(crate) fn new(requests_max: u64, signal: DrainSignal) -> Arc<Self> {
+        Arc::new(Self {
+            open: AtomicUsize::new(0),
+            requests: AtomicU64::new(0),
+            requests_max: if requests_max == 0 {
+                u64::MAX
+            } else {
+                requests_max
+            },
+            is_full: AtomicBool::new(false),
+            full: Notify::new(),
+            idle_since: Mutex::new(Instant::now()),
+            upgrade: AtomicU8::new(HTTP),
+            upgrade_number: AtomicU64::new(0),
+            upgrade_waker: Mutex::new(None),
+            signal,
+        })
+    }
+
+    /// Counts a request that begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> OpenRequest {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        if number >= self.requests_max {
+            self.is_full.store(true, Ordering::Relaxed);
+            self.full.notify_one();
+        }
+        OpenRequest {
+            activity: Arc::clone(self),
+            number,
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether any request has come by this connection.
+    pub(crate) fn is_new(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) == 0
+    }
+
+    /// Resolves when the connection should take no more requests: it has had its share, or nothing
+    /// was asked for `keep_alive`.
+    pub(crate) async fn is_over(&self, keep_alive: Duration) {
+        tokio::select! {
+            () = self.full.notified() => {}
+            () = self.is_idle_for(keep_alive) => {}
+        }
+    }
+
+    /// Resolves when no request was open for so long.
+    pub(crate) async fn is_idle_for(&self, wait: Duration) {
+        loop {
+            let now = Instant::now();
+            let since = if self.is_idle() {
+                *self.idle_since.lock()
+            } else {
+                now
+            };
+            if since + wait <= now {
+                return;
+            }
+            tokio::time::sleep_until(since + wait).await;
+        }
+    }
+
+    /// The request of this number (from 1) asks to leave HTTP: until it is answered, what comes next
+    /// belongs to nobody. Said before the request is handed on.
+    pub(crate) fn ask_upgrade(&self, number: u64) {
+        self.upgrade_number.store(number, Ordering::Relaxed);
+        self.upgrade.store(ASKED, Ordering::Release);
+    }
+
+    /// Whether the connection became a tunnel, once that is known.
+    pub(crate) fn poll_upgrade(&self, cx: &Context<'_>) -> Poll<bool> {
+        *self.upgrade_waker.lock() = Some(cx.waker().clone());
+        match self.upgrade.load(Ordering::Acquire) {
+            ASKED => Poll::Pending,
+            state => Poll::Ready(state == TUNNEL),
+        }
+    }
+
+    fn answered(&self, number: u64, status: StatusCode) {
+        let has_asked = self.upgrade.load(Ordering::Acquire) == ASKED
+            && self.upgrade_number.load(Ordering::Relaxed) == number;
+        if !has_asked {
+            return;
+        }
+        let state = if status == StatusCode::SWITCHING_PROTOCOLS {
+            TUNNEL
+        } else {
+            HTTP
+        };
+        self.upgrade.store(state, Ordering::Release);
+        if let Some(waker) = self.upgrade_waker.lock().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A request that is not over; counts as long as it lives.
+pub(crate) struct OpenRequest {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let activity = &self.activity;
+        // The last one leaves the time; whoever sees that nothing is open sees it, too.
+        *activity.idle_since.lock() = Instant::now();
+        activity.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pin_project! {
+    /// An answer in the making, on a connection.
+    pub(crate) struct Answering<F> {
+        #[pin]
+        inner: F,
+        open: Option<OpenRequest>,
+        version: Version,
+    }
+}
+
+impl<F> Answering<F> {
+    pub(crate) const fn new(inner: F, open: OpenRequest, version: Version) -> Self {
+        Self {
+            inner,
+            open: Some(open),
+            version,
+        }
+    }
+}
+
+impl<F, B, E> Future for Answering<F>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<Tracked<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.inner.poll(cx))?;
+        let open = this.open.take();
+        if let Some(OpenRequest { activity, number }) = &open {
+            activity.answered(*number, response.status());
+            let is_last = activity.is_full.load(Ordering::Relaxed) || activity.signal.is_leaving();
+            // HTTP/2 says the same with a frame of its own, and has no such header.
+            let has_header = matches!(*this.version, Version::HTTP_10 | Version::HTTP_11);
+            if is_last && has_header && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+        }
+        Poll::Ready(Ok(response.map(|body| Tracked {
+            body,
+            stall: Stall::of_this_stream(),
+            _open: open,
+        })))
+    }
+}
+
+pin_project! {
+    /// The body of an answer; the request is open as long as it lives.
+    pub(crate) struct Tracked<B> {
+        #[pin]
+        body: B,
+        stall: Option<Arc<Stall>>,
+        _open: Option<OpenRequest>,
+    }
+}
+
+impl<B: Body> Body for Tracked<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        let this = self.project();
+        let polled = this.body.poll_frame(cx);
+        if let Some(stall) = this.stall {
+            match polled {
+                Poll::Ready(Some(Ok(_))) => stall.has_given(),
+                _ => stall.is_asked(),
+            }
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+impl Activity {
+    /// One request, answered with this status.
+    pub(crate) fn begin_and_answer(self: &Arc<Self>, status: u16) {
+        let open = self.begin();
+        self.answered(open.number, StatusCode::from_u16(status).unwrap());
+    }
+}

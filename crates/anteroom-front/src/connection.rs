@@ -1,0 +1,185 @@
+//! One connection, from its first byte to its last.
+
+use std::error::Error;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use hyper::body::Incoming;
+use hyper::service::Service;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tracing::debug;
+
+use crate::activity::{Activity, Answering, Tracked};
+use crate::drain::Quietly;
+use crate::io::TimedIo;
+use crate::screened::Screened;
+use crate::server::Protocols;
+use crate::stall::StreamExecutor;
+use crate::tls::{self, Tls};
+use crate::{Arrival, Handler};
+
+/// Serves a connection until it ends.
+pub(crate) async fn serve<H: Handler>(
+    stream: TcpStream,
+    protocols: Arc<Protocols>,
+    tls: Option<Tls>,
+    handler: H,
+    mut arrival: Arrival,
+) {
+    let Some(tls) = tls else {
+        return http1(stream, &protocols, handler, arrival).await;
+    };
+    // Without a word of HTTP there is nothing to let finish.
+    let stopped = Quietly::new(arrival.hold.signal.clone().started());
+    let shaken = tokio::select! {
+        shaken = tls.accept(stream, protocols.patience.head) => shaken,
+        () = stopped => return,
+    };
+    let stream = match shaken {
+        Ok(stream) => stream,
+        Err(error) => {
+            arrival.hold.observer().handshake_failed();
+            debug!(error = &error as &dyn Error, peer = %arrival.peer, "no TLS");
+            return;
+        }
+    };
+    arrival.is_encrypted = true;
+    if tls::is_http2(&stream) {
+        http2(stream, &protocols, handler, arrival).await;
+    } else {
+        http1(stream, &protocols, handler, arrival).await;
+    }
+}
+
+async fn http1<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Handler,
+{
+    let signal = arrival.hold.signal.clone();
+    let activity = Activity::new(protocols.requests_max, signal.clone());
+    let stream = timed(stream, protocols, &arrival);
+    let stream = Screened::new(
+        stream,
+        protocols.patience,
+        protocols.pace.clone(),
+        Arc::clone(&activity),
+        arrival.hold.clone(),
+    );
+    let stream = TokioIo::new(stream);
+    let service = Served {
+        handler,
+        arrival,
+        activity,
+    };
+    let connection = protocols.http1.serve_connection(stream, service);
+    let mut connection = pin!(connection.with_upgrades());
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => Some(ended),
+        () = Quietly::new(signal.clone().started()) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                ended = connection => ended,
+                () = signal.cut() => return,
+            }
+        }
+    };
+    tell(ended);
+}
+
+async fn http2<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    H: Handler,
+{
+    let signal = arrival.hold.signal.clone();
+    let activity = Activity::new(protocols.requests_max, signal.clone());
+    let (ending, leaving) = (Arc::clone(&activity), signal.clone().leaving());
+    let keep_alive = protocols.patience.keep_alive;
+    let over = Quietly::new(async move {
+        tokio::select! {
+            () = ending.is_over(keep_alive) => {}
+            () = leaving => {}
+        }
+    });
+    let forgotten = Arc::clone(&activity);
+    let stream = TokioIo::new(timed(stream, protocols, &arrival));
+    let service = Served {
+        handler,
+        arrival,
+        activity,
+    };
+    let mut connection = pin!(protocols.http2.serve_connection(stream, service));
+    let ended = tokio::select! {
+        biased;
+        ended = connection.as_mut() => Some(ended),
+        () = over => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                biased;
+                ended = connection => ended,
+                () = signal.cut() => return,
+                // All was answered, and the client does not take the last bytes of it.
+                () = is_forgotten(&forgotten, protocols.write_idle) => return,
+            }
+        }
+    };
+    tell(ended);
+}
+
+/// Resolves when a connection that is to end has had nothing to do for a while, and still has not.
+async fn is_forgotten(activity: &Activity, wait: Duration) {
+    tokio::time::sleep(wait).await;
+    activity.is_idle_for(wait).await;
+}
+
+/// With time-outs and a least pace for what is written.
+fn timed<I>(stream: I, protocols: &Protocols, arrival: &Arrival) -> TimedIo<I> {
+    let hold = Some(arrival.hold.clone());
+    TimedIo::new(stream, protocols.write_idle, protocols.pace.clone(), hold)
+}
+
+fn tell(ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        debug!(error = &error as &dyn Error, "connection broke");
+    }
+}
+
+/// The handler, as one connection sees it.
+struct Served<H> {
+    handler: H,
+    arrival: Arrival,
+    activity: Arc<Activity>,
+}
+
+impl<H: Handler> Service<Request<Incoming>> for Served<H> {
+    type Response = http::Response<Tracked<H::Body>>;
+    type Error = std::convert::Infallible;
+    type Future = Answering<H::Future>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let open = self.activity.begin();
+        let version = request.version();
+        Answering::new(self.handler.handle(&self.arrival, request), open, version)
+    }
+}
+
+/// The builder of HTTP/2 connections.
+pub(crate) type Http2 = hyper::server::conn::http2::Builder<StreamExecutor>;
+
+/// How long a client may take to answer a ping before its connection counts as dead.
+pub(crate) const PING_WAIT: Duration = Duration::from_secs(20);

@@ -1,0 +1,271 @@
+//! TLS towards visitors: which certificate, until when it is good, and how it is changed.
+//!
+//! Certificate and key are read from PEM files; [`Tls::reload`] reads them again, and what cannot be
+//! used leaves the old ones in force. One certificate for all names. Which protocol is spoken inside
+//! is settled by ALPN: `h2` or `http/1.1`.
+
+use std::fmt;
+use std::io::Error as IoError;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_config::TlsConfig;
+use arc_swap::ArcSwap;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::ProducesTickets;
+use tokio_rustls::rustls::{self, ServerConfig};
+use tokio_rustls::server::TlsStream;
+use tracing::{error, warn};
+
+/// What a TLS connection is.
+pub(crate) type Stream = TlsStream<TcpStream>;
+
+const DAY: i64 = 86_400;
+/// How long before its end a certificate is warned of. Those who renew by a program do it a month before;
+/// this is when nothing but a hand helps.
+const WARN_BEFORE: i64 = 14 * DAY;
+/// How often that is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(43_200);
+
+/// First byte of every TLS connection: a handshake record.
+const HANDSHAKE: u8 = 22;
+
+/// What somebody is told who speaks HTTP without TLS here.
+const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
+    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 49\r\n\r\n\
+    This port speaks https. Use https:// to reach it.";
+
+/// Why a certificate cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TlsError {
+    /// No such file, or no PEM in it.
+    #[error("cannot read the certificate {}", .path.display())]
+    Certificate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: pem::Error,
+    },
+    /// A file without any certificate.
+    #[error("there is no certificate in {}", .path.display())]
+    NoCertificate {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No such file, or no key in it.
+    #[error("cannot read the key {}", .path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        #[source]
+        source: pem::Error,
+    },
+    /// The certificate is none, or belongs to another key.
+    #[error("the certificate {} and the key {} do not go together", .files.certificate.display(), .files.key.display())]
+    Unfit {
+        /// The files.
+        files: TlsConfig,
+        /// What is wrong with them.
+        #[source]
+        source: rustls::Error,
+    },
+    /// A certificate that does not say until when it is good.
+    #[error("the certificate {} is malformed", .path.display())]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The machine has no randomness.
+    #[error("cannot set up TLS")]
+    Setup(#[source] rustls::Error),
+}
+
+/// Why a connection did not become a TLS connection.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum HandshakeError {
+    #[error("the handshake took longer than {} ms", .after.as_millis())]
+    TimedOut { after: Duration },
+    #[error("what came is not TLS")]
+    NotTls,
+    #[error("the handshake failed")]
+    Failed(#[source] IoError),
+}
+
+/// A certificate in force.
+struct Loaded {
+    acceptor: TlsAcceptor,
+    expires_at: i64,
+}
+
+/// Ends TLS with the certificate in force. Clones share it.
+#[derive(Clone)]
+pub struct Tls {
+    loaded: Arc<ArcSwap<Loaded>>,
+    // Kept over reloads, so that sessions can be resumed.
+    tickets: Arc<dyn ProducesTickets>,
+}
+
+impl fmt::Debug for Tls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tls")
+            .field("expires_at", &self.expires_at())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Tls {
+    /// Reads certificate and key.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsError`] if they cannot be used.
+    pub fn load(files: &TlsConfig) -> Result<Self, TlsError> {
+        let tickets = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
+        let loaded = read(files, &tickets)?;
+        if is_open_to_all(&files.key) {
+            warn!(key = %files.key.display(), "everybody on this machine may read the private key");
+        }
+        Ok(Self {
+            loaded: Arc::new(ArcSwap::from_pointee(loaded)),
+            tickets,
+        })
+    }
+
+    /// Reads them again, for connections from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`TlsError`] if they cannot be used; nothing changes then.
+    pub fn reload(&self, files: &TlsConfig) -> Result<(), TlsError> {
+        let loaded = read(files, &self.tickets)?;
+        self.loaded.store(Arc::new(loaded));
+        Ok(())
+    }
+
+    /// Warns as long as the certificate in force ends soon, now and twice a day. `now` is the time in
+    /// seconds since 1970.
+    pub async fn watch_end(self, now: impl Fn() -> i64) {
+        loop {
+            let left = self.expires_at().saturating_sub(now());
+            if left <= 0 {
+                error!("the TLS certificate has expired: browsers refuse it");
+            } else if left < WARN_BEFORE {
+                warn!(days = left / DAY, "the TLS certificate ends soon");
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Says whether certificate and key could be used.
+    ///
+    /// # Errors
+    ///
+    /// As [`Tls::load`].
+    pub fn check(files: &TlsConfig) -> Result<(), TlsError> {
+        let tickets = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
+        read(files, &tickets).map(|_| ())
+    }
+
+    /// Until when the certificate is good, in seconds since 1970.
+    #[must_use]
+    pub fn expires_at(&self) -> i64 {
+        self.loaded.load().expires_at
+    }
+
+    /// Shakes hands within `wait`.
+    pub(crate) async fn accept(
+        &self,
+        stream: TcpStream,
+        wait: Duration,
+    ) -> Result<Stream, HandshakeError> {
+        let shaken = tokio::time::timeout(wait, self.shake(stream)).await;
+        shaken.unwrap_or(Err(HandshakeError::TimedOut { after: wait }))
+    }
+
+    async fn shake(&self, mut stream: TcpStream) -> Result<Stream, HandshakeError> {
+        let mut first = [0];
+        let peeked = stream.peek(&mut first).await;
+        if peeked.map_err(HandshakeError::Failed)? == 1 && first != [HANDSHAKE] {
+            // All letters: a browser that was told http:// by mistake. Others get the same.
+            let _ = stream.write_all(SPEAK_TLS).await;
+            let _ = stream.shutdown().await;
+            return Err(HandshakeError::NotTls);
+        }
+        let acceptor = self.loaded.load().acceptor.clone();
+        acceptor
+            .accept(stream)
+            .await
+            .map_err(HandshakeError::Failed)
+    }
+}
+
+/// Whether HTTP/2 was settled on.
+pub(crate) fn is_http2(stream: &Stream) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(b"h2")
+}
+
+/// Whether others than the owner and its group may read a key.
+fn is_open_to_all(key: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::metadata(key).is_ok_and(|metadata| metadata.permissions().mode() & 0o007 != 0)
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = key;
+        false
+    }
+}
+
+fn read(files: &TlsConfig, tickets: &Arc<dyn ProducesTickets>) -> Result<Loaded, TlsError> {
+    let path = || files.certificate.clone();
+    let unreadable = |source| TlsError::Certificate {
+        path: path(),
+        source,
+    };
+    let chain: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
+        .and_then(Iterator::collect)
+        .map_err(unreadable)?;
+    let Some(own) = chain.first() else {
+        return Err(TlsError::NoCertificate { path: path() });
+    };
+    let expires_at = end_of(own).ok_or_else(|| TlsError::Malformed { path: path() })?;
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| TlsError::Key {
+        path: files.key.clone(),
+        source,
+    })?;
+    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Setup)?
+        .with_no_client_auth()
+        .with_single_cert(chain, key);
+    let mut config = config.map_err(|source| TlsError::Unfit {
+        files: files.clone(),
+        source,
+    })?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.ticketer = Arc::clone(tickets);
+    Ok(Loaded {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        expires_at,
+    })
+}
+
+/// Until when a certificate is good, in seconds since 1970.
+fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
+    Some(parsed.validity().not_after.timestamp())
+}
+
+#[cfg(test)]
+mod tests;

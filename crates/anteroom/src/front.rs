@@ -1,0 +1,85 @@
+//! What stands between visitors' sockets and the rooms, put together.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anteroom_config::ServerConfig;
+use anteroom_front::drain::DrainSignal;
+use anteroom_front::hold::ConnectionCap;
+use anteroom_front::redirect::ToHttps;
+use anteroom_front::server::Server;
+use anteroom_front::tls::Tls;
+use anteroom_gateway::forwarded::TrustedProxies;
+use anteroom_gateway::intake::{Checked, Intake};
+use anteroom_gateway::layer::WaitingRoomLayer;
+use anteroom_gateway::proxy::ReverseProxy;
+use anteroom_node::NodeClock;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tower::Layer as _;
+
+use crate::extras::Connections;
+
+/// Everything that visitors meet.
+pub(crate) struct Front {
+    pub(crate) visitors: TcpListener,
+    /// Where those connect who are sent to https.
+    pub(crate) redirect: Option<TcpListener>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) layer: WaitingRoomLayer,
+    pub(crate) connections: Arc<Connections>,
+    pub(crate) clock: Arc<dyn NodeClock>,
+}
+
+impl Front {
+    /// Serves visitors until they are drained.
+    pub(crate) fn serve(
+        self,
+        server: &ServerConfig,
+        address: SocketAddr,
+        draining: DrainSignal,
+    ) -> JoinHandle<()> {
+        let http = Server::new(
+            &server.time_outs,
+            &server.size_limits,
+            ConnectionCap::new(server.size_limits.connections),
+            self.connections,
+        );
+        let to_https = ToHttps {
+            port: address.port(),
+        };
+        let redirecting = self.redirect.map(|listener| {
+            let plain = http.clone();
+            plain.serve(listener, to_https, draining.clone())
+        });
+        let trusted = TrustedProxies::new(server.trusted_proxies.iter().copied());
+        let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
+        let rooms = self.layer.layer(ReverseProxy::new(&server.time_outs));
+        let encrypted = http.with_tls(self.tls.clone());
+        let serving = encrypted.serve(self.visitors, Checked::new(intake, rooms), draining);
+        let (tls, clock) = (self.tls, self.clock);
+        tokio::spawn(async move {
+            let all = async {
+                let redirecting = async {
+                    if let Some(redirecting) = redirecting {
+                        redirecting.await;
+                    }
+                };
+                tokio::join!(serving, redirecting)
+            };
+            tokio::select! {
+                _ = all => {}
+                () = watch_end(tls, clock) => {}
+            }
+        })
+    }
+}
+
+/// Warns of the end of the certificate, if there is one; for ever.
+async fn watch_end(tls: Option<Tls>, clock: Arc<dyn NodeClock>) {
+    let Some(tls) = tls else {
+        return std::future::pending().await;
+    };
+    let now = || i64::try_from(clock.wall().0 / 1_000).unwrap_or(i64::MAX);
+    tls.watch_end(now).await;
+}
