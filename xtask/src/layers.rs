@@ -110,6 +110,11 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-rehearsal",
         ],
     ),
+    // Asks what `anteroom check` says, and what holds where a file says nothing.
+    (
+        "anteroom-deploy",
+        &["anteroom-config", "anteroom-control", "anteroom"],
+    ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
     // Runs nodes in its own process, to see what they take and what they cost.
@@ -143,7 +148,12 @@ const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 
 /// Crates that are nothing but tests and measurements: what is for tests they may use in all that
 /// they are. No row above names one.
-const ONLY_TESTS: &[&str] = &["anteroom-cluster", "anteroom-bench", "anteroom-replay"];
+const ONLY_TESTS: &[&str] = &[
+    "anteroom-deploy",
+    "anteroom-cluster",
+    "anteroom-bench",
+    "anteroom-replay",
+];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[
