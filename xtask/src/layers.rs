@@ -124,6 +124,11 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-rehearsal",
         ],
     ),
+    // Asks what `anteroom check` says, and what holds where a file says nothing.
+    (
+        "anteroom-deploy",
+        &["anteroom-config", "anteroom-control", "anteroom"],
+    ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
     // Sends what no client would send through both, and looks at what comes out.
@@ -174,6 +179,7 @@ const ONLY_TESTS: &[&str] = &[
     "anteroom-doorway",
     "anteroom-bench",
     "anteroom-speed",
+    "anteroom-deploy",
     "anteroom-replay",
 ];
 

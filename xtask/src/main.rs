@@ -10,6 +10,7 @@
 mod bench;
 mod cargo;
 mod cluster;
+mod deploy;
 mod layers;
 mod licences;
 mod requirements;

@@ -10,7 +10,7 @@ use anyhow::bail;
 
 use crate::requirements::{CHROMEDRIVER, CHROMIUM, CLIPPY, REDIS_SERVER, RUSTFMT, Requirement};
 use crate::tally::{Tally, run_counted};
-use crate::{cargo, layers, licences, tidy};
+use crate::{cargo, deploy, layers, licences, tidy};
 
 /// One check or one run of tests.
 pub(crate) struct Step {
@@ -64,6 +64,20 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "packages that are banned, or with a licence or a source that deny.toml does not allow",
         needs: &[],
         run: |_| own_step(licences::check),
+    },
+    Step {
+        group: "deploy",
+        name: "systemd",
+        finds: "units that systemd does not understand, or that may do more than they need",
+        needs: &[],
+        run: |_| deploy::systemd(),
+    },
+    Step {
+        group: "deploy",
+        name: "prometheus",
+        finds: "alerts that Prometheus does not understand, or that do not go off",
+        needs: &[],
+        run: |_| deploy::prometheus(),
     },
     Step {
         group: "lints",

@@ -34,6 +34,35 @@ pub struct RoomTrouble {
     pub detail: String,
 }
 
+/// The body of `GET /livez`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Liveness {
+    /// Always; a process that is not does not answer.
+    pub live: bool,
+    /// How many rooms it has.
+    pub rooms: usize,
+}
+
+/// The body of `GET /readyz`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Readiness {
+    /// Whether visitors may be sent here.
+    pub ready: bool,
+    /// Why not; `null` if they may.
+    pub detail: Option<String>,
+}
+
+impl Readiness {
+    pub(crate) fn not(why: &str) -> Self {
+        Self {
+            ready: false,
+            detail: Some(why.to_owned()),
+        }
+    }
+}
+
 /// The body of `GET /rooms`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

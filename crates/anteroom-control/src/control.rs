@@ -16,13 +16,14 @@ use axum::routing::{get, post};
 use axum::{Json, Router, middleware};
 use futures_util::future::join_all;
 
-use crate::bodies::{Health, RoomStates};
+use crate::bodies::{Health, Liveness, Readiness, RoomStates};
 use crate::clocks::Clocks;
 use crate::extras::Extras;
 use crate::guard::guard;
 use crate::health;
 use crate::metrics::{self, Metrics};
 use crate::orders::{self, Saying};
+use crate::probes::{self, Ready};
 use crate::refusal::{Refusal, status_of_health};
 use crate::tokens::Tokens;
 
@@ -31,6 +32,8 @@ const INDEX: &str = "\
 Anteroom, for operators. What is read is read with GET.
 
 /healthz             200 while every room has a live lease, else 503; JSON says why
+/livez               200; no answer: restart this process (never because a store is away)
+/readyz              200 while visitors may be sent here, else 503: just started, or about to end
 /metrics             figures in the OpenMetrics text format
 /rooms               the states of all rooms, JSON
 /rooms/{name}/state  the state of one room, JSON
@@ -62,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) tokens: Arc<Tokens>,
     extras: Arc<dyn Extras>,
     metrics: Metrics,
+    ready: Ready,
 }
 
 impl fmt::Debug for Control {
@@ -77,7 +81,9 @@ impl Control {
     #[must_use]
     pub fn new(node: Arc<Node>, extras: Arc<dyn Extras>, tokens: Arc<Tokens>) -> Self {
         let metrics = Metrics::new(Arc::clone(&node), Arc::clone(&extras));
+        let ready = Ready::new(&node);
         let inner = Inner {
+            ready,
             node,
             tokens,
             extras,
@@ -100,6 +106,8 @@ impl Control {
         router
             .route("/", get(async || INDEX))
             .route("/healthz", get(healthz))
+            .route("/livez", get(livez))
+            .route("/readyz", get(readyz))
             .route("/metrics", get(metrics_text))
             .route("/rooms", get(rooms))
             .route("/rooms/{name}/state", get(room_state))
@@ -115,6 +123,15 @@ impl Control {
 async fn healthz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Health>) {
     let health = health::of(&inner.node, inner.extras.read().last_reload_error);
     (status_of_health(health.healthy), Json(health))
+}
+
+async fn livez(State(inner): State<Arc<Inner>>) -> Json<Liveness> {
+    Json(probes::liveness(&inner.node))
+}
+
+async fn readyz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Readiness>) {
+    let readiness = inner.ready.of(&inner.node);
+    (status_of_health(readiness.ready), Json(readiness))
 }
 
 async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoResponse, Refusal> {

@@ -2,7 +2,8 @@
 //!
 //! Well means that every room has a live lease: from then on it admits and prolongs nobody on the
 //! word of the ledger. Other reasons to admit less are told and do not fail: another node would
-//! have them, too, and a restart heals none of them.
+//! have them, too, and a restart heals none of them. For people and alerts; what decides about
+//! restarts and where visitors are sent is in [`crate::probes`].
 
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::decision::QueueReason;

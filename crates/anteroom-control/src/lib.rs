@@ -13,11 +13,12 @@ mod guard;
 mod health;
 mod metrics;
 mod orders;
+mod probes;
 mod refusal;
 mod serve;
 mod tokens;
 
-pub use bodies::{Health, RoomStates, RoomTrouble};
+pub use bodies::{Health, Liveness, Readiness, RoomStates, RoomTrouble};
 pub use control::Control;
 pub use extras::{ExtraFigures, Extras, NoExtras};
 pub use serve::serve;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anteroom_config::{RoomConfig, RoomName};
@@ -61,6 +61,7 @@ pub struct Node {
     slewing: JoinHandle<()>,
     introducing: Option<JoinHandle<()>>,
     lives: AtomicU64,
+    is_stopping: AtomicBool,
     /// Loops of rooms that are gone, as long as they say goodbye.
     leaving: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -107,6 +108,7 @@ impl Node {
             slewing: tokio::spawn(slew(clock)),
             introducing,
             lives: AtomicU64::new(0),
+            is_stopping: AtomicBool::new(false),
             leaving: Mutex::default(),
         });
         node.reload(settings.rooms);
@@ -178,8 +180,15 @@ impl Node {
         rooms.values().all(|room| room.figures().has_live_lease)
     }
 
+    /// Whether [`Node::stop`] was called: nobody new should be sent here.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping.load(Ordering::Relaxed)
+    }
+
     /// Gives everything back and lets go of the store. Visitors inside still pass afterwards.
     pub async fn stop(&self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
         self.slewing.abort();
         if let Some(introducing) = &self.introducing {
             introducing.abort();

@@ -1,9 +1,9 @@
-//! `anteroom status`: the rooms of a running gateway, as a table.
+//! `anteroom status`: the rooms of a running gateway, as a table; or whether it is ready, for supervisors.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use anteroom_control::RoomStates;
+use anteroom_control::{Readiness, RoomStates};
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -22,9 +22,13 @@ pub struct StatusOptions {
     /// Print what the gateway says as JSON
     #[arg(long)]
     json: bool,
+    /// Only say whether visitors may be sent there, for supervisors; exit code 1 if not
+    #[arg(long)]
+    ready: bool,
 }
 
-/// Asks a gateway and prints what it says. Exit code 1 if a room is degraded.
+/// Asks a gateway and prints what it says. Exit code 1 if a room is degraded, or if the gateway is not
+/// ready where that is the question.
 ///
 /// # Errors
 ///
@@ -32,6 +36,9 @@ pub struct StatusOptions {
 #[expect(clippy::print_stdout, reason = "the command's output")]
 pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
     let admin = options.admin;
+    if options.ready {
+        return show_readiness(admin, options.json).await;
+    }
     let body = fetch(admin)
         .await
         .with_context(|| format!("cannot ask http://{admin}/rooms"))?;
@@ -46,6 +53,26 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
+    })
+}
+
+#[expect(clippy::print_stdout, reason = "the command's output")]
+async fn show_readiness(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
+    let address = format!("http://{admin}/readyz");
+    let request = Request::get(&address).body(Full::default())?;
+    let asked = send(admin, request).await;
+    // Its status says the same as the body.
+    let (_, body) = asked.with_context(|| format!("cannot ask {address}"))?;
+    let readiness: Readiness = serde_json::from_slice(&body).context(STRANGER)?;
+    match &readiness.detail {
+        _ if json => println!("{}", String::from_utf8_lossy(&body).trim_end()),
+        Some(why) => println!("not ready: {why}"),
+        None => println!("ready"),
+    }
+    Ok(if readiness.ready {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

@@ -11,7 +11,14 @@ async fn the_index_names_every_path() {
     assert_eq!(answer.status, 200);
     let content_type = answer.header("content-type").unwrap();
     assert!(content_type.starts_with("text/plain"), "{content_type}");
-    for path in ["/healthz", "/metrics", "/rooms", "/rooms/{name}/state"] {
+    for path in [
+        "/healthz",
+        "/livez",
+        "/readyz",
+        "/metrics",
+        "/rooms",
+        "/rooms/{name}/state",
+    ] {
         assert!(answer.body.contains(path), "{path}");
         let path = path.replace("{name}", "shop");
         assert_eq!(bench.get(&path).await.status, 200, "{path}");

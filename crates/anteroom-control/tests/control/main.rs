@@ -8,4 +8,5 @@ mod health;
 mod limits;
 mod metrics;
 mod orders;
+mod probes;
 mod state;

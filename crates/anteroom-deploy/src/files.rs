@@ -1,0 +1,49 @@
+//! Where are the files, and what do they say?
+
+use std::path::{Path, PathBuf};
+
+/// A file or folder of this repository.
+#[must_use]
+pub fn path_of(relative: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(relative)
+}
+
+/// The text of a file of this repository.
+///
+/// # Panics
+///
+/// If there is none; a test that looks for it has failed.
+#[must_use]
+pub fn read(relative: &str) -> String {
+    let path = path_of(relative);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) => panic!("cannot read {relative}: {error}"),
+    }
+}
+
+/// The files below a folder of this repository, as paths from its top, sorted.
+///
+/// # Panics
+///
+/// If the folder cannot be read.
+#[must_use]
+pub fn below(folder: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let entries = match std::fs::read_dir(path_of(folder)) {
+        Ok(entries) => entries,
+        Err(error) => panic!("cannot read {folder}: {error}"),
+    };
+    for entry in entries.flatten() {
+        let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            found.extend(below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}

@@ -1,0 +1,11 @@
+//! Do the files in `deploy/`, the docs about them and the program agree with each other?
+//!
+//! Nothing here runs anything: these are readers for `tests/deploy`. What systemd, Prometheus and
+//! Kubernetes themselves say about the files is asked by `cargo xtask test`, where they are
+//! installed.
+
+pub mod config;
+pub mod files;
+pub mod metrics;
+pub mod unit;
+pub mod yaml;

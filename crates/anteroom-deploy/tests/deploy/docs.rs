@@ -1,0 +1,97 @@
+//! Docs: every metric is explained, every file of `deploy/` is spoken of.
+
+use std::collections::BTreeSet;
+
+use anteroom_deploy::files::{below, read};
+use anteroom_deploy::metrics::{selected, series};
+
+/// Cells of the rows of all tables below a heading, up to the next one of its kind.
+fn rows(text: &str, heading: &str) -> Vec<Vec<String>> {
+    let mark = heading.split(' ').next().unwrap_or_default();
+    let mut lines = text.lines().skip_while(|line| *line != heading);
+    assert_eq!(lines.next(), Some(heading));
+    let section = lines.take_while(|line| line.split(' ').next() != Some(mark));
+    let rows = section.filter_map(|line| line.strip_prefix("| "));
+    let cells = |row: &str| {
+        let cells = row.trim_end().trim_end_matches('|').split(" | ");
+        cells.map(|cell| cell.trim().to_owned()).collect()
+    };
+    rows.filter(|row| !row.starts_with("---"))
+        .map(cells)
+        .collect()
+}
+
+/// What stands in the first column of what to do when.
+pub(crate) fn symptoms() -> BTreeSet<String> {
+    let rows = rows(&read("docs/operating.md"), "## What to do when");
+    rows.into_iter().map(|mut row| row.remove(0)).collect()
+}
+
+#[test]
+fn every_metric_is_explained_and_no_other() {
+    let text = read("docs/metrics.md");
+    let mut explained = BTreeSet::new();
+    for row in rows(&text, "# What each metric means") {
+        let Some(name) = row[0].strip_prefix("`anteroom_") else {
+            assert_eq!(row[0], "metric", "{row:?}");
+            continue;
+        };
+        let name = format!("anteroom_{}", name.trim_end_matches('`'));
+        assert_eq!(
+            row.len(),
+            4,
+            "name, what it is, normal, when to worry: {row:?}"
+        );
+        assert!(row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+        assert!(explained.insert(name.clone()), "{name} stands twice");
+    }
+    let families: BTreeSet<String> = series()
+        .into_keys()
+        .filter(|name| !name.ends_with("_bucket") && !name.ends_with("_count"))
+        .map(|name| {
+            name.strip_suffix("_seconds_sum")
+                .map_or(name.clone(), |it| format!("{it}_seconds"))
+        })
+        .collect();
+    assert_eq!(explained, families);
+}
+
+#[test]
+fn docs_speak_of_series_that_there_are() {
+    let mut known: BTreeSet<String> = series().into_keys().collect();
+    // Families by their own name, and nothing but names.
+    known.insert("anteroom_order_inversion_seconds".to_owned());
+    for file in ["docs/operating.md", "docs/deploying.md"] {
+        for (name, _) in selected(&read(file)) {
+            assert!(known.contains(&name), "{file}: {name}");
+        }
+    }
+}
+
+#[test]
+fn what_to_do_when_has_three_columns_and_says_something_in_each() {
+    let rows = rows(&read("docs/operating.md"), "## What to do when");
+    assert!(rows.len() > 10);
+    for row in rows {
+        assert_eq!(row.len(), 3, "{row:?}");
+        assert!(row.iter().all(|cell| !cell.is_empty()), "{row:?}");
+    }
+}
+
+#[test]
+fn every_file_to_deploy_is_spoken_of() {
+    let text = read("docs/deploying.md");
+    for file in below("deploy") {
+        // Secrets that somebody has made there by following the docs.
+        if file.contains("/secrets/") {
+            continue;
+        }
+        let name = file.strip_prefix("deploy/").unwrap_or(&file);
+        let (folder, name) = name.split_once('/').unwrap();
+        let of_kind = folder == "kubernetes" && text.contains("deploy/kubernetes");
+        assert!(
+            of_kind || text.contains(name),
+            "docs/deploying.md says nothing of {file}"
+        );
+    }
+}

@@ -1,0 +1,8 @@
+//! The files in `deploy/` and the docs about them: parsed, and held against each other and the program.
+
+mod compose;
+mod docker;
+mod docs;
+mod kubernetes;
+mod prometheus;
+mod systemd;
