@@ -149,8 +149,7 @@ mod tests {
     fn a_complaint_about_our_unit_fails_and_one_about_another_does_not() {
         assert!(judge(&output(0, "")).is_ok());
         assert!(judge(&output(0, "/lib/systemd/system/x.service:3: Unknown key")).is_ok());
-        let ours =
-            "/tmp/anteroom-units-1/anteroom.service:44: Unknown key 'NoNewPrivilege', ignoring.";
+        let ours = "units/anteroom.service:44: Unknown key 'NoNewPrivilege', ignoring.";
         assert!(judge(&output(0, ours)).is_err());
         assert!(judge(&output(1, "")).is_err());
     }
