@@ -19,8 +19,8 @@ const UNITS: &[&str] = &[
 ];
 /// Where the units look for the program; not there on a machine that only tests.
 const PROGRAM: &str = "/usr/local/bin/anteroom";
-/// In tenths: the least that `systemd-analyze security` has said, 1.1, and one for another version.
-const EXPOSURE_MAX: &str = "--threshold=12";
+/// In tenths. `systemd-analyze security` says 1.2; other versions may weigh some line anew.
+const EXPOSURE_MAX: &str = "--threshold=15";
 /// Since when systemd judges units that are not installed.
 const SYSTEMD_MIN: u32 = 250;
 
