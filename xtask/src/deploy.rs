@@ -19,8 +19,8 @@ const UNITS: &[&str] = &[
 ];
 /// Where the units look for the program; not there on a machine that only tests.
 const PROGRAM: &str = "/usr/local/bin/anteroom";
-/// In tenths: the least that `systemd-analyze security` has said, 1.1, and one for another version.
-const EXPOSURE_MAX: &str = "--threshold=12";
+/// In tenths. `systemd-analyze security` says 1.2; other versions may weigh some line anew.
+const EXPOSURE_MAX: &str = "--threshold=15";
 /// Since when systemd judges units that are not installed.
 const SYSTEMD_MIN: u32 = 250;
 
@@ -149,8 +149,7 @@ mod tests {
     fn a_complaint_about_our_unit_fails_and_one_about_another_does_not() {
         assert!(judge(&output(0, "")).is_ok());
         assert!(judge(&output(0, "/lib/systemd/system/x.service:3: Unknown key")).is_ok());
-        let ours =
-            "/tmp/anteroom-units-1/anteroom.service:44: Unknown key 'NoNewPrivilege', ignoring.";
+        let ours = "units/anteroom.service:44: Unknown key 'NoNewPrivilege', ignoring.";
         assert!(judge(&output(0, ours)).is_err());
         assert!(judge(&output(1, "")).is_err());
     }

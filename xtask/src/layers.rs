@@ -127,7 +127,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Asks what `anteroom check` says, and what holds where a file says nothing.
     (
         "anteroom-deploy",
-        &["anteroom-config", "anteroom-control", "anteroom"],
+        &[
+            "anteroom-config",
+            "anteroom-control",
+            "anteroom-front",
+            "anteroom-check",
+        ],
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),

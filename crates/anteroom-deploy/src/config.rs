@@ -4,8 +4,6 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anteroom::check;
-
 /// The part of a config file that other files must agree with.
 #[derive(Debug)]
 pub struct Deployed {
@@ -40,7 +38,7 @@ impl Deployed {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let file = folder.path().join("anteroom.toml");
         std::fs::write(&file, text).map_err(|error| error.to_string())?;
-        let parsed = check::read(&file).map_err(|report| report.lines().join("\n"))?;
+        let parsed = anteroom_check::read(&file).map_err(|report| report.lines().join("\n"))?;
         let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
         if !warnings.is_empty() {
             return Err(warnings.join("\n"));

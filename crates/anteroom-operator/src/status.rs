@@ -22,7 +22,7 @@ pub struct StatusOptions {
     /// Print what the gateway says as JSON
     #[arg(long)]
     json: bool,
-    /// Only say whether visitors may be sent there, for supervisors; exit code 1 if not
+    /// Only say whether visitors may be sent there; exit code 1 if not
     #[arg(long)]
     ready: bool,
 }
@@ -176,4 +176,53 @@ fn how_it_is(room: &RoomState) -> String {
         return format!("queueing ({})", room.queueing_method);
     }
     "ok".to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// What comes of asking a gateway that answers one request so, and what it was asked.
+    async fn ask(status: &str, body: &str) -> (anyhow::Result<ExitCode>, String) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let options = StatusOptions {
+            admin: listener.local_addr().unwrap(),
+            json: false,
+            ready: true,
+        };
+        let length = body.len();
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+        let serving = async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut asked = vec![0; 1_024];
+            let length = stream.read(&mut asked).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&asked[..length]).into_owned()
+        };
+        tokio::join!(run(options), serving)
+    }
+
+    async fn check(status: &str, body: &str, expected: ExitCode) {
+        let (code, asked) = ask(status, body).await;
+        assert!(asked.starts_with("GET /readyz HTTP/1.1\r\n"), "{asked}");
+        // Exit codes cannot be compared otherwise.
+        assert_eq!(format!("{:?}", code.unwrap()), format!("{expected:?}"));
+    }
+
+    #[tokio::test]
+    async fn whether_a_gateway_is_ready_is_the_exit_code() {
+        let ready = r#"{"ready": true, "detail": null}"#;
+        check("200 OK", ready, ExitCode::SUCCESS).await;
+        let not_yet = r#"{"ready": false, "detail": "the store has not answered yet"}"#;
+        check("503 Service Unavailable", not_yet, ExitCode::FAILURE).await;
+    }
+
+    #[tokio::test]
+    async fn whoever_is_no_gateway_is_not_ready() {
+        let (code, _) = ask("404 Not Found", "nothing is here").await;
+        assert_eq!(code.unwrap_err().to_string(), STRANGER);
+    }
 }

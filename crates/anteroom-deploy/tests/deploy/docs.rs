@@ -50,7 +50,7 @@ fn every_metric_is_explained_and_no_other() {
         .filter(|name| !name.ends_with("_bucket") && !name.ends_with("_count"))
         .map(|name| {
             name.strip_suffix("_seconds_sum")
-                .map_or(name.clone(), |it| format!("{it}_seconds"))
+                .map_or_else(|| name.clone(), |it| format!("{it}_seconds"))
         })
         .collect();
     assert_eq!(explained, families);

@@ -5,11 +5,12 @@ use std::time::Duration;
 use anteroom_deploy::config::Deployed;
 use anteroom_deploy::files::read;
 use anteroom_deploy::unit::Unit;
+use anteroom_front::handover::{OPERATORS, VISITORS};
 
 /// Each socket unit, the name by which the gateway takes its socket over, and what connects there.
 const SOCKETS: [(&str, &str); 2] = [
-    ("anteroom.socket", "visitors"),
-    ("anteroom-operators.socket", "operators"),
+    ("anteroom.socket", VISITORS),
+    ("anteroom-operators.socket", OPERATORS),
 ];
 const CONFIGS: [&str; 2] = ["anteroom.toml", "shared/anteroom.toml"];
 /// Where systemd puts what `LoadCredential=` names, for a unit of this name.
@@ -45,7 +46,7 @@ fn sockets_have_the_names_that_the_gateway_knows_and_the_addresses_of_the_config
         assert!(required.split(' ').any(|it| it == file), "{required}");
         for (config, deployed) in configs() {
             let address = match name {
-                "visitors" => deployed.listen,
+                VISITORS => deployed.listen,
                 _ => deployed.admin,
             };
             let stream = socket.one("Socket", "ListenStream");

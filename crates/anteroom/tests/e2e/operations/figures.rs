@@ -150,22 +150,3 @@ async fn status_says_what_to_look_at_when_nobody_answers() {
         assert!(ended.err.contains(said), "{said}: {}", ended.err);
     }
 }
-
-#[tokio::test]
-async fn a_supervisor_asks_whether_visitors_may_be_sent_here() {
-    let site = busy_site().await;
-    let admin = site.gateway.admin.to_string();
-    let ready = run(&["status", "--ready", "--admin", &admin]).await;
-    let ready = (ready.code, ready.out.as_str(), ready.err.as_str());
-    assert_eq!(ready, (Some(0), "ready\n", ""));
-
-    let json = run(&["status", "--ready", "--json", "--admin", &admin]).await;
-    assert_eq!(json.code, Some(0));
-    let readiness: Value = serde_json::from_str(&json.out).unwrap();
-    assert_eq!(readiness, json!({"ready": true, "detail": null}));
-
-    drop(site);
-    let gone = run(&["status", "--ready", "--admin", &admin]).await;
-    assert_eq!((gone.code, gone.out.as_str()), (Some(1), ""));
-    assert!(gone.err.contains("/readyz"), "{}", gone.err);
-}
