@@ -39,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-page",
         &["anteroom-core", "anteroom-config", "anteroom-wire"],
     ),
+    ("anteroom-origin", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-gateway",
         &[
@@ -47,6 +48,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-config",
             "anteroom-wire",
             "anteroom-node",
+            "anteroom-origin",
             "anteroom-page",
         ],
     ),
@@ -57,6 +59,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-config",
             "anteroom-wire",
             "anteroom-node",
+            "anteroom-origin",
         ],
     ),
     (
@@ -102,12 +105,24 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",
+            "anteroom-origin",
             "anteroom-page",
             "anteroom-gateway",
             "anteroom-control",
             "anteroom-operator",
             "anteroom-demo",
             "anteroom-rehearsal",
+        ],
+    ),
+    // Looks at what comes out on either side of the gateway, with rooms and without.
+    (
+        "anteroom-passage",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-origin",
+            "anteroom-gateway",
+            "anteroom",
         ],
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
@@ -143,7 +158,12 @@ const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 
 /// Crates that are nothing but tests and measurements: what is for tests they may use in all that
 /// they are. No row above names one.
-const ONLY_TESTS: &[&str] = &["anteroom-cluster", "anteroom-bench", "anteroom-replay"];
+const ONLY_TESTS: &[&str] = &[
+    "anteroom-passage",
+    "anteroom-cluster",
+    "anteroom-bench",
+    "anteroom-replay",
+];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[

@@ -12,6 +12,10 @@ use crate::language::Language;
 
 use super::shared_store::StoreConfig;
 
+mod origin;
+
+pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+
 /// A whole configuration, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -45,6 +49,8 @@ pub struct ServerConfig {
     pub time_outs: TimeOuts,
     /// How much to take from outside.
     pub size_limits: SizeLimits,
+    /// What is kept of origins and taken from them.
+    pub origins: OriginLimits,
 }
 
 impl fmt::Debug for ServerConfig {
@@ -60,6 +66,7 @@ impl fmt::Debug for ServerConfig {
             trusted_proxies,
             time_outs,
             size_limits,
+            origins,
         } = self;
         f.debug_struct("ServerConfig")
             .field("listen", listen)
@@ -71,6 +78,7 @@ impl fmt::Debug for ServerConfig {
             .field("trusted_proxies", trusted_proxies)
             .field("time_outs", time_outs)
             .field("size_limits", size_limits)
+            .field("origins", origins)
             .finish()
     }
 }
@@ -101,6 +109,17 @@ pub struct SizeLimits {
     pub request_body_bytes: u64,
     /// Client connections at once.
     pub connections: usize,
+}
+
+/// What is kept of connections to origins, and how much of an answer's head is taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct OriginLimits {
+    /// How long a connection is kept that nobody uses.
+    pub idle: Span,
+    /// Bytes of the head of an answer.
+    pub head_bytes: usize,
+    /// Headers of an answer.
+    pub headers: usize,
 }
 
 /// A room's name: 1 to 64 of `A-Z a-z 0-9 - _`.
@@ -140,8 +159,8 @@ pub struct RoomConfig {
     pub name: RoomName,
     /// Host and path of the room, then `additional_routes`.
     pub routes: Vec<Route>,
-    /// Where admitted requests go: scheme `http`, authority, no path.
-    pub origin: Origin,
+    /// Where admitted requests go.
+    pub origins: RoomOrigins,
     /// Who goes in and who waits.
     pub rules: Rules,
     /// Switched off: everything passes, untouched.
@@ -252,19 +271,4 @@ pub struct BypassRule {
     pub expression: String,
     /// Line in the file, for messages; 0 = not from a file.
     pub line: usize,
-}
-
-/// Where admitted requests go: plain HTTP to one authority.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Origin {
-    /// `host:port`; the port is always there.
-    pub(super) authority: String,
-}
-
-impl Origin {
-    /// `host:port`.
-    #[must_use]
-    pub fn authority(&self) -> &str {
-        &self.authority
-    }
 }

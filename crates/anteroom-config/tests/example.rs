@@ -48,7 +48,7 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(" = ")?;
     let is_key = key
         .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
     is_key.then_some((key, value))
 }
 
@@ -59,7 +59,9 @@ fn the_example_is_legal_and_draws_no_warning() {
 }
 
 /// Of what cannot be switched on together with the rest, what stands there instead.
-const ALTERNATIVES: [(&str, &str); 4] = [
+const ALTERNATIVES: [(&str, &str); 5] = [
+    // Next to `origins`.
+    ("origin = \"http://127.0.0.1:3000\"", ""),
     // A world of its own needs names of data centers.
     ("data_center = \"local\"", "data_center = \"fra1\""),
     ("kind = \"embedded\"", "kind = \"valkey\""),

@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod doors;
+mod origins;
 mod own_paths;
 mod streams;
 mod tallies;
@@ -20,6 +21,7 @@ use std::task::{Context, Poll};
 
 use anteroom_config::{Config, RoomName};
 use anteroom_node::{Arrival, Node, Outcome, Pass};
+use anteroom_origin::{Origins, RoomOriginFigures};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -52,6 +54,7 @@ struct Gate {
     doors: ArcSwap<Doors>,
     tallies: Tallies,
     streams: Arc<Streams>,
+    origins: Origins<Body>,
 }
 
 impl WaitingRoomLayer {
@@ -59,20 +62,28 @@ impl WaitingRoomLayer {
     ///
     /// # Errors
     ///
-    /// [`DoorsError`] with everything that is wrong with the rooms' paths and bypass rules.
+    /// [`DoorsError`] with everything that is wrong with the rooms' paths, bypass rules and origins.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
     pub fn new(node: Arc<Node>, config: &Config) -> Result<Self, DoorsError> {
         let tallies = Tallies::default();
-        let doors = Doors::new(&node, config, &tallies)?;
+        let origins = Origins::new(origins::limits(&config.server));
+        let plan = origins::plan(&origins, config)?;
+        let doors = Doors::new(&node, config, &tallies, &plan)?;
+        origins.commit(plan);
         let connections = config.server.size_limits.connections;
         prepare();
-        Ok(Self {
-            gate: Arc::new(Gate {
-                node,
-                doors: ArcSwap::from_pointee(doors),
-                tallies,
-                streams: Arc::new(Streams::for_connections(connections)),
-            }),
-        })
+        let gate = Arc::new(Gate {
+            node,
+            doors: ArcSwap::from_pointee(doors),
+            tallies,
+            streams: Arc::new(Streams::for_connections(connections)),
+            origins,
+        });
+        tokio::spawn(origins::watch(Arc::downgrade(&gate)));
+        Ok(Self { gate })
     }
 
     /// Says what is wrong with the rooms of `config`, as far as only this crate can know.
@@ -90,8 +101,11 @@ impl WaitingRoomLayer {
     ///
     /// As [`WaitingRoomLayer::new`]; nothing changes then.
     pub fn reload(&self, config: &Config) -> Result<(), DoorsError> {
-        let doors = Doors::new(&self.gate.node, config, &self.gate.tallies)?;
-        self.gate.doors.store(Arc::new(doors));
+        let gate = &self.gate;
+        let plan = origins::plan(&gate.origins, config)?;
+        let doors = Doors::new(&gate.node, config, &gate.tallies, &plan)?;
+        gate.origins.commit(plan);
+        gate.doors.store(Arc::new(doors));
         Ok(())
     }
 
@@ -105,6 +119,12 @@ impl WaitingRoomLayer {
     #[must_use]
     pub fn origin_outcomes(&self) -> CountsByRoom {
         self.gate.tallies.outcomes()
+    }
+
+    /// What there is to see of each room's origins.
+    #[must_use]
+    pub fn origin_figures(&self) -> BTreeMap<RoomName, RoomOriginFigures> {
+        self.gate.origins.figures()
     }
 
     /// How often bypass rules failed to evaluate, since they were read.

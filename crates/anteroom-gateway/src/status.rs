@@ -21,6 +21,8 @@ pub enum Refusal {
     TooLarge,
     /// More headers than the limit.
     TooManyHeaders,
+    /// An expectation that nobody meets (RFC 9110, section 10.1.1).
+    ExpectationFailed,
     /// A method or transfer coding that this proxy does not speak.
     NotImplemented,
     /// The origin could not be reached, or what it said is not HTTP.
@@ -33,12 +35,13 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, in the order of their declaration.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::BadRequest,
         Self::NotFound,
         Self::RequestTimeOut,
         Self::TooLarge,
         Self::TooManyHeaders,
+        Self::ExpectationFailed,
         Self::NotImplemented,
         Self::BadGateway,
         Self::Unavailable,
@@ -54,6 +57,7 @@ impl Refusal {
             Self::RequestTimeOut => StatusCode::REQUEST_TIMEOUT,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
             Self::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -70,6 +74,7 @@ impl Refusal {
             Self::RequestTimeOut => "request_time_out",
             Self::TooLarge => "too_large",
             Self::TooManyHeaders => "too_many_headers",
+            Self::ExpectationFailed => "expectation_failed",
             Self::NotImplemented => "not_implemented",
             Self::BadGateway => "bad_gateway",
             Self::Unavailable => "unavailable",
@@ -86,7 +91,9 @@ impl Refusal {
             Self::RequestTimeOut => "The upload took too long",
             Self::TooLarge => "The upload is too large",
             Self::TooManyHeaders => "This request carries too much",
-            Self::NotImplemented => "This kind of request is not supported",
+            Self::ExpectationFailed | Self::NotImplemented => {
+                "This kind of request is not supported"
+            }
             Self::BadGateway => "The site could not be reached",
             Self::Unavailable => "The site is not available right now",
             Self::GatewayTimeOut => "The site took too long to answer",
@@ -102,7 +109,7 @@ impl Refusal {
             Self::RequestTimeOut => "Please check your connection and try again.",
             Self::TooLarge => "Please send less at once.",
             Self::TooManyHeaders => "Deleting the cookies of this site may help.",
-            Self::NotImplemented => "Please use an ordinary browser.",
+            Self::ExpectationFailed | Self::NotImplemented => "Please use an ordinary browser.",
             Self::BadGateway | Self::GatewayTimeOut => {
                 "This is not your fault. Please try again in a minute."
             }

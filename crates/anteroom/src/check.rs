@@ -93,6 +93,7 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     let mut parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
     // Without a configuration there are no rooms to look at; from here on all is told at once.
     let mut lines = page_files::load(&mut parsed.config, file);
+    lines.extend(anteroom_origin::find_ca_files(&mut parsed.config, file));
     lines.extend(room_mistakes(&name, &parsed.config));
     unless(lines, parsed)
 }
