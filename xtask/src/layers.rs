@@ -40,6 +40,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-core", "anteroom-config", "anteroom-wire"],
     ),
     ("anteroom-front", &["anteroom-core", "anteroom-config"]),
+    ("anteroom-origin", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-gateway",
         &[
@@ -48,6 +49,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-config",
             "anteroom-wire",
             "anteroom-node",
+            "anteroom-origin",
             "anteroom-page",
             "anteroom-front",
         ],
@@ -59,6 +61,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
             "anteroom-page",
             "anteroom-front",
+            "anteroom-origin",
             "anteroom-gateway",
         ],
     ),
@@ -69,6 +72,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-config",
             "anteroom-wire",
             "anteroom-node",
+            "anteroom-origin",
         ],
     ),
     (
@@ -114,6 +118,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",
+            "anteroom-origin",
             "anteroom-page",
             "anteroom-front",
             "anteroom-gateway",
@@ -132,6 +137,19 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-control",
             "anteroom-front",
             "anteroom-check",
+            "anteroom",
+        ],
+    ),
+    // Looks at what comes out on either side of the gateway, with rooms and without.
+    (
+        "anteroom-passage",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-front",
+            "anteroom-origin",
+            "anteroom-gateway",
+            "anteroom",
         ],
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
@@ -143,6 +161,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-front",
+            "anteroom-origin",
             "anteroom-gateway",
         ],
     ),
@@ -180,6 +199,7 @@ const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 /// Crates that are nothing but tests and measurements: what is for tests they may use in all that
 /// they are. No row above names one.
 const ONLY_TESTS: &[&str] = &[
+    "anteroom-passage",
     "anteroom-cluster",
     "anteroom-doorway",
     "anteroom-bench",

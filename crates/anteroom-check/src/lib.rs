@@ -106,6 +106,7 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     let mut parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
     // Without a configuration there are no rooms to look at; from here on all is told at once.
     let mut lines = page_files::load(&mut parsed.config, file);
+    lines.extend(anteroom_origin::find_ca_files(&mut parsed.config, file));
     lines.extend(room_mistakes(&name, &parsed.config));
     if let (Some(tls), Some(folder)) = (&mut parsed.config.server.tls, file.parent()) {
         tls.resolve_paths(folder);

@@ -52,11 +52,8 @@ impl Host {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OriginError {
-    /// It begins with `https://`.
-    #[error("origin has scheme https")]
-    Https,
-    /// It does not begin with `http://`.
-    #[error("origin does not begin with http://")]
+    /// It begins neither with `http://` nor with `https://`.
+    #[error("origin begins neither with http:// nor with https://")]
     Scheme,
     /// It holds a user name or password.
     #[error("origin has user information")]
@@ -73,19 +70,18 @@ pub enum OriginError {
 }
 
 impl Origin {
-    /// Reads `http://host[:port]`; without a port it is 80.
+    /// Reads `http://host[:port]` or `https://host[:port]`; without a port it is 80 or 443.
     ///
     /// # Errors
     ///
     /// [`OriginError`] for everything that is more or less than that.
     pub fn parse(text: &str) -> Result<Self, OriginError> {
         let (scheme, rest) = text.split_once("://").ok_or(OriginError::Scheme)?;
-        if scheme.eq_ignore_ascii_case("https") {
-            return Err(OriginError::Https);
-        }
-        if !scheme.eq_ignore_ascii_case("http") {
+        let has_tls = scheme.eq_ignore_ascii_case("https");
+        if !has_tls && !scheme.eq_ignore_ascii_case("http") {
             return Err(OriginError::Scheme);
         }
+        let usual = if has_tls { 443 } else { 80 };
         if rest.contains('@') {
             return Err(OriginError::UserInfo);
         }
@@ -96,7 +92,8 @@ impl Origin {
         match port {
             Some(0) => Err(OriginError::PortZero),
             port => Ok(Self {
-                authority: format!("{host}:{}", port.unwrap_or(80)),
+                has_tls,
+                authority: format!("{host}:{}", port.unwrap_or(usual)),
             }),
         }
     }
@@ -210,16 +207,14 @@ mod tests {
     fn an_origin_is_http_and_one_authority() {
         let check = |input: &str, expected: Result<&str, OriginError>| {
             let origin = Origin::parse(input);
-            assert_eq!(
-                origin.as_ref().map(Origin::authority),
-                expected.as_ref().copied(),
-                "{input}"
-            );
+            let expected = expected.map(str::to_owned);
+            assert_eq!(origin.map(|origin| origin.to_string()), expected, "{input}");
         };
-        check("http://127.0.0.1:3000", Ok("127.0.0.1:3000"));
-        check("HTTP://Origin.Internal", Ok("origin.internal:80"));
-        check("http://[::1]:9", Ok("[::1]:9"));
-        check("https://a", Err(OriginError::Https));
+        check("http://127.0.0.1:3000", Ok("http://127.0.0.1:3000"));
+        check("HTTP://Origin.Internal", Ok("http://origin.internal:80"));
+        check("http://[::1]:9", Ok("http://[::1]:9"));
+        check("https://a", Ok("https://a:443"));
+        check("HTTPS://[::1]:9", Ok("https://[::1]:9"));
         check("a:80", Err(OriginError::Scheme));
         check("ftp://a", Err(OriginError::Scheme));
         check("http://u:p@a", Err(OriginError::UserInfo));

@@ -41,8 +41,9 @@ pub use flags::Flags;
 pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Config, CookieSettings, Host, Origin, OriginCommands, PageConfig, PageTemplate,
-    RoomConfig, RoomName, Route, SameSite, Secure, ServerConfig, SizeLimits, TimeOuts, TlsConfig,
+    BypassRule, Config, CookieSettings, HealthCheck, Host, Http2, Origin, OriginCommands,
+    OriginLimits, PageConfig, PageTemplate, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
+    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
 };
 pub use notes::{Checks, KnownKey};
 pub use problem::{Finding, Problem, Problems};

@@ -29,12 +29,16 @@ pub type LiveValues = BTreeMap<String, Value>;
 const NONE: &str = "none";
 
 /// Keys of a room that only the file sets.
-const ONLY_IN_FILE: [&str; 12] = [
+const ONLY_IN_FILE: [&str; 16] = [
     "name",
     "host",
     "path",
     "additional_routes",
     "origin",
+    "origins",
+    "origin_http2",
+    "origin_ca_file",
+    "health_check",
     "default_template_language",
     "custom_page_html",
     "custom_page_file",

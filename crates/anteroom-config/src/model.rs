@@ -12,6 +12,10 @@ use crate::language::Language;
 
 use super::shared_store::StoreConfig;
 
+mod origin;
+
+pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+
 /// A whole configuration, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -49,6 +53,8 @@ pub struct ServerConfig {
     pub time_outs: TimeOuts,
     /// How much to take from outside.
     pub size_limits: SizeLimits,
+    /// What is kept of origins and taken from them.
+    pub origins: OriginLimits,
 }
 
 impl fmt::Debug for ServerConfig {
@@ -66,6 +72,7 @@ impl fmt::Debug for ServerConfig {
             trusted_proxies,
             time_outs,
             size_limits,
+            origins,
         } = self;
         f.debug_struct("ServerConfig")
             .field("listen", listen)
@@ -79,6 +86,7 @@ impl fmt::Debug for ServerConfig {
             .field("trusted_proxies", trusted_proxies)
             .field("time_outs", time_outs)
             .field("size_limits", size_limits)
+            .field("origins", origins)
             .finish()
     }
 }
@@ -138,6 +146,17 @@ pub struct SizeLimits {
     pub http2_streams: u32,
 }
 
+/// What is kept of connections to origins, and how much of an answer's head is taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct OriginLimits {
+    /// How long a connection is kept that nobody uses.
+    pub idle: Span,
+    /// Bytes of the head of an answer.
+    pub head_bytes: usize,
+    /// Headers of an answer.
+    pub headers: usize,
+}
+
 /// A room's name: 1 to 64 of `A-Z a-z 0-9 - _`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RoomName(pub(super) String);
@@ -175,8 +194,8 @@ pub struct RoomConfig {
     pub name: RoomName,
     /// Host and path of the room, then `additional_routes`.
     pub routes: Vec<Route>,
-    /// Where admitted requests go: scheme `http`, authority, no path.
-    pub origin: Origin,
+    /// Where admitted requests go.
+    pub origins: RoomOrigins,
     /// Who goes in and who waits.
     pub rules: Rules,
     /// Switched off: everything passes, untouched.
@@ -287,19 +306,4 @@ pub struct BypassRule {
     pub expression: String,
     /// Line in the file, for messages; 0 = not from a file.
     pub line: usize,
-}
-
-/// Where admitted requests go: plain HTTP to one authority.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Origin {
-    /// `host:port`; the port is always there.
-    pub(super) authority: String,
-}
-
-impl Origin {
-    /// `host:port`.
-    #[must_use]
-    pub fn authority(&self) -> &str {
-        &self.authority
-    }
 }

@@ -10,13 +10,14 @@ use super::problem::Finding;
 use super::reader::Table;
 
 pub(super) mod keys;
+mod origins;
 mod page;
 
 use keys::{
     ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
     ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, NAME, NEW_USERS_PER_MINUTE, OPENS_AT,
-    ORIGIN, PACING, PATH, PLACE_GRACE, QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE,
-    SEAT, SECURE, SESSION_DURATION, STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
+    PACING, PATH, PLACE_GRACE, QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE, SEAT,
+    SECURE, SESSION_DURATION, STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
 };
 
 /// Most bypass rules of a room: each is evaluated for every request.
@@ -47,7 +48,7 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
     let routes = read_routes(&mut table);
     let cookie = read_cookie(&mut table);
     let rules = read_rules(&mut table);
-    let origin = table.required(&ORIGIN);
+    let origins = origins::read(&mut table);
     let suspended = table.defaulted(&SUSPENDED);
     let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
     let page = page::read(&mut table);
@@ -56,11 +57,11 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
     let bypass = read_bypass(&mut table);
     table.finish();
 
-    let config = match (&name, origin, rules) {
-        (Some(name), Some(origin), Some(rules)) => Some(RoomConfig {
+    let config = match (&name, origins, rules) {
+        (Some(name), Some(origins), Some(rules)) => Some(RoomConfig {
             name: name.value.clone(),
             routes: routes.iter().map(|route| route.value.clone()).collect(),
-            origin,
+            origins,
             rules,
             suspended,
             json_response_enabled,

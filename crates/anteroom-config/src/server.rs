@@ -7,7 +7,7 @@ use anteroom_core::time::Span;
 use ipnet::IpNet;
 
 use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
-use super::model::{ServerConfig, SizeLimits, TimeOuts, TlsConfig};
+use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts, TlsConfig};
 use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
@@ -103,6 +103,7 @@ const fn time_out(
 const REQUEST_HEAD: Key<Duration> = time_out("request_head", 100, MINUTE.times(10), "\"10s\"");
 const ORIGIN_CONNECT: Key<Duration> = time_out("origin_connect", 10, MINUTE.times(5), "\"2s\"");
 const ORIGIN_RESPONSE: Key<Duration> = time_out("origin_response", 100, DAY, "\"60s\"");
+const ORIGIN_IDLE: Key<Duration> = time_out("origin_idle", 100, MINUTE.times(60), "\"4s\"");
 const BODY_IDLE: Key<Duration> = time_out("body_idle", 100, DAY, "\"60s\"");
 // Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first should
 // be the one who sends requests.
@@ -137,6 +138,24 @@ const REQUEST_URI_BYTES: Key<Whole<usize>> = Key {
         note: "",
     },
     default: Some("16384"),
+};
+const ORIGIN_HEAD_BYTES: Key<Whole<usize>> = Key {
+    name: "origin_head_bytes",
+    kind: Whole {
+        min: 8_192,
+        max: 1_048_576,
+        note: "",
+    },
+    default: Some("65536"),
+};
+const ORIGIN_HEADERS: Key<Whole<usize>> = Key {
+    name: "origin_headers",
+    kind: Whole {
+        min: 10,
+        max: 1_000,
+        note: "",
+    },
+    default: Some("100"),
 };
 const REQUEST_BODY_BYTES: Key<Whole<u64>> = Key {
     name: "request_body_bytes",
@@ -206,25 +225,36 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let data_center = table.defaulted(&DATA_CENTER);
     // A name that could not be read was told, and is not taken for none.
     let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
+    let data_dir = table.defaulted(&DATA_DIR);
+    let ticket_keys = read_ticket_keys(&mut table);
+    let trusted_proxies = read_trusted_proxies(&mut table);
+    let (time_outs, idle) = read_time_outs(table.table("time_outs"));
+    let (size_limits, head) = read_size_limits(table.table("size_limits"));
     let config = ServerConfig {
         listen,
         tls,
         redirect_from,
         admin,
         admin_token_file,
-        data_dir: table.defaulted(&DATA_DIR),
-        ticket_keys: read_ticket_keys(&mut table),
+        data_dir,
+        ticket_keys,
         data_center,
-        trusted_proxies: read_trusted_proxies(&mut table),
-        time_outs: read_time_outs(table.table("time_outs")),
-        size_limits: read_size_limits(table.table("size_limits")),
+        trusted_proxies,
+        time_outs,
+        size_limits,
+        origins: OriginLimits {
+            idle,
+            head_bytes: head.bytes,
+            headers: head.headers,
+        },
     };
     let unnamed = is_unnamed.then(|| table.spot(DATA_CENTER.name));
     table.finish();
     ServerRead { config, unnamed }
 }
 
-fn read_time_outs(mut table: Table<'_>) -> TimeOuts {
+/// The time-outs, and how long an unused connection to an origin is kept.
+fn read_time_outs(mut table: Table<'_>) -> (TimeOuts, Span) {
     let time_outs = TimeOuts {
         request_head: table.defaulted(&REQUEST_HEAD),
         origin_connect: table.defaulted(&ORIGIN_CONNECT),
@@ -233,11 +263,18 @@ fn read_time_outs(mut table: Table<'_>) -> TimeOuts {
         keep_alive: table.defaulted(&KEEP_ALIVE),
         drain: table.defaulted(&DRAIN),
     };
+    let origin_idle = table.defaulted(&ORIGIN_IDLE);
     table.finish();
-    time_outs
+    (time_outs, origin_idle)
 }
 
-fn read_size_limits(mut table: Table<'_>) -> SizeLimits {
+/// How much of the head of an origin's answer is taken.
+struct AnswerHead {
+    bytes: usize,
+    headers: usize,
+}
+
+fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
     let size_limits = SizeLimits {
         request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
         request_headers: table.defaulted(&REQUEST_HEADERS),
@@ -248,8 +285,12 @@ fn read_size_limits(mut table: Table<'_>) -> SizeLimits {
         requests_per_connection: table.defaulted(&REQUESTS_PER_CONNECTION),
         http2_streams: table.defaulted(&HTTP2_STREAMS),
     };
+    let head = AnswerHead {
+        bytes: table.defaulted(&ORIGIN_HEAD_BYTES),
+        headers: table.defaulted(&ORIGIN_HEADERS),
+    };
     table.finish();
-    size_limits
+    (size_limits, head)
 }
 
 /// A certificate and its key; neither without the other.

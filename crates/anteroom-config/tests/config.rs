@@ -54,7 +54,7 @@ fn what_is_left_out_has_the_documented_default() {
             path: "/".to_owned()
         }]
     );
-    assert_eq!(room.origin.authority(), "127.0.0.1:3000");
+    assert_eq!(room.origins.list[0].authority(), "127.0.0.1:3000");
     assert_eq!(room.queueing_status_code, 200);
     assert_eq!(room.cookie.suffix, None);
     assert!(room.origin_commands.revoke);
@@ -251,7 +251,7 @@ fn mistakes_in_flags_are_told_all_at_once_by_the_names_of_the_flags() {
         "--new-users-per-minute: found 0, allowed: an integer from 1 to 2147483647",
         r#"--session-duration: found "5", allowed: a duration from 1s to 24h; did you mean "5m"?"#,
         r#"--draw: found true, allowed: only together with opens_at and queueing_method "fifo""#,
-        r#"--origin: missing, allowed: "http://host" or "http://host:port""#,
+        r#"--origin: missing, allowed: "http://host", "https://host", or either with a port, as in "http://host:port""#,
     ];
     assert_eq!(problems.to_string(), expected.join("\n"));
 }

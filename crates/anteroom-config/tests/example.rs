@@ -59,7 +59,9 @@ fn the_example_is_legal_and_draws_no_warning() {
 }
 
 /// Of what cannot be switched on together with the rest, what stands there instead.
-const ALTERNATIVES: [(&str, &str); 4] = [
+const ALTERNATIVES: [(&str, &str); 5] = [
+    // Next to `origins`.
+    ("origin = \"http://127.0.0.1:3000\"", ""),
     // A world of its own needs names of data centers.
     ("data_center = \"local\"", "data_center = \"fra1\""),
     ("kind = \"embedded\"", "kind = \"valkey\""),

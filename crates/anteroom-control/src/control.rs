@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use anteroom_config::RoomName;
 use anteroom_node::{Node, RoomHandle};
-use anteroom_wire::state::{RoomState, Watermark};
+use anteroom_origin::{OriginFigures, RoomOriginFigures};
+use anteroom_wire::state::{OriginState, RoomState, Watermark};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -147,7 +148,12 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
         .rooms()
         .into_iter()
         .map(async |room| state_of(&room, clocks).await);
-    let rooms = join_all(states).await;
+    let mut rooms = join_all(states).await;
+    let mut origins = inner.extras.read().origins;
+    for state in &mut rooms {
+        let name = RoomName::new(&state.room);
+        state.origins = origin_states(name.and_then(|name| origins.remove(&name)));
+    }
     Json(RoomStates { rooms })
 }
 
@@ -156,8 +162,22 @@ async fn room_state(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<RoomState>, Refusal> {
     let room = room_of(&inner.node, name)?;
-    let state = state_of(&room, Clocks::read(inner.node.clock())).await;
+    let mut state = state_of(&room, Clocks::read(inner.node.clock())).await;
+    let figures = inner.extras.read().origins.remove(&room.config().name);
+    state.origins = origin_states(figures);
     Ok(Json(state))
+}
+
+fn origin_states(figures: Option<RoomOriginFigures>) -> Vec<OriginState> {
+    let state = |origin: OriginFigures| OriginState {
+        url: origin.url,
+        condition: origin.condition.name().to_owned(),
+        for_ms: u64::try_from(origin.since.as_millis()).unwrap_or(u64::MAX),
+        in_flight: origin.in_flight as u64,
+        last_error: origin.last_error,
+    };
+    let origins = figures.into_iter().flat_map(|room| room.origins);
+    origins.map(state).collect()
 }
 
 pub(crate) fn room_of(

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use anteroom_config::RoomName;
+use anteroom_origin::RoomOriginFigures;
 
 /// Brings the figures of the rest of the program.
 pub trait Extras: Send + Sync + 'static {
@@ -52,6 +53,8 @@ pub struct ExtraFigures {
     /// Requests that went to the origin, by what became of them: a few fixed words, such as
     /// `answered` or `timed_out`.
     pub origin_outcomes: BTreeMap<(RoomName, &'static str), u64>,
+    /// The origins of each room.
+    pub origins: BTreeMap<RoomName, RoomOriginFigures>,
     /// Requests by what was said to them: a few fixed words, such as `admit` or `queue`.
     pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
 }

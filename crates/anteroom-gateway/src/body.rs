@@ -5,19 +5,21 @@
 //! It never buffers: a stream is read when the other side takes it, and not before.
 
 mod progress;
+mod trailers;
 
+use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use anteroom_origin::Lease;
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::mpsc::Receiver;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
-
-use crate::forwarded;
 
 pub(crate) use progress::Progress;
 
@@ -37,6 +39,9 @@ pub enum BodyError {
         /// The limit.
         limit_bytes: u64,
     },
+    /// Whoever was to get it had answered before.
+    #[error("the body is not wanted any more")]
+    Unwanted,
     /// The connection broke, or what came is not HTTP.
     #[error("could not read the body")]
     Broken(#[source] hyper::Error),
@@ -60,13 +65,47 @@ enum Kind {
 /// A body that is still on its way.
 #[derive(Debug)]
 struct Stream {
-    incoming: Incoming,
+    /// `None` while somebody watches: then [`Progress`] has it.
+    incoming: Option<Incoming>,
     idle: Duration,
     /// Made when there is something to wait for: most bodies are there at once.
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
     limit: Option<Limit>,
     progress: Option<Arc<Progress>>,
+    /// Not read before this is granted.
+    hold: Option<oneshot::Receiver<()>>,
+    attached: Option<Attached>,
+}
+
+/// What is kept until an answer's body has ended.
+#[derive(Debug)]
+pub(crate) struct Attached {
+    /// The request's place at its origin.
+    pub(crate) lease: Lease,
+    /// The permission for the request's body, if it was never given; the body ends without it.
+    pub(crate) unasked: Option<oneshot::Sender<()>>,
+    /// The request's body, if it had one: nobody wants it after the answer.
+    pub(crate) request: Option<Arc<Progress>>,
+}
+
+impl Attached {
+    /// The answer has been read.
+    fn finish(mut self) {
+        if self.request.as_ref().is_none_or(|body| body.is_over()) {
+            self.lease.finish();
+        }
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if let Some(request) = &self.request {
+            request.abandon();
+        }
+        // Wakes whoever waits for it, who then sees that there is nothing to come.
+        drop(self.unasked.take());
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +140,14 @@ impl Body {
             return Self::empty();
         }
         let stream = Stream {
-            incoming,
+            incoming: Some(incoming),
             idle,
             sleep: None,
             is_waiting: false,
             limit: None,
             progress: None,
+            hold: None,
+            attached: None,
         };
         Self {
             kind: Kind::Stream(stream),
@@ -131,12 +172,29 @@ impl Body {
         self
     }
 
+    /// Keeps something until the body has ended; not at all if it has.
+    pub(crate) fn attach(mut self, attached: Attached) -> Self {
+        if let Kind::Stream(stream) = &mut self.kind {
+            stream.attached = Some(attached);
+        } else {
+            attached.finish();
+        }
+        self
+    }
+
+    /// Does not read a stream before `granted`, and never if whoever could grant it is gone.
+    pub(crate) fn hold(&mut self, granted: oneshot::Receiver<()>) {
+        if let Kind::Stream(stream) = &mut self.kind {
+            stream.hold = Some(granted);
+        }
+    }
+
     /// Starts to tell how a stream comes along; `None` for a body that is there already.
     pub(crate) fn watch(&mut self) -> Option<Arc<Progress>> {
         let Kind::Stream(stream) = &mut self.kind else {
             return None;
         };
-        let progress = Arc::new(Progress::default());
+        let progress = Arc::new(Progress::of(stream.incoming.take()?));
         stream.progress = Some(Arc::clone(&progress));
         Some(progress)
     }
@@ -186,7 +244,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Empty => true,
             Kind::Full(_) => false,
-            Kind::Stream(stream) => stream.incoming.is_end_stream(),
+            Kind::Stream(stream) => stream.is_over(),
             Kind::Events(_) => false,
         }
     }
@@ -195,7 +253,7 @@ impl http_body::Body for Body {
         match &self.kind {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Kind::Stream(stream) => stream.incoming.size_hint(),
+            Kind::Stream(stream) => stream.with(SizeHint::default(), Incoming::size_hint),
             Kind::Events(_) => SizeHint::default(),
         }
     }
@@ -206,12 +264,33 @@ impl Stream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        let polled = http_body::Body::poll_frame(Pin::new(&mut self.incoming), cx);
+        if let Some(granted) = &mut self.hold {
+            if ready!(Pin::new(granted).poll(cx)).is_err() {
+                return Poll::Ready(Some(Err(BodyError::Unwanted)));
+            }
+            self.hold = None;
+        }
+        let polled = match (&mut self.incoming, &self.progress) {
+            (Some(incoming), _) => Pin::new(incoming).poll_frame(cx),
+            (None, Some(progress)) => match progress.incoming.lock().as_mut() {
+                Some(incoming) => Pin::new(incoming).poll_frame(cx),
+                None => return Poll::Ready(Some(Err(BodyError::Unwanted))),
+            },
+            (None, None) => Poll::Ready(None),
+        };
         let result = match polled {
-            Poll::Ready(Some(Ok(frame))) => self.take(frame),
+            Poll::Ready(Some(Ok(frame))) => {
+                // Nothing comes after trailers, and not everybody asks whether something does.
+                let is_last = frame.is_trailers();
+                let taken = self.take(frame);
+                if taken.is_ok() && (is_last || self.is_over()) {
+                    self.finish();
+                }
+                taken
+            }
             Poll::Ready(Some(Err(error))) => Err(BodyError::Broken(error)),
             Poll::Ready(None) => {
-                self.report(|progress| progress.set_waiting(false));
+                self.finish();
                 return Poll::Ready(None);
             }
             Poll::Pending => Err(ready!(self.poll_idle(cx))),
@@ -222,14 +301,33 @@ impl Stream {
         Poll::Ready(Some(result))
     }
 
+    /// Whether nothing more will come.
+    fn is_over(&self) -> bool {
+        self.hold.is_none() && self.with(true, Incoming::is_end_stream)
+    }
+
+    fn with<T>(&self, gone: T, ask: impl FnOnce(&Incoming) -> T) -> T {
+        match (&self.incoming, &self.progress) {
+            (Some(incoming), _) => ask(incoming),
+            (None, Some(progress)) => progress.incoming.lock().as_ref().map_or(gone, ask),
+            (None, None) => gone,
+        }
+    }
+
+    /// All of it has been read.
+    fn finish(&mut self) {
+        self.report(Progress::finish);
+        if let Some(attached) = self.attached.take() {
+            attached.finish();
+        }
+    }
+
     /// Counts a piece that came.
     fn take(&mut self, mut frame: Frame<Bytes>) -> Result<Frame<Bytes>, BodyError> {
         self.is_waiting = false;
         self.report(Progress::advance);
         if let Some(trailers) = frame.trailers_mut() {
-            // Some readers merge trailers into the headers.
-            forwarded::strip_own(trailers);
-            forwarded::strip_hearsay(trailers);
+            trailers::clean(trailers);
         }
         let (Some(limit), Some(data)) = (&mut self.limit, frame.data_ref()) else {
             return Ok(frame);
@@ -286,8 +384,6 @@ mod tests {
         assert!(!body.is_end_stream());
         assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
     }
-
-    use http_body::Body as _;
 
     #[tokio::test]
     async fn an_empty_body_says_so_before_it_is_read() {

@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod doors;
+mod origins;
 mod own_paths;
 mod streams;
 mod tallies;
@@ -21,6 +22,7 @@ use std::task::{Context, Poll};
 use anteroom_config::{Config, RoomName};
 use anteroom_front::drain::DrainSignal;
 use anteroom_node::{Arrival, Node, Outcome, Pass};
+use anteroom_origin::{Origins, RoomOriginFigures};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -53,6 +55,7 @@ struct Gate {
     doors: ArcSwap<Doors>,
     tallies: Tallies,
     streams: Arc<Streams>,
+    origins: Origins<Body>,
 }
 
 impl WaitingRoomLayer {
@@ -61,24 +64,32 @@ impl WaitingRoomLayer {
     ///
     /// # Errors
     ///
-    /// [`DoorsError`] with everything that is wrong with the rooms' paths and bypass rules.
+    /// [`DoorsError`] with everything that is wrong with the rooms' paths, bypass rules and origins.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
     pub fn new(
         node: Arc<Node>,
         config: &Config,
         draining: DrainSignal,
     ) -> Result<Self, DoorsError> {
         let tallies = Tallies::default();
-        let doors = Doors::new(&node, config, &tallies)?;
+        let origins = Origins::new(origins::limits(&config.server));
+        let plan = origins::plan(&origins, config)?;
+        let doors = Doors::new(&node, config, &tallies, &plan)?;
+        origins.commit(plan);
         let connections = config.server.size_limits.connections;
         prepare();
-        Ok(Self {
-            gate: Arc::new(Gate {
-                node,
-                doors: ArcSwap::from_pointee(doors),
-                tallies,
-                streams: Arc::new(Streams::new(connections, draining)),
-            }),
-        })
+        let gate = Arc::new(Gate {
+            node,
+            doors: ArcSwap::from_pointee(doors),
+            tallies,
+            streams: Arc::new(Streams::new(connections, draining)),
+            origins,
+        });
+        tokio::spawn(origins::watch(Arc::downgrade(&gate)));
+        Ok(Self { gate })
     }
 
     /// Says what is wrong with the rooms of `config`, as far as only this crate can know.
@@ -96,8 +107,11 @@ impl WaitingRoomLayer {
     ///
     /// As [`WaitingRoomLayer::new`]; nothing changes then.
     pub fn reload(&self, config: &Config) -> Result<(), DoorsError> {
-        let doors = Doors::new(&self.gate.node, config, &self.gate.tallies)?;
-        self.gate.doors.store(Arc::new(doors));
+        let gate = &self.gate;
+        let plan = origins::plan(&gate.origins, config)?;
+        let doors = Doors::new(&gate.node, config, &gate.tallies, &plan)?;
+        gate.origins.commit(plan);
+        gate.doors.store(Arc::new(doors));
         Ok(())
     }
 
@@ -111,6 +125,12 @@ impl WaitingRoomLayer {
     #[must_use]
     pub fn origin_outcomes(&self) -> CountsByRoom {
         self.gate.tallies.outcomes()
+    }
+
+    /// What there is to see of each room's origins.
+    #[must_use]
+    pub fn origin_figures(&self) -> BTreeMap<RoomName, RoomOriginFigures> {
+        self.gate.origins.figures()
     }
 
     /// How often bypass rules failed to evaluate, since they were read.

@@ -1,13 +1,12 @@
 //! How does a request get to the origin, and the answer back?
 //!
-//! One pooled HTTP/1.1 client for all origins. Bodies stream, and nothing is tried twice except
-//! what hyper-util tries again by itself: a request of which not one byte was sent because its
-//! pooled connection had just been closed.
+//! What a request and an answer look like on either side is decided here; which of the room's origins
+//! gets it, over which connection, and whether it is sent again, in `anteroom-origin`. Bodies stream.
 //!
-//! Deliberately absent: which origin (a layer above puts [`Upstream`] into the request), whether
-//! the request may pass at all, TLS and HTTP/2 to the origin, `Via`. Interim answers (103) are
-//! dropped, and `100 Continue` is said by this process itself, so `Expect` is not passed on.
+//! Deliberately absent: which room (a layer above puts [`Upstream`] into the request), whether the
+//! request may pass at all, `Via`. Interim answers other than `100 Continue` (103) are dropped.
 
+mod expect;
 pub(crate) mod hop;
 mod upgrade;
 mod wait;
@@ -15,83 +14,46 @@ mod wait;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anteroom_config::TimeOuts;
 use anteroom_core::time::Span;
-use http::header::EXPECT;
-use http::uri::{Authority, PathAndQuery, Scheme};
+use anteroom_origin::{Answer, Delivery, Failure, Group};
 use http::{Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
-use hyper_util::client::legacy::Client as HttpClient;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tracing::debug;
 
-use crate::body::Body;
+use crate::body::{Attached, Body};
 use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client};
 use crate::status::Refusal;
 
-/// How long an idle connection to an origin is kept.
-///
-/// Shorter than what common origins keep theirs (Node.js: 5 s, Apache: 5 s, nginx: 75 s). Longer,
-/// and requests race with the origin closing the connection, which looks like a broken origin.
-const POOL_IDLE: Duration = Duration::from_secs(4);
-
-/// How many idle connections to one origin are kept. A burst above that reconnects.
-const POOL_IDLE_MAX: usize = 1024;
-
 /// The longest time that is waited for anything: longer spans overflow timers and mean "for ever".
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// Where a request is to go; an extension that a layer above puts into it.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Upstream {
-    /// `host:port` of the origin.
-    pub authority: Authority,
-}
 
 /// What the origin did with a request; an extension of every response that the proxy gives back.
 ///
 /// It is absent where the origin is not to blame: a request without [`Upstream`], and one whose
-/// own body failed. A body that breaks after its head is not seen here.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OriginOutcome {
-    /// It answered, with this status.
-    Answered(StatusCode),
-    /// No connection within `origin_connect`.
-    ConnectFailed,
-    /// No head of an answer within `origin_response`.
-    TimedOut,
-    /// It closed the connection, or what it said is not HTTP.
-    Broken,
-}
+/// own body failed.
+pub use anteroom_origin::Outcome as OriginOutcome;
 
-/// Takes requests to their origins. Clones share one pool of connections.
+/// Where a request is to go; an extension that a layer above puts into it.
 #[derive(Clone, Debug)]
+pub struct Upstream(pub Arc<Group<Body>>);
+
+/// Takes requests to their origins.
+#[derive(Clone, Copy, Debug)]
 pub struct ReverseProxy {
-    client: HttpClient<HttpConnector, Body>,
     response_wait: Duration,
     body_idle: Duration,
 }
 
 impl ReverseProxy {
-    /// A proxy with an empty pool.
+    /// A proxy that waits so long.
     #[must_use]
     pub fn new(time_outs: &TimeOuts) -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(wait_of(time_outs.origin_connect)));
-        connector.set_nodelay(true);
-        let client = HttpClient::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE)
-            .pool_max_idle_per_host(POOL_IDLE_MAX)
-            .set_host(false)
-            .build(connector);
         Self {
-            client,
             response_wait: wait_of(time_outs.origin_response),
             body_idle: wait_of(time_outs.body_idle),
         }
@@ -103,28 +65,53 @@ impl ReverseProxy {
     /// The path and query go on byte for byte; `Host` as it is in the request.
     pub async fn forward(&self, mut request: Request<Body>) -> Response<Body> {
         let format = Format::asked_for(request.headers());
-        let Some(upstream) = request.extensions_mut().remove::<Upstream>() else {
+        let Some(Upstream(group)) = request.extensions_mut().remove::<Upstream>() else {
             return error_page::answer(Refusal::NotFound, format);
         };
+        let Ok(expected) = expect::take(&mut request) else {
+            return error_page::answer(Refusal::ExpectationFailed, format);
+        };
         let upgrade = upgrade::Asked::by(&mut request);
-        let Some(request) = prepare(request, upstream, upgrade.as_ref()) else {
+        let Some(mut request) = prepare(request, upgrade.as_ref()) else {
             return error_page::answer(Refusal::BadRequest, format);
         };
-        let mut request = request;
+        let permission = match expected {
+            // What an origin says in between is not told over HTTP/2; the client is not kept waiting.
+            Some(_) if group.may_speak_http2() => None,
+            Some(expected) => Some(expected.ask(&mut request)),
+            None => None,
+        };
         let progress = request.body_mut().watch();
-        let answer = self.client.request(request);
-        match wait::for_head(answer, self.response_wait, progress.as_ref()).await {
-            Ok(answer) => self.pass_back(answer, upgrade, format),
-            Err(wait::NoAnswer::TimedOut) => failed(OriginOutcome::TimedOut, format),
-            Err(wait::NoAnswer::Failed(error)) => {
-                debug!(error = &error as &dyn std::error::Error, "no answer");
-                if error.is_connect() {
-                    return failed(OriginOutcome::ConnectFailed, format);
+        let mut delivery = Delivery::new(group, upgrade.is_some());
+        let waiting = wait::Waiting {
+            limit: self.response_wait,
+            progress: progress.as_ref(),
+            permission: permission.as_ref(),
+        };
+        match waiting.for_head(delivery.send(request)).await {
+            Ok(Answer { response, lease }) => {
+                let attached = Attached {
+                    lease,
+                    unasked: permission.and_then(expect::Permission::close),
+                    request: progress,
+                };
+                self.pass_back(response, attached, upgrade, format)
+            }
+            Err(no_answer) => {
+                let broken = progress.as_ref().and_then(|progress| progress.failure());
+                if let Some(progress) = progress {
+                    progress.abandon();
                 }
-                match progress.and_then(|progress| progress.failure()) {
-                    Some(refusal) => error_page::answer(refusal, format),
-                    None => failed(OriginOutcome::Broken, format),
-                }
+                let outcome = match no_answer {
+                    wait::NoAnswer::TimedOut => OriginOutcome::TimedOut,
+                    wait::NoAnswer::Failed(failure) => match (broken, failure) {
+                        (_, failure @ Failure::Connect(_)) => failure.outcome(),
+                        (Some(refusal), _) => return error_page::answer(refusal, format),
+                        (None, failure) => failure.outcome(),
+                    },
+                };
+                delivery.settle(outcome);
+                failed(outcome, format)
             }
         }
     }
@@ -132,6 +119,7 @@ impl ReverseProxy {
     fn pass_back(
         &self,
         mut answer: Response<Incoming>,
+        attached: Attached,
         upgrade: Option<upgrade::Asked>,
         format: Format,
     ) -> Response<Body> {
@@ -153,21 +141,21 @@ impl ReverseProxy {
         hop::clean_response(&mut head.headers);
         if let (Some(asked), Some(origin)) = (granted, origin) {
             asked.write(&mut head.headers);
-            asked.splice(origin, self.body_idle);
+            asked.splice(origin, attached, self.body_idle);
+            let body = Body::incoming(body, self.body_idle);
+            head.extensions.insert(OriginOutcome::Answered(status));
+            return Response::from_parts(head, body);
         }
         // An origin that speaks HTTP/1.0 is no reason to speak it to the client.
         head.version = Version::HTTP_11;
         head.extensions.insert(OriginOutcome::Answered(status));
-        Response::from_parts(head, Body::incoming(body, self.body_idle))
+        let body = Body::incoming(body, self.body_idle).attach(attached);
+        Response::from_parts(head, body)
     }
 }
 
 /// The request as the origin gets it; `None` if it has no path.
-fn prepare(
-    request: Request<Body>,
-    upstream: Upstream,
-    upgrade: Option<&upgrade::Asked>,
-) -> Option<Request<Body>> {
+fn prepare(request: Request<Body>, upgrade: Option<&upgrade::Asked>) -> Option<Request<Body>> {
     let (mut head, body) = request.into_parts();
     hop::clean_request(&mut head.headers);
     if let Some(upgrade) = upgrade {
@@ -177,24 +165,11 @@ fn prepare(
         Some(client) => forwarded::write(&mut head.headers, client),
         None => forwarded::strip_hearsay(&mut head.headers),
     }
-    let is_continue =
-        |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    if head.headers.get(EXPECT).is_some_and(is_continue) {
-        head.headers.remove(EXPECT);
-    }
     let target = head.uri.path_and_query();
     let target = target.filter(|target| target.as_str().starts_with('/'))?;
-    head.uri = origin_uri(upstream.authority, target.clone())?;
+    head.uri = Uri::from(target.clone());
     head.version = Version::HTTP_11;
     Some(Request::from_parts(head, body))
-}
-
-fn origin_uri(authority: Authority, target: PathAndQuery) -> Option<Uri> {
-    let mut parts = http::uri::Parts::default();
-    parts.scheme = Some(Scheme::HTTP);
-    parts.authority = Some(authority);
-    parts.path_and_query = Some(target);
-    Uri::from_parts(parts).ok()
 }
 
 fn failed(outcome: OriginOutcome, format: Format) -> Response<Body> {
@@ -222,7 +197,7 @@ impl tower::Service<Request<Body>> for ReverseProxy {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let proxy = self.clone();
+        let proxy = *self;
         Box::pin(async move { Ok(proxy.forward(request).await) })
     }
 }

@@ -23,6 +23,8 @@ pub enum Refusal {
     UriTooLong,
     /// More headers than the limit.
     TooManyHeaders,
+    /// An expectation that nobody meets (RFC 9110, section 10.1.1).
+    ExpectationFailed,
     /// A method or transfer coding that this proxy does not speak.
     NotImplemented,
     /// The origin could not be reached, or what it said is not HTTP.
@@ -35,13 +37,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, in the order of their declaration.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::BadRequest,
         Self::NotFound,
         Self::RequestTimeOut,
         Self::TooLarge,
         Self::UriTooLong,
         Self::TooManyHeaders,
+        Self::ExpectationFailed,
         Self::NotImplemented,
         Self::BadGateway,
         Self::Unavailable,
@@ -58,6 +61,7 @@ impl Refusal {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
             Self::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -75,6 +79,7 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::UriTooLong => "uri_too_long",
             Self::TooManyHeaders => "too_many_headers",
+            Self::ExpectationFailed => "expectation_failed",
             Self::NotImplemented => "not_implemented",
             Self::BadGateway => "bad_gateway",
             Self::Unavailable => "unavailable",
@@ -92,7 +97,9 @@ impl Refusal {
             Self::TooLarge => "The upload is too large",
             Self::UriTooLong => "This address is too long",
             Self::TooManyHeaders => "This request carries too much",
-            Self::NotImplemented => "This kind of request is not supported",
+            Self::ExpectationFailed | Self::NotImplemented => {
+                "This kind of request is not supported"
+            }
             Self::BadGateway => "The site could not be reached",
             Self::Unavailable => "The site is not available right now",
             Self::GatewayTimeOut => "The site took too long to answer",
@@ -108,7 +115,7 @@ impl Refusal {
             Self::RequestTimeOut => "Please check your connection and try again.",
             Self::TooLarge => "Please send less at once.",
             Self::TooManyHeaders => "Deleting the cookies of this site may help.",
-            Self::NotImplemented => "Please use an ordinary browser.",
+            Self::ExpectationFailed | Self::NotImplemented => "Please use an ordinary browser.",
             Self::BadGateway | Self::GatewayTimeOut => {
                 "This is not your fault. Please try again in a minute."
             }

@@ -150,10 +150,33 @@ fn state(room: &RoomState) -> String {
         said.push("message");
     }
     let state = how_it_is(room);
+    let state = match origins_away(room) {
+        Some(away) => format!("{state}; {away}"),
+        None => state,
+    };
     if said.is_empty() {
         return state;
     }
     format!("{state}; operator: {}", said.join(", "))
+}
+
+/// Which origins take no requests; `None` if all do.
+fn origins_away(room: &RoomState) -> Option<String> {
+    let away = room
+        .origins
+        .iter()
+        .filter(|origin| origin.condition != "up");
+    let away: Vec<String> = away
+        .map(|origin| {
+            format!(
+                "{} {} for {} s",
+                origin.url,
+                origin.condition,
+                origin.for_ms / 1_000
+            )
+        })
+        .collect();
+    (!away.is_empty()).then(|| format!("origins: {}", away.join(", ")))
 }
 
 fn how_it_is(room: &RoomState) -> String {

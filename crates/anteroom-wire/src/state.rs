@@ -137,6 +137,25 @@ pub struct RoomState {
     /// How often an operator said something about the room.
     #[serde(default)]
     pub settings_version: u64,
+    /// Where its requests go, as the answering node sees it; empty where nobody looks.
+    #[serde(default)]
+    pub origins: Vec<OriginState>,
+}
+
+/// One origin of a room, as one node sees it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OriginState {
+    /// `http://host:port`.
+    pub url: String,
+    /// `up`, `out` (failed requests, comes back by itself) or `unhealthy` (failed its checks).
+    pub condition: String,
+    /// For how long, in milliseconds.
+    pub for_ms: u64,
+    /// Requests that are there now.
+    pub in_flight: u64,
+    /// What went wrong last, whenever that was; `null` = nothing did.
+    pub last_error: Option<String>,
 }
 
 impl From<&StateFacts> for RoomState {
@@ -179,6 +198,7 @@ impl From<&StateFacts> for RoomState {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             settings_version: shown.version,
+            origins: Vec::new(),
         }
     }
 }
@@ -269,6 +289,7 @@ mod tests {
             "message": null,
             "overrides": {},
             "settingsVersion": 0,
+            "origins": [],
         });
         assert_eq!(body(&facts()), expected);
     }

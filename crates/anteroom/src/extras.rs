@@ -98,6 +98,7 @@ impl anteroom_control::Extras for Extras {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let reloads = self.reloads.lock();
         ExtraFigures {
+            origins: self.layer.origin_figures(),
             connections_open: read(&connections.opened).saturating_sub(read(&connections.closed)),
             accept_pauses: read(&connections.accept_paused),
             accept_failures: read(&connections.accept_failed),

@@ -255,6 +255,7 @@ impl Gateway {
             ),
             ("time_outs", now.time_outs != next.time_outs),
             ("size_limits", now.size_limits != next.size_limits),
+            ("size_limits.origin_*", now.origins != next.origins),
         ];
         let changed = changes.into_iter().filter(|(_, has_changed)| *has_changed);
         changed.map(|(key, _)| key).collect()

@@ -5,10 +5,10 @@
 use anteroom_core::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use anteroom_core::time::Span;
 
-use crate::host::{HostError, OriginError};
+use crate::host::HostError;
 use crate::kind::{Choice, Duration, Exponent, Moment, OneNumber, Refusal, Switch, Text, Whole};
 use crate::language::{LANGUAGES, Language};
-use crate::model::{Host, Origin, RoomName, SameSite, Secure};
+use crate::model::{Host, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
@@ -37,15 +37,6 @@ pub(crate) const PATH: Key<Text<String>> = Key {
     },
     default: Some("\"/\""),
 };
-pub(crate) const ORIGIN: Key<Text<Origin>> = Key {
-    name: "origin",
-    kind: Text {
-        allowed: "\"http://host\" or \"http://host:port\"",
-        read: origin,
-    },
-    default: None,
-};
-
 const fn limit(name: &'static str) -> Key<Whole<u32>> {
     Key {
         name,
@@ -238,22 +229,6 @@ fn room_path(text: &str) -> Result<String, Refusal> {
         PathError::Ambiguous => {
             Refusal::hint("origins do not agree on what an escaped / or \\ means")
         }
-    })
-}
-
-fn origin(text: &str) -> Result<Origin, Refusal> {
-    Origin::parse(text).map_err(|error| match error {
-        OriginError::Https => Refusal::hint("TLS to the origin is not there yet"),
-        OriginError::Scheme => Refusal::hint("it begins with http://"),
-        // A password may stand there.
-        OriginError::UserInfo => Refusal {
-            found: Some("a URL with a user name".to_owned()),
-            hint: Some("leave everything up to the @ out".to_owned()),
-        },
-        OriginError::Path => Refusal::hint(
-            "leave out what follows the host, also a single /: requests keep their own path",
-        ),
-        OriginError::PortZero | OriginError::Host(_) => Refusal::PLAIN,
     })
 }
 

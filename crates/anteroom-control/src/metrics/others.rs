@@ -6,6 +6,7 @@ use std::fmt;
 use anteroom_config::RoomName;
 
 use super::families::{Families, Title};
+use super::origins;
 use crate::extras::ExtraFigures;
 
 /// Writes all families of the rest of the program.
@@ -49,6 +50,7 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         "class",
         &figures.origin_outcomes,
     )?;
+    origins::write(families, figures)?;
     write_words(
         families,
         Title {

@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use anteroom_control::ExtraFigures;
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
+use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
 
 use crate::bench::{Bench, NOW, room_name};
 use crate::exposition::{Family, parse};
@@ -27,7 +29,32 @@ fn everything() -> ExtraFigures {
         failed_reloads: 7,
         last_reload_error: Some("no".to_owned()),
         origin_outcomes: [((shop.clone(), "answered"), 8)].into(),
+        origins: [(shop.clone(), origins())].into(),
         verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
+    }
+}
+
+fn origins() -> RoomOriginFigures {
+    let ms = |ms| Some(Duration::from_millis(ms));
+    let origin = OriginFigures {
+        url: "http://a:80".to_owned(),
+        condition: Condition::Out,
+        since: Duration::from_secs(12),
+        last_error: Some("no".to_owned()),
+        in_flight: 13,
+        outcomes: vec![("answered", 14), ("broken", 15)],
+        answer_times: vec![(ms(1), 16), (ms(10), 17), (None, 18)],
+        answer_time_sum: Duration::from_millis(1_900),
+        good_checks: 20,
+        bad_checks: 21,
+    };
+    RoomOriginFigures {
+        origins: vec![origin],
+        retries: RetryFigures {
+            stale: 11,
+            elsewhere: 12,
+        },
+        is_down: false,
     }
 }
 
@@ -185,5 +212,31 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("verdicts", &[("room", "shop"), ("verdict", "admit")], 9.0);
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn each_origin_has_figures_of_its_own() {
+    let bench = Bench::with_extras(everything()).await;
+    let families = scrape(&bench).await;
+    let check = |name: &str, more: &[(&str, &str)], expected: f64| {
+        let labels = [&[("room", "shop"), ("origin", "http://a:80")], more].concat();
+        assert_eq!(value(&families, name, &labels), Some(expected), "{name}");
+    };
+    check("anteroom_origin_up", &[], 0.0);
+    check("anteroom_origin_requests_in_flight", &[], 13.0);
+    check("anteroom_origin_requests", &[("class", "broken")], 15.0);
+    check("anteroom_origin_checks", &[("outcome", "bad")], 21.0);
+    let retries = [("room", "shop"), ("reason", "stale")];
+    let retries = value(&families, "anteroom_origin_retries", &retries);
+    assert_eq!(retries, Some(11.0));
+    let state = bench.get("/rooms/shop/state").await.json();
+    let expected = serde_json::json!([{
+        "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13, "lastError": "no",
+    }]);
+    assert_eq!(state["origins"], expected);
+    let states = bench.get("/rooms").await.json();
+    assert_eq!(states["rooms"][0]["origins"], expected);
+    assert_eq!(states["rooms"][1]["origins"], serde_json::json!([]));
     bench.stop().await;
 }

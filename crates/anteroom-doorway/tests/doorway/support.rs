@@ -2,8 +2,11 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
-use anteroom_config::{Config, SizeLimits, TimeOuts};
+use anteroom_config::{
+    Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts,
+};
 use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::hold::{ConnectionCap, Unobserved};
 use anteroom_front::listener::listen;
@@ -13,6 +16,7 @@ use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::{ReverseProxy, Upstream};
+use anteroom_origin::{Limits, Origins};
 use http::Request;
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,6 +50,23 @@ impl Default for Setup {
     }
 }
 
+fn upstream(setup: &Setup, origin: SocketAddr) -> Upstream {
+    let origins = RoomOrigins {
+        list: vec![OriginConfig::parse(&format!("http://{origin}")).unwrap()],
+        http2: Http2::default(),
+        ca_file: None,
+        health_check: None,
+    };
+    let limits = Limits {
+        connect: Duration::from_millis(setup.time_outs.origin_connect.0),
+        idle: Duration::from_secs(4),
+        head_bytes: 65_536,
+        headers: 100,
+    };
+    let room = RoomName::new("shop").unwrap();
+    Upstream(Origins::new(limits).single(&room, &origins).unwrap())
+}
+
 /// A gateway that sends everything to one origin.
 pub(crate) struct Gateway {
     pub(crate) address: SocketAddr,
@@ -55,9 +76,7 @@ pub(crate) struct Gateway {
 
 pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let proxy = ReverseProxy::new(&setup.time_outs);
-    let upstream = Upstream {
-        authority: origin.to_string().parse().unwrap(),
-    };
+    let upstream = upstream(&setup, origin);
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let (proxy, upstream) = (proxy.clone(), upstream.clone());
         async move {

@@ -1,8 +1,12 @@
 //! How does a request's body come along? Asked by the one who waits for the origin's answer.
 //!
-//! While the client is slow to send, the origin is not to blame; when the body fails, neither.
+//! While the client is slow to send, the origin is not to blame; when the body fails, neither. And what
+//! nobody waits for any more is let go here: a connection that cannot write does not let go of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use hyper::body::Incoming;
+use parking_lot::Mutex;
 
 use super::BodyError;
 use crate::status::Refusal;
@@ -14,6 +18,9 @@ pub(crate) struct Progress {
     pieces: AtomicU64,
     is_waiting: AtomicBool,
     failure: AtomicU8,
+    is_over: AtomicBool,
+    /// What is read; `None` once nobody wants it any more.
+    pub(super) incoming: Mutex<Option<Incoming>>,
 }
 
 const TOO_LARGE: u8 = 1;
@@ -21,6 +28,31 @@ const IDLE: u8 = 2;
 const BROKEN: u8 = 3;
 
 impl Progress {
+    /// Of what will be read from here.
+    pub(super) fn of(incoming: Incoming) -> Self {
+        Self {
+            incoming: Mutex::new(Some(incoming)),
+            ..Self::default()
+        }
+    }
+
+    /// Lets the body go, wherever it is; who reads it is told that it is not wanted.
+    pub(crate) fn abandon(&self) {
+        let incoming = self.incoming.lock().take();
+        drop(incoming);
+    }
+
+    /// All of it went on to the origin.
+    pub(super) fn finish(&self) {
+        self.is_over.store(true, Relaxed);
+        self.is_waiting.store(false, Relaxed);
+    }
+
+    /// Whether all of it went on to the origin.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Relaxed)
+    }
+
     /// Another piece went on to the origin.
     pub(super) fn advance(&self) {
         self.pieces.fetch_add(1, Relaxed);
@@ -38,6 +70,8 @@ impl Progress {
             BodyError::TooLarge { .. } => TOO_LARGE,
             BodyError::Idle { .. } => IDLE,
             BodyError::Broken(_) => BROKEN,
+            // Nobody waits for an answer any more.
+            BodyError::Unwanted => return,
         };
         self.failure.store(failure, Relaxed);
     }

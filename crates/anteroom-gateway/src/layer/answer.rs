@@ -47,7 +47,10 @@ pub(super) async fn finish(
 ) -> Response<Body> {
     if let Some(outcome) = response.extensions().get::<OriginOutcome>() {
         door.tally.count_outcome(*outcome);
-        door.room.handle_origin_outcome(core_outcome(*outcome));
+        // While checks say that no origin is well, a request that went well says nothing else.
+        if !door.upstream.0.is_down() {
+            door.room.handle_origin_outcome(core_outcome(*outcome));
+        }
     }
     let is_revoked = take_commands(response.headers_mut()) && door.config.origin_commands.revoke;
     if is_revoked {

@@ -8,11 +8,12 @@ use anteroom_config::{Config, Host, PageTemplate, RoomConfig};
 use anteroom_core::decision::Place;
 use anteroom_core::time::Millis;
 use anteroom_node::{Node, RoomHandle};
+use anteroom_origin::Plan;
 use anteroom_page::CustomPage;
-use http::uri::Authority;
 use http::{HeaderMap, HeaderValue};
 
 use super::tallies::{RoomTally, Tallies};
+use crate::body::Body;
 use crate::bypass::BypassRules;
 use crate::path::Readings;
 use crate::proxy::Upstream;
@@ -59,11 +60,16 @@ pub(super) struct Door {
 }
 
 impl Doors {
-    pub(super) fn new(node: &Node, config: &Config, tallies: &Tallies) -> Result<Self, DoorsError> {
+    pub(super) fn new(
+        node: &Node,
+        config: &Config,
+        tallies: &Tallies,
+        plan: &Plan<Body>,
+    ) -> Result<Self, DoorsError> {
         let mut problems = Vec::new();
         let mut doors = Vec::with_capacity(config.rooms.len());
         for room in &config.rooms {
-            match Door::new(node, room, tallies) {
+            match Door::new(node, room, tallies, plan) {
                 Ok(door) => doors.push(door),
                 Err(more) => problems.extend(more),
             }
@@ -83,7 +89,6 @@ impl Doors {
         let mut problems = Vec::new();
         for room in &config.rooms {
             problems.extend(compile(room).err().into_iter().flatten());
-            problems.extend(upstream(room).err());
             problems.extend(template(room).err().into_iter().flatten());
         }
         routes(config, &mut problems);
@@ -137,14 +142,20 @@ impl Doors {
 }
 
 impl Door {
-    fn new(node: &Node, config: &RoomConfig, tallies: &Tallies) -> Result<Self, Vec<RoomProblem>> {
+    fn new(
+        node: &Node,
+        config: &RoomConfig,
+        tallies: &Tallies,
+        plan: &Plan<Body>,
+    ) -> Result<Self, Vec<RoomProblem>> {
         let problem = |message: &str| RoomProblem {
             room: config.name.to_string(),
             line: 0,
             message: message.to_owned(),
         };
         let bypass = compile(config)?;
-        let upstream = upstream(config).map_err(|problem| vec![problem])?;
+        let group = plan.group(&config.name);
+        let group = group.ok_or_else(|| vec![problem("nobody knows its origins")])?;
         let template = template(config)?;
         let room = node
             .room(&config.name)
@@ -158,7 +169,7 @@ impl Door {
             room,
             name,
             bypass,
-            upstream,
+            upstream: Upstream(group),
             template,
         })
     }
@@ -233,16 +244,6 @@ fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>>
             Err(vec![problem(*line, message)])
         }
     }
-}
-
-fn upstream(config: &RoomConfig) -> Result<Upstream, RoomProblem> {
-    let authority: Result<Authority, _> = config.origin.authority().parse();
-    let authority = authority.map_err(|error| RoomProblem {
-        room: config.name.to_string(),
-        line: 0,
-        message: format!("origin {}: {error}", config.origin.authority()),
-    })?;
-    Ok(Upstream { authority })
 }
 
 fn routes(config: &Config, problems: &mut Vec<RoomProblem>) -> Option<Routes> {

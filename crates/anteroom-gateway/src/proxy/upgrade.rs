@@ -20,7 +20,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf, copy_bidirectional};
 use tracing::debug;
 
-use crate::body::Body;
+use crate::body::{Attached, Body};
 
 /// A request that asks to leave HTTP.
 pub(super) struct Asked {
@@ -67,8 +67,10 @@ impl Asked {
     ///
     /// The tunnel ends when both sides have, when nothing moves for `idle` (noticed within twice
     /// that), or when the process is done draining.
-    pub(super) fn splice(self, origin: OnUpgrade, idle: Duration) {
+    pub(super) fn splice(self, origin: OnUpgrade, attached: Attached, idle: Duration) {
         tokio::spawn(async move {
+            // In flight until the tunnel ends.
+            let _busy = attached;
             let (client, origin) = match tokio::try_join!(self.client, origin) {
                 Ok(both) => both,
                 Err(error) => {

@@ -5,41 +5,57 @@
 //! client has nothing to send; the body's own idle time-out watches the client. So an upload may
 //! take hours, and a dead origin is noticed after one time-out, at most two.
 
+use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Response;
-use hyper::body::Incoming;
-use hyper_util::client::legacy::{Error as ClientError, ResponseFuture};
+use anteroom_origin::{Answer, Failure};
 use tokio::time::timeout;
 
+use super::expect::{self, Permission};
 use crate::body::Progress;
 
 /// Why there is no answer.
 pub(super) enum NoAnswer {
     TimedOut,
-    Failed(ClientError),
+    Failed(Failure),
 }
 
-/// Waits for the head of the answer.
-pub(super) async fn for_head(
-    answer: ResponseFuture,
-    limit: Duration,
-    progress: Option<&Arc<Progress>>,
-) -> Result<Response<Incoming>, NoAnswer> {
-    let mut answer = pin!(answer);
-    let mut seen = 0;
-    loop {
-        if let Ok(answered) = timeout(limit, answer.as_mut()).await {
-            return answered.map_err(NoAnswer::Failed);
+/// What is waited for.
+pub(super) struct Waiting<'a> {
+    pub(super) limit: Duration,
+    pub(super) progress: Option<&'a Arc<Progress>>,
+    /// The origin has been asked whether the body may come.
+    pub(super) permission: Option<&'a Permission>,
+}
+
+impl Waiting<'_> {
+    /// Waits for the head of the answer.
+    pub(super) async fn for_head(
+        self,
+        answer: impl Future<Output = Result<Answer, Failure>>,
+    ) -> Result<Answer, NoAnswer> {
+        let mut answer = pin!(answer);
+        if let Some(permission) = self.permission {
+            let patience = expect::PATIENCE.min(self.limit);
+            if let Ok(answered) = timeout(patience, answer.as_mut()).await {
+                return answered.map_err(NoAnswer::Failed);
+            }
+            permission.grant();
         }
-        let Some(progress) = progress else {
-            return Err(NoAnswer::TimedOut);
-        };
-        if !progress.is_waiting() && progress.pieces() == seen {
-            return Err(NoAnswer::TimedOut);
+        let mut seen = 0;
+        loop {
+            if let Ok(answered) = timeout(self.limit, answer.as_mut()).await {
+                return answered.map_err(NoAnswer::Failed);
+            }
+            let Some(progress) = self.progress else {
+                return Err(NoAnswer::TimedOut);
+            };
+            if !progress.is_waiting() && progress.pieces() == seen {
+                return Err(NoAnswer::TimedOut);
+            }
+            seen = progress.pieces();
         }
-        seen = progress.pieces();
     }
 }

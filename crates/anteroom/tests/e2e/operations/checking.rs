@@ -27,7 +27,7 @@ ticket_keys = ["MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MA=="]
 
 [[room]]
 name = "no spaces"
-origin = "https://127.0.0.1:3000"
+origin = "ftp://127.0.0.1:3000"
 total_active_users = 0
 session_duration = 5
 queue = "fifo"

@@ -102,20 +102,48 @@ async fn trailers_pass_both_ways_without_what_is_ours() {
 }
 
 #[tokio::test]
-async fn we_say_continue_ourselves() {
+async fn an_upload_that_the_origin_does_not_read_is_held_back_and_then_given_up() {
+    let mut setup = Setup::default();
+    setup.time_outs.origin_response = Span(2_000);
+    let (mut client, _gateway, origin) = all(setup).await;
+    client
+        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
+        .await;
+    // The origin reads the head and nothing else.
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    let sent = client.send_until_held_back().await;
+    // What fits into the buffers of four sockets, and not the gigabyte.
+    assert!(sent < 100_000_000, "{sent} bytes went somewhere");
+    let head = client.head().await;
+    assert!(head.starts_with("http/1.1 504 "), "{head}");
+    // Neither connection stays.
+    wire.rest().await;
+    client.rest().await;
+}
+
+#[tokio::test]
+async fn trailers_that_would_change_a_message_do_not_pass() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client
-        .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n")
+        .send(
+            "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: te\r\n\
+             Trailer: X-Sum, Content-Length, Authorization, Host\r\nTransfer-Encoding: chunked\r\n\r\n\
+             2\r\nhi\r\n0\r\nX-Sum: 1\r\nContent-Length: 9\r\nAuthorization: x\r\nHost: b\r\n\r\n",
+        )
         .await;
-    assert!(client.head().await.starts_with("http/1.1 100 "));
-    client.send("hi").await;
     let mut wire = origin.accept().await;
-    let head = wire.head().await;
-    assert_eq!(header(&head, "expect"), None);
-    wire.read_until("hi").await;
-    wire.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
-        .await;
-    assert!(client.head().await.starts_with("http/1.1 200 "));
+    wire.head().await;
+    let body = wire.read_until("\r\n\r\n").await.to_lowercase();
+    assert_eq!(body, "2\r\nhi\r\n0\r\nx-sum: 1\r\n\r\n");
+    wire.send(
+        "HTTP/1.1 200 OK\r\nTrailer: X-Done, Set-Cookie\r\nTransfer-Encoding: chunked\r\n\r\n\
+         0\r\nX-Done: 1\r\nSet-Cookie: a=b\r\n\r\n",
+    )
+    .await;
+    client.head().await;
+    let body = client.read_until("\r\n\r\n").await.to_lowercase();
+    assert_eq!(body, "0\r\nx-done: 1\r\n\r\n");
 }
 
 #[tokio::test]

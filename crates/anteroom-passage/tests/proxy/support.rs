@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
-use anteroom_config::{SizeLimits, TimeOuts};
+use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts};
 use anteroom_core::time::Span;
 use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::hold::{ConnectionCap, ConnectionObserver};
@@ -15,11 +16,13 @@ use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::{OriginOutcome, ReverseProxy, Upstream};
+use anteroom_origin::{Group, Limits, Origins};
 use http::{HeaderValue, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tower::ServiceExt;
 
 /// What a test may want to set.
@@ -28,6 +31,10 @@ pub(crate) struct Setup {
     pub(crate) time_outs: TimeOuts,
     pub(crate) sizes: SizeLimits,
     pub(crate) trusted: Vec<ipnet::IpNet>,
+    pub(crate) http2: Http2,
+    pub(crate) head_bytes: usize,
+    pub(crate) headers: usize,
+    pub(crate) idle: Duration,
 }
 
 impl Default for Setup {
@@ -52,6 +59,10 @@ impl Default for Setup {
                 http2_streams: 100,
             },
             trusted: Vec::new(),
+            http2: Http2::Never,
+            head_bytes: 16_384,
+            headers: 100,
+            idle: Duration::from_secs(20),
         }
     }
 }
@@ -103,15 +114,20 @@ pub(crate) struct Gateway {
     pub(crate) counts: Arc<Counts>,
     pub(crate) trigger: DrainTrigger,
     pub(crate) ended: JoinHandle<()>,
+    pub(crate) group: Arc<Group<Body>>,
 }
 
 pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
+    gateway_to(setup, &[origin]).await
+}
+
+/// The same with several origins.
+pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway {
     let proxy = ReverseProxy::new(&setup.time_outs);
-    let upstream = Upstream {
-        authority: origin.to_string().parse().unwrap(),
-    };
+    let upstream = Upstream(group(&setup, origins));
+    let group = Arc::clone(&upstream.0);
     let service = tower::service_fn(move |mut request: Request<Body>| {
-        let (proxy, upstream) = (proxy.clone(), upstream.clone());
+        let upstream = upstream.clone();
         async move {
             if request.uri().path() != "/no-origin" {
                 request.extensions_mut().insert(upstream);
@@ -140,7 +156,26 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
         counts,
         trigger,
         ended,
+        group,
     }
+}
+
+fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
+    let urls = origins.iter().map(|address| format!("http://{address}"));
+    let origins = RoomOrigins {
+        list: urls.map(|url| OriginConfig::parse(&url).unwrap()).collect(),
+        http2: setup.http2,
+        ca_file: None,
+        health_check: None,
+    };
+    let limits = Limits {
+        connect: Duration::from_millis(setup.time_outs.origin_connect.0),
+        idle: setup.idle,
+        head_bytes: setup.head_bytes,
+        headers: setup.headers,
+    };
+    let room = RoomName::new("shop").unwrap();
+    Origins::new(limits).single(&room, &origins).unwrap()
 }
 
 fn tell_outcome(response: &mut Response<Body>) {
@@ -180,6 +215,17 @@ impl Wire {
     /// Sends what may be cut short by the other side.
     pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> bool {
         self.stream.write_all(bytes).await.is_ok()
+    }
+
+    /// Sends until the other side takes nothing for a while; how much it took, at least.
+    pub(crate) async fn send_until_held_back(&mut self) -> usize {
+        let piece = vec![7; 100_000];
+        let mut sent = 0;
+        while let Ok(true) = timeout(Duration::from_millis(500), self.try_send(&piece)).await {
+            sent += piece.len();
+            assert!(sent < 500_000_000, "nobody holds it back");
+        }
+        sent
     }
 
     /// Reads up to and with `end`, and returns it.
@@ -228,6 +274,13 @@ impl Origin {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         Self { listener, address }
+    }
+
+    /// Fails if anybody has connected who was not accepted.
+    pub(crate) async fn assert_nobody_else(&self) {
+        let own = TcpStream::connect(self.address).await.unwrap();
+        let (_, first) = self.listener.accept().await.unwrap();
+        assert_eq!(first, own.local_addr().unwrap(), "somebody has connected");
     }
 
     pub(crate) async fn accept(&self) -> Wire {

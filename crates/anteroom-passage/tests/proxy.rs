@@ -6,17 +6,25 @@
 
 #[path = "proxy/disguises.rs"]
 mod disguises;
+#[path = "proxy/expectations.rs"]
+mod expectations;
 #[path = "proxy/framing.rs"]
 mod framing;
 #[path = "proxy/headers.rs"]
 mod headers;
+#[path = "proxy/http2.rs"]
+mod http2;
 #[path = "proxy/lifecycle.rs"]
 mod lifecycle;
 #[path = "proxy/outcomes.rs"]
 mod outcomes;
+#[path = "proxy/retries.rs"]
+mod retries;
 #[path = "proxy/streaming.rs"]
 mod streaming;
 #[path = "proxy/support.rs"]
 mod support;
 #[path = "proxy/upgrades.rs"]
 mod upgrades;
+#[path = "proxy/whole.rs"]
+mod whole;

@@ -205,3 +205,29 @@ async fn a_client_that_never_finishes_its_head_is_cut() {
     client.rest().await;
     gateway.counts.wait(|counts| &counts.closed, 1).await;
 }
+
+#[tokio::test]
+async fn a_head_that_is_larger_than_the_limits_is_502() {
+    let setup = Setup {
+        headers: 20,
+        ..Setup::default()
+    };
+    let many = "X: y\r\n".repeat(21);
+    let large = format!("X: {}\r\n", "y".repeat(20_000));
+    let status = format!("HTTP/1.1 200 {}\r\n", "y".repeat(20_000));
+    let heads = [
+        format!("HTTP/1.1 200 OK\r\n{many}\r\n"),
+        format!("HTTP/1.1 200 OK\r\n{large}\r\n"),
+        status,
+    ];
+    for head in heads {
+        let (mut client, _gateway, origin) = all(setup.clone()).await;
+        client.send(GET).await;
+        let mut wire = origin.accept().await;
+        wire.head().await;
+        wire.try_send(head.as_bytes()).await;
+        let answer = client.head().await;
+        assert!(answer.starts_with("http/1.1 502 "), "{answer}");
+        assert_eq!(header(&answer, "x-outcome"), Some("broken"));
+    }
+}

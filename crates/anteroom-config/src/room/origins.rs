@@ -1,0 +1,252 @@
+//! Where a room's requests go, as its table has it: origins, how they are spoken to, and how they
+//! are asked whether they are well.
+
+use std::path::PathBuf;
+
+use anteroom_core::time::Span;
+
+use crate::host::OriginError;
+use crate::kind::{Choice, Duration, Refusal, Text, Whole};
+use crate::model::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+use crate::notes::Placed;
+use crate::path::{self, PathError};
+use crate::problem::Finding;
+use crate::reader::{Key, Table};
+
+/// Most origins of a room. Each is watched, and has figures of its own in every scrape.
+const ORIGINS_MAX: usize = 100;
+
+const fn origin(name: &'static str) -> Key<Text<Origin>> {
+    Key {
+        name,
+        kind: Text {
+            allowed: "\"http://host\", \"https://host\", or either with a port, as in \"http://host:port\"",
+            read: read_origin,
+        },
+        default: None,
+    }
+}
+
+const ORIGIN: Key<Text<Origin>> = origin("origin");
+const ORIGINS: Key<Text<Origin>> = origin("origins");
+const ORIGIN_HTTP2: Key<Choice<Http2>> = Key {
+    name: "origin_http2",
+    kind: Choice(&[
+        ("never", Http2::Never),
+        ("auto", Http2::Auto),
+        ("always", Http2::Always),
+    ]),
+    default: Some("\"never\""),
+};
+const ORIGIN_CA_FILE: Key<Text<PathBuf>> = Key {
+    name: "origin_ca_file",
+    kind: Text {
+        allowed: "the path of a file",
+        read: |text| {
+            if text.is_empty() || text.contains('\0') {
+                return Err(Refusal::PLAIN);
+            }
+            Ok(PathBuf::from(text))
+        },
+    },
+    default: None,
+};
+
+/// The table of health checks; without it origins are not asked.
+const HEALTH_CHECK: &str = "health_check";
+const CHECK_PATH: Key<Text<String>> = Key {
+    name: "path",
+    kind: Text {
+        allowed: "a path that begins with /, with a query or without",
+        read: check_path,
+    },
+    default: Some("\"/\""),
+};
+const EVERY: Key<Duration> = span("every", 100, Span::from_secs(3_600), "\"5s\"");
+const TIMEOUT: Key<Duration> = span("timeout", 10, Span::from_secs(300), "\"2s\"");
+const HEALTHY_AFTER: Key<Whole<u32>> = times("healthy_after", "2");
+const UNHEALTHY_AFTER: Key<Whole<u32>> = times("unhealthy_after", "3");
+const EXPECTED_STATUS: Key<Text<Statuses>> = Key {
+    name: "expected_status",
+    kind: Text {
+        allowed: "a status or a range of them in quotes, such as \"200\" or \"200-399\"",
+        read: statuses,
+    },
+    default: Some("\"200-399\""),
+};
+
+const fn span(name: &'static str, min_ms: u64, max: Span, default: &'static str) -> Key<Duration> {
+    Key {
+        name,
+        kind: Duration {
+            min: Span(min_ms),
+            max,
+            bare_unit: "s",
+        },
+        default: Some(default),
+    }
+}
+
+const fn times(name: &'static str, default: &'static str) -> Key<Whole<u32>> {
+    Key {
+        name,
+        kind: Whole {
+            min: 1,
+            max: 100,
+            note: "",
+        },
+        default: Some(default),
+    }
+}
+
+/// Reads all of it; `None` if no origin could be read.
+pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
+    let list = read_list(table);
+    let http2 = table.defaulted(&ORIGIN_HTTP2);
+    let ca_file = table.optional(&ORIGIN_CA_FILE);
+    let health_check = read_health_check(table);
+    let list = list?;
+    if ca_file.is_some() && !list.iter().any(Origin::has_tls) {
+        let spot = table.spot(ORIGIN_CA_FILE.name);
+        let finding = Finding::Remark("no origin of the room has TLS".to_owned());
+        let hint = "write https:// in front of one, or leave it out".to_owned();
+        table.notes.refuse(&spot, finding, "", Some(hint));
+    }
+    Some(RoomOrigins {
+        list,
+        http2,
+        ca_file,
+        health_check,
+    })
+}
+
+/// One under `origin`, or several under `origins`.
+fn read_list(table: &mut Table<'_>) -> Option<Vec<Origin>> {
+    if !table.has(ORIGINS.name) {
+        // Known all the same.
+        table.list(&ORIGINS);
+        return table.required(&ORIGIN).map(|origin| vec![origin]);
+    }
+    let alone = table.optional(&ORIGIN);
+    let several = table.list(&ORIGINS)?;
+    let spot = table.spot(ORIGINS.name);
+    if alone.is_some() {
+        let finding = Finding::Remark("next to origin".to_owned());
+        table.notes.refuse(&spot, finding, "one of the two", None);
+    }
+    if several.is_empty() || several.len() > ORIGINS_MAX {
+        let found = Finding::Value(format!("{} origins", several.len()));
+        let allowed = format!("1 to {ORIGINS_MAX} origins");
+        table.notes.refuse(&spot, found, allowed, None);
+    }
+    let mut list: Vec<Origin> = Vec::with_capacity(several.len());
+    for Placed { value, spot } in several {
+        if let Some(first) = list.iter().position(|known| *known == value) {
+            let finding = Finding::Remark(format!("the same origin as number {}", first + 1));
+            table.notes.refuse(&spot, finding, "", None);
+        }
+        list.push(value);
+    }
+    Some(list)
+}
+
+fn read_health_check(table: &mut Table<'_>) -> Option<HealthCheck> {
+    let is_wanted = table.has(HEALTH_CHECK);
+    let mut table = table.table(HEALTH_CHECK);
+    let check = HealthCheck {
+        path: table.defaulted(&CHECK_PATH),
+        every: table.defaulted(&EVERY),
+        timeout: table.defaulted(&TIMEOUT),
+        healthy_after: table.defaulted(&HEALTHY_AFTER),
+        unhealthy_after: table.defaulted(&UNHEALTHY_AFTER),
+        expected_status: table.defaulted(&EXPECTED_STATUS),
+    };
+    table.finish();
+    is_wanted.then_some(check)
+}
+
+fn read_origin(text: &str) -> Result<Origin, Refusal> {
+    Origin::parse(text).map_err(|error| match error {
+        OriginError::Scheme => Refusal::hint("it begins with http:// or https://"),
+        // A password may stand there.
+        OriginError::UserInfo => Refusal {
+            found: Some("a URL with a user name".to_owned()),
+            hint: Some("leave everything up to the @ out".to_owned()),
+        },
+        OriginError::Path => Refusal::hint(
+            "leave out what follows the host, also a single /: requests keep their own path",
+        ),
+        OriginError::PortZero | OriginError::Host(_) => Refusal::PLAIN,
+    })
+}
+
+/// What is asked for goes out as it was typed, so it must be what a request line can hold.
+fn check_path(text: &str) -> Result<String, Refusal> {
+    let (path, query) = text.split_once('?').unwrap_or((text, ""));
+    let is_plain = |text: &str| {
+        text.bytes()
+            .all(|byte| byte.is_ascii_graphic() && byte != b'#')
+    };
+    if !is_plain(query) || text.len() > 1_000 {
+        return Err(Refusal::PLAIN);
+    }
+    match path::normalise(path) {
+        Ok(_) | Err(PathError::Wildcard) if is_plain(path) => Ok(text.to_owned()),
+        Err(PathError::Escape) => Err(Refusal::hint(
+            "two hex digits follow a %; the % itself is %25",
+        )),
+        _ => Err(Refusal::PLAIN),
+    }
+}
+
+fn statuses(text: &str) -> Result<Statuses, Refusal> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let read = |text: &str| {
+        let status: Option<u16> = text.trim().parse().ok();
+        status.filter(|status| (200..=599).contains(status))
+    };
+    match (read(first), read(last)) {
+        (Some(first), Some(last)) if first <= last => Ok(Statuses { first, last }),
+        _ => Err(Refusal::hint("statuses go from 200 to 599")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expected_statuses_are_one_or_a_range() {
+        let check = |text: &str, expected: Option<(u16, u16)>| {
+            let read = statuses(text).ok().map(|range| (range.first, range.last));
+            assert_eq!(read, expected, "{text}");
+        };
+        check("200", Some((200, 200)));
+        check("200-399", Some((200, 399)));
+        check("200 - 204", Some((200, 204)));
+        for wrong in [
+            "",
+            "2xx",
+            "199",
+            "600",
+            "399-200",
+            "200-",
+            "-200",
+            "200-300-400",
+        ] {
+            check(wrong, None);
+        }
+    }
+
+    #[test]
+    fn a_health_checks_path_may_have_a_query_and_nothing_that_leaves_its_line() {
+        for right in ["/", "/healthz", "/healthz?deep=1", "/a%20b"] {
+            assert_eq!(check_path(right).ok().as_deref(), Some(right));
+        }
+        for wrong in [
+            "", "healthz", "/a b", "/a\r\nx", "/?a b", "/#a", "/%zz", "/é",
+        ] {
+            assert!(check_path(wrong).is_err(), "{wrong}");
+        }
+    }
+}

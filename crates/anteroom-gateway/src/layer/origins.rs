@@ -1,0 +1,76 @@
+//! What rooms and their origins have to say to each other, beside single requests.
+
+use std::collections::BTreeSet;
+use std::error::Error as _;
+use std::sync::Weak;
+use std::time::Duration;
+
+use anteroom_config::{Config, ServerConfig};
+use anteroom_core::origin::OriginOutcome as CoreOutcome;
+use anteroom_origin::{Limits, Origins, Plan};
+
+use super::Gate;
+use super::doors::{DoorsError, RoomProblem};
+use crate::body::Body;
+use crate::proxy::wait_of;
+
+/// How often rooms are told while their origins are down. A room sends somebody to try after five
+/// seconds without news; there is no need to where checks do that.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+/// So many connections that failed in a row mean down to a room.
+const WORDS: usize = 3;
+
+/// What connections to origins may cost.
+pub(super) fn limits(server: &ServerConfig) -> Limits {
+    Limits {
+        connect: wait_of(server.time_outs.origin_connect),
+        idle: wait_of(server.origins.idle),
+        head_bytes: server.origins.head_bytes,
+        headers: server.origins.headers,
+    }
+}
+
+/// The origins of all rooms as they would be.
+pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body>, DoorsError> {
+    origins.plan(&config.rooms).map_err(|errors| {
+        let problems = errors.into_iter().map(|error| {
+            let mut message = error.source.to_string();
+            let mut cause = error.source.source();
+            while let Some(error) = cause {
+                message = format!("{message}: {error}");
+                cause = error.source();
+            }
+            RoomProblem {
+                room: error.room.to_string(),
+                line: 0,
+                message,
+            }
+        });
+        DoorsError {
+            problems: problems.collect(),
+        }
+    })
+}
+
+/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; as long as
+/// there is a gate.
+pub(super) async fn watch(gate: Weak<Gate>) {
+    let mut down = BTreeSet::new();
+    let mut ticks = tokio::time::interval(TELL_EVERY);
+    loop {
+        ticks.tick().await;
+        let Some(gate) = gate.upgrade() else { return };
+        let doors = gate.doors.load_full();
+        for door in doors.iter() {
+            let name = &door.config.name;
+            if door.upstream.0.is_down() {
+                down.insert(name.clone());
+                for _ in 0..WORDS {
+                    door.room.handle_origin_outcome(CoreOutcome::Unreachable);
+                }
+            } else if down.remove(name) {
+                door.room.handle_origin_outcome(CoreOutcome::Good);
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What happened at an origin, counted; the counts only rise, also over reloads.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::origin::Outcome;
+
+/// Upper bounds of the classes of times, in milliseconds: from an answer out of memory to the
+/// usual time-out of an origin.
+pub(crate) const CLASSES_MS: [u64; 11] =
+    [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
+
+/// One origin's counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) in_flight: AtomicUsize,
+    pub(crate) good_checks: AtomicU64,
+    pub(crate) bad_checks: AtomicU64,
+    outcomes: [AtomicU64; Outcome::NAMES.len()],
+    /// One more than there are bounds: what took longer than all of them.
+    classes: [AtomicU64; CLASSES_MS.len() + 1],
+    sum_us: AtomicU64,
+}
+
+impl Counts {
+    /// A request was answered, or will not be, after so long.
+    pub(crate) fn count(&self, outcome: Outcome, after: Duration) {
+        self.outcomes[outcome.index()].fetch_add(1, Relaxed);
+        if !matches!(outcome, Outcome::Answered(_)) {
+            return;
+        }
+        let at = CLASSES_MS.partition_point(|bound| Duration::from_millis(*bound) < after);
+        self.classes[at].fetch_add(1, Relaxed);
+        let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
+        self.sum_us.fetch_add(micros, Relaxed);
+    }
+
+    pub(crate) fn outcomes(&self) -> [(&'static str, u64); Outcome::NAMES.len()] {
+        let mut all = Outcome::NAMES.map(|name| (name, 0));
+        for (named, count) in all.iter_mut().zip(&self.outcomes) {
+            named.1 = count.load(Relaxed);
+        }
+        all
+    }
+
+    /// How many answers fell into which class; the last class has no bound.
+    pub(crate) fn classes(&self) -> Vec<(Option<Duration>, u64)> {
+        let bounds = CLASSES_MS.iter().map(|ms| Some(Duration::from_millis(*ms)));
+        let counts = self.classes.iter().map(|count| count.load(Relaxed));
+        bounds.chain([None]).zip(counts).collect()
+    }
+
+    pub(crate) fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum_us.load(Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+
+    use super::*;
+
+    #[test]
+    fn a_time_falls_into_the_first_class_whose_bound_it_does_not_exceed() {
+        let counts = Counts::default();
+        for ms in [0, 1, 2, 60_000, 60_001] {
+            counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));
+        }
+        counts.count(Outcome::TimedOut, Duration::from_secs(60));
+        let filled: Vec<_> = counts
+            .classes()
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let ms = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(filled, [(ms(1), 2), (ms(3), 1), (ms(60_000), 1), (None, 1)]);
+        assert_eq!(counts.sum(), Duration::from_millis(120_004));
+        assert_eq!(counts.outcomes()[0], ("answered", 5));
+        assert_eq!(counts.outcomes()[3], ("timed_out", 1));
+    }
+}

@@ -1,0 +1,351 @@
+//! What one room has of origins: which of them takes the next request?
+//!
+//! The one of two drawn by lot that has less to do, chosen by tower's balancer among those that are up.
+//! Where none is, among those that checks have not found unhealthy; where there are none either,
+//! among all: whoever is inside is never held back. Requests alone never put out the last one that
+//! is up.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use anteroom_config::{HealthCheck, RoomName};
+use futures_util::FutureExt as _;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tower::balance::p2c::Balance;
+use tower::discover::ServiceList;
+use tower::load::Load;
+use tracing::{info, warn};
+
+use crate::health::{Condition, Patience};
+use crate::origin::{Origin, Outcome};
+use crate::pool::RequestBody;
+
+/// The origins of one room.
+#[derive(Debug)]
+pub struct Group<B> {
+    pub(crate) room: RoomName,
+    pub(crate) retries: Arc<Retries>,
+    pub(crate) check: Option<HealthCheck>,
+    origins: Vec<Arc<Origin<B>>>,
+    balancer: Mutex<Balancer<B>>,
+    /// Raised by every change of any origin's condition.
+    changes: Arc<AtomicU64>,
+    is_down: AtomicBool,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// How often requests of a room were sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Retries {
+    stale: AtomicU64,
+    elsewhere: AtomicU64,
+}
+
+/// Who may be chosen, as of some number of changes.
+struct Balancer<B> {
+    as_of: u64,
+    /// When somebody who is out comes back.
+    until: Option<Instant>,
+    members: Vec<usize>,
+    balance: Balance<ServiceList<Vec<Candidate<B>>>, ()>,
+}
+
+/// One that may be chosen.
+#[derive(Debug)]
+struct Candidate<B> {
+    index: usize,
+    origin: Arc<Origin<B>>,
+}
+
+impl Retries {
+    pub(crate) fn count_stale(&self) {
+        self.stale.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_elsewhere(&self) {
+        self.elsewhere.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn stale(&self) -> u64 {
+        self.stale.load(Relaxed)
+    }
+
+    pub(crate) fn elsewhere(&self) -> u64 {
+        self.elsewhere.load(Relaxed)
+    }
+}
+
+impl<B> std::fmt::Debug for Balancer<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Balancer({:?})", self.members)
+    }
+}
+
+impl<B> Drop for Group<B> {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut() {
+            task.abort();
+        }
+    }
+}
+
+impl<B: RequestBody> Group<B> {
+    /// `origins` has at least one.
+    pub(crate) fn new(
+        room: RoomName,
+        origins: Vec<Arc<Origin<B>>>,
+        check: Option<HealthCheck>,
+        retries: Arc<Retries>,
+        changes: Arc<AtomicU64>,
+    ) -> Arc<Self> {
+        let balancer = Balancer::among(&origins, changes.load(Relaxed));
+        let group = Self {
+            room,
+            retries,
+            check,
+            balancer: Mutex::new(balancer),
+            is_down: AtomicBool::new(false),
+            tasks: Mutex::default(),
+            origins,
+            changes,
+        };
+        group.note_down();
+        Arc::new(group)
+    }
+
+    /// Whether checks say that no origin is well: then nobody new should come in.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.is_down.load(Relaxed)
+    }
+
+    /// Whether requests may go by HTTP/2.
+    #[must_use]
+    pub fn may_speak_http2(&self) -> bool {
+        self.origins
+            .iter()
+            .any(|origin| origin.pool.may_speak_http2())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.origins.len()
+    }
+
+    pub(crate) fn origin(&self, index: usize) -> Arc<Origin<B>> {
+        Arc::clone(&self.origins[index])
+    }
+
+    pub(crate) fn origins(&self) -> &[Arc<Origin<B>>] {
+        &self.origins
+    }
+
+    pub(crate) fn hold_tasks(&self, tasks: impl IntoIterator<Item = AbortHandle>) {
+        self.tasks.lock().extend(tasks);
+    }
+
+    /// The origin for the next request, which was brought to `tried` already.
+    pub(crate) fn pick(&self, tried: &[usize]) -> usize {
+        if self.origins.len() == 1 {
+            return 0;
+        }
+        let mut balancer = self.balancer.lock();
+        let changes = self.changes.load(Relaxed);
+        let is_late = |until| Instant::now() >= until;
+        if balancer.as_of != changes || balancer.until.is_some_and(is_late) {
+            *balancer = Balancer::among(&self.origins, changes);
+        }
+        if tried.is_empty()
+            && let Some(picked) = balancer.pick()
+        {
+            return picked;
+        }
+        let least = |indices: &mut dyn Iterator<Item = usize>| {
+            let untried = indices.filter(|index| !tried.contains(index));
+            untried.min_by_key(|index| self.origins[*index].in_flight())
+        };
+        least(&mut balancer.members.iter().copied())
+            .or_else(|| least(&mut (0..self.origins.len())))
+            .unwrap_or(0)
+    }
+
+    /// Takes note of what an origin did with a request.
+    pub(crate) fn settle(&self, index: usize, outcome: Outcome, after: Duration) {
+        let origin = &self.origins[index];
+        origin.counts.count(outcome, after);
+        if self.origins.len() == 1 {
+            return;
+        }
+        let now = Instant::now();
+        if outcome.is_good() {
+            self.change(
+                index,
+                now,
+                |health| health.handle_good(now),
+                "a good answer",
+            );
+            return;
+        }
+        // Locked while others are looked at: two must not go out for each other's sake.
+        let _alone = self.balancer.lock();
+        let mut others = self.origins.iter().enumerate();
+        let may_spare = others.any(|(other, origin)| {
+            other != index && origin.health.lock().condition(now) == Condition::Up
+        });
+        let why = match outcome {
+            Outcome::Answered(status) => format!("the last of several failures: status {status}"),
+            other => format!("the last of several failures: {}", other.name()),
+        };
+        let fail = |health: &mut crate::health::Health| health.handle_failure(may_spare, now);
+        self.change(index, now, fail, &why);
+    }
+
+    /// Takes note of a check.
+    pub(crate) fn note_check(&self, index: usize, result: Result<(), String>) {
+        let (Some(origin), Some(check)) = (self.origins.get(index), &self.check) else {
+            return;
+        };
+        let patience = Patience {
+            healthy_after: check.healthy_after,
+            unhealthy_after: check.unhealthy_after,
+        };
+        let is_good = result.is_ok();
+        let count = if is_good {
+            &origin.counts.good_checks
+        } else {
+            &origin.counts.bad_checks
+        };
+        count.fetch_add(1, Relaxed);
+        let why = match &result {
+            Ok(()) => "checks pass again",
+            Err(why) => why.as_str(),
+        };
+        let now = Instant::now();
+        self.change(
+            index,
+            now,
+            |health| health.handle_check(is_good, patience, now),
+            why,
+        );
+        if let Err(why) = result {
+            *origin.complaint.lock() = Some(why);
+        }
+        self.note_down();
+    }
+
+    /// Changes an origin's health, and tells it if the origin is taken for something else from now on.
+    fn change(
+        &self,
+        index: usize,
+        now: Instant,
+        change: impl FnOnce(&mut crate::health::Health),
+        why: &str,
+    ) {
+        let origin = &self.origins[index];
+        let (before, lasted, after) = {
+            let mut health = origin.health.lock();
+            let (before, lasted) = (health.condition(now), health.age(now));
+            change(&mut health);
+            (before, lasted, health.condition(now))
+        };
+        if before == after {
+            return;
+        }
+        self.changes.fetch_add(1, Relaxed);
+        let (room, origin) = (&self.room, &origin.url);
+        let seconds = lasted.as_secs();
+        if after == Condition::Up {
+            info!(%room, origin, was = before.name(), seconds, why, "origin is up again");
+        } else {
+            let is = after.name();
+            warn!(%room, origin, is, was = before.name(), seconds, why, "origin takes no requests");
+        }
+    }
+
+    fn note_down(&self) {
+        let unhealthy = |origin: &Arc<Origin<B>>| origin.health.lock().is_unhealthy();
+        let is_down = self.check.is_some() && self.origins.iter().all(unhealthy);
+        if self.is_down.swap(is_down, Relaxed) == is_down {
+            return;
+        }
+        let room = &self.room;
+        if is_down {
+            warn!(%room, "no origin is healthy; nobody new is let in");
+        } else {
+            info!(%room, "an origin is healthy again");
+        }
+    }
+}
+
+impl<B: RequestBody> Balancer<B> {
+    fn among(origins: &[Arc<Origin<B>>], as_of: u64) -> Self {
+        let now = Instant::now();
+        let mut until: Option<Instant> = None;
+        let mut up = Vec::new();
+        let mut not_unhealthy = Vec::new();
+        for (index, origin) in origins.iter().enumerate() {
+            let health = origin.health.lock();
+            if health.condition(now) == Condition::Up {
+                up.push(index);
+            } else if let Some(back) = health.back_at() {
+                until = Some(until.map_or(back, |until| until.min(back)));
+            }
+            if !health.is_unhealthy() {
+                not_unhealthy.push(index);
+            }
+        }
+        let ranks = [up, not_unhealthy, (0..origins.len()).collect()];
+        let members = ranks.into_iter().find(|members| !members.is_empty());
+        let members = members.unwrap_or_default();
+        let candidates = members.iter().map(|index| Candidate {
+            index: *index,
+            origin: Arc::clone(&origins[*index]),
+        });
+        Self {
+            as_of,
+            until: until.filter(|until| *until > now),
+            balance: Balance::new(ServiceList::new(candidates.collect::<Vec<_>>())),
+            members,
+        }
+    }
+
+    fn pick(&mut self) -> Option<usize> {
+        use tower::Service as _;
+        // Candidates are ready at all times, so nobody needs to be woken.
+        let mut context = Context::from_waker(Waker::noop());
+        match self.balance.poll_ready(&mut context) {
+            Poll::Ready(Ok(())) => self.balance.call(()).now_or_never()?.ok(),
+            Poll::Ready(Err(_)) | Poll::Pending => None,
+        }
+    }
+}
+
+impl<B> Load for Candidate<B> {
+    type Metric = usize;
+
+    fn load(&self) -> usize {
+        self.origin.counts.in_flight.load(Relaxed)
+    }
+}
+
+impl<B> tower::Service<()> for Candidate<B> {
+    type Response = usize;
+    type Error = Infallible;
+    type Future = Ready<Result<usize, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, (): ()) -> Self::Future {
+        ready(Ok(self.index))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Who is picked, and who is left out.
+
+use anteroom_config::{Http2, Origin as OriginConfig, RoomOrigins};
+use http::StatusCode;
+
+use super::*;
+use crate::lease::Lease;
+use crate::origins::Origins;
+use crate::pool::Limits;
+
+/// A body is not needed to choose.
+type Body = http_body_util::Empty<bytes::Bytes>;
+
+fn group(count: usize) -> Arc<Group<Body>> {
+    let list = (1..=count).map(|port| OriginConfig::parse(&format!("http://127.0.0.1:{port}")));
+    let origins = RoomOrigins {
+        list: list.map(Result::unwrap).collect(),
+        http2: Http2::Never,
+        ca_file: None,
+        health_check: None,
+    };
+    let limits = Limits {
+        connect: Duration::from_secs(1),
+        idle: Duration::from_secs(1),
+        head_bytes: 65_536,
+        headers: 100,
+    };
+    let room = RoomName::new("shop").unwrap();
+    Origins::new(limits).single(&room, &origins).unwrap()
+}
+
+/// The group, as if it had checks.
+fn checked(count: usize) -> Arc<Group<Body>> {
+    let check = HealthCheck {
+        path: "/".to_owned(),
+        every: anteroom_core::time::Span::from_secs(5),
+        timeout: anteroom_core::time::Span::from_secs(2),
+        healthy_after: 1,
+        unhealthy_after: 1,
+        expected_status: anteroom_config::Statuses {
+            first: 200,
+            last: 399,
+        },
+    };
+    let group = group(count);
+    Group::new(
+        group.room.clone(),
+        group.origins.clone(),
+        Some(check),
+        Arc::default(),
+        Arc::clone(&group.changes),
+    )
+}
+
+fn fail(group: &Group<Body>, index: usize) {
+    for _ in 0..5 {
+        group.settle(index, Outcome::ConnectFailed, Duration::ZERO);
+    }
+}
+
+/// How often each is picked when every request lasts.
+fn picked(group: &Group<Body>, times: usize) -> Vec<usize> {
+    let mut counts = vec![0; group.len()];
+    let mut leases = Vec::new();
+    for _ in 0..times {
+        let index = group.pick(&[]);
+        counts[index] += 1;
+        leases.push(Lease::on(&group.origins[index].counts));
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_less_to_do_gets_the_next_request() {
+    let group = group(2);
+    // Of two, the same two are always compared, so they stay within one of each other.
+    assert_eq!(picked(&group, 100), [50, 50]);
+    let busy: Vec<_> = (0..10)
+        .map(|_| Lease::on(&group.origins[0].counts))
+        .collect();
+    assert_eq!(picked(&group, 10), [0, 10]);
+    drop(busy);
+    assert_eq!(group.origins[0].in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_all_get_their_part() {
+    let counts = picked(&group(10), 1_000);
+    // Two choices keep the fullest within a few of the average; one choice would not.
+    assert!(
+        counts.iter().all(|count| (90..=110).contains(count)),
+        "{counts:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_out_gets_nothing_until_it_comes_back() {
+    let group = group(3);
+    fail(&group, 1);
+    assert_eq!(picked(&group, 90)[1], 0);
+    tokio::time::advance(Duration::from_secs(9)).await;
+    assert_eq!(picked(&group, 90)[1], 0);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(picked(&group, 90)[1] > 0);
+    // On trial: one failure is enough.
+    group.settle(1, Outcome::TimedOut, Duration::ZERO);
+    assert_eq!(picked(&group, 90)[1], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_never_put_out_the_last_one() {
+    let group = group(2);
+    fail(&group, 0);
+    fail(&group, 1);
+    fail(&group, 1);
+    assert_eq!(picked(&group, 10), [0, 10]);
+    assert!(!group.is_down(), "nobody checks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn five_hundreds_count_as_failures_and_a_good_answer_ends_the_row() {
+    let group = group(2);
+    let bad = Outcome::Answered(StatusCode::INTERNAL_SERVER_ERROR);
+    for _ in 0..4 {
+        group.settle(0, bad, Duration::ZERO);
+    }
+    group.settle(0, Outcome::Answered(StatusCode::NOT_FOUND), Duration::ZERO);
+    for _ in 0..4 {
+        group.settle(0, bad, Duration::ZERO);
+    }
+    assert_eq!(picked(&group, 10), [5, 5]);
+    group.settle(0, bad, Duration::ZERO);
+    assert_eq!(picked(&group, 10), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_checks_find_none_healthy_the_room_is_down_and_requests_go_on() {
+    let group = checked(2);
+    group.note_check(0, Err("no".to_owned()));
+    assert!(!group.is_down());
+    assert_eq!(picked(&group, 10), [0, 10]);
+    group.note_check(1, Err("no".to_owned()));
+    assert!(group.is_down());
+    assert_eq!(picked(&group, 10), [5, 5], "whoever is inside goes on");
+    group.note_check(1, Ok(()));
+    assert!(!group.is_down());
+    assert_eq!(picked(&group, 10), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_only_requests_put_out_is_better_than_one_that_fails_its_checks() {
+    let group = checked(2);
+    fail(&group, 0);
+    group.note_check(1, Err("no".to_owned()));
+    assert_eq!(picked(&group, 10), [10, 0]);
+    assert!(!group.is_down());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_try_goes_to_another_one() {
+    let group = group(3);
+    assert_eq!(group.pick(&[0, 2]), 1);
+    fail(&group, 1);
+    assert_eq!(group.pick(&[0]), 2, "one that is up before one that is out");
+    assert_eq!(
+        group.pick(&[0, 2]),
+        1,
+        "but one that is out before one that was tried"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_seen_by_every_group_that_has_the_origin() {
+    let before = group(2);
+    let after = Group::new(
+        before.room.clone(),
+        before.origins.clone(),
+        None,
+        Arc::clone(&before.retries),
+        Arc::clone(&before.changes),
+    );
+    assert_eq!(picked(&after, 10), [5, 5]);
+    fail(&before, 0);
+    assert_eq!(picked(&after, 10), [0, 10]);
+}

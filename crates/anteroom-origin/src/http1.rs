@@ -1,0 +1,148 @@
+//! HTTP/1.1 connections to one origin that nobody uses at the moment.
+//!
+//! Newest first, so that in quiet times the rest grows old and is closed.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::connect::{ConnectError, Stream};
+use crate::pool::{Limits, RequestBody};
+
+/// How many idle connections to one origin are kept. A burst above that reconnects.
+const IDLE_MAX: usize = 1024;
+/// hyper's own limit of headers; one that was set costs an allocation for each answer.
+const USUAL_HEADERS: usize = 100;
+/// Bytes read at once at most; more gains nothing that could be measured, and is there for each
+/// connection whose reader is slow.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The connections of one origin that are ready for a request.
+#[derive(Debug)]
+pub(crate) struct Idle<B> {
+    keep: Duration,
+    kept: Mutex<Kept<B>>,
+}
+
+#[derive(Debug)]
+struct Kept<B> {
+    connections: Vec<(Connection<B>, Instant)>,
+    has_sweeper: bool,
+}
+
+/// A connection, and the task that moves its bytes.
+#[derive(Debug)]
+pub(crate) struct Connection<B> {
+    pub(crate) sender: SendRequest<B>,
+    pub(crate) task: AbortHandle,
+}
+
+impl<B: RequestBody> Idle<B> {
+    pub(crate) fn new(keep: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            keep,
+            kept: Mutex::new(Kept {
+                connections: Vec::new(),
+                has_sweeper: false,
+            }),
+        })
+    }
+
+    /// A connection that was used before and is ready again.
+    pub(crate) fn take(&self) -> Option<Connection<B>> {
+        let now = Instant::now();
+        let mut kept = self.kept.lock();
+        while let Some((connection, since)) = kept.connections.pop() {
+            if now.saturating_duration_since(since) >= self.keep {
+                // All others are older.
+                kept.connections.clear();
+                return None;
+            }
+            if connection.sender.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose last answer is on its way, once it is ready again.
+    pub(crate) fn keep_when_ready(self: &Arc<Self>, mut connection: Connection<B>) {
+        if connection.sender.is_ready() {
+            self.put(connection);
+            return;
+        }
+        let idle = Arc::downgrade(self);
+        tokio::spawn(async move {
+            if connection.sender.ready().await.is_ok()
+                && let Some(idle) = idle.upgrade()
+            {
+                idle.put(connection);
+            }
+        });
+    }
+
+    fn put(self: &Arc<Self>, connection: Connection<B>) {
+        let mut kept = self.kept.lock();
+        if kept.connections.len() >= IDLE_MAX {
+            return;
+        }
+        kept.connections.push((connection, Instant::now()));
+        if !std::mem::replace(&mut kept.has_sweeper, true) {
+            tokio::spawn(sweep(Arc::downgrade(self), self.keep));
+        }
+    }
+
+    /// Closes what is too old; whether anything is left.
+    fn sweep(&self) -> bool {
+        let now = Instant::now();
+        let mut kept = self.kept.lock();
+        let is_young = |since: Instant| now.saturating_duration_since(since) < self.keep;
+        kept.connections
+            .retain(|(connection, since)| is_young(*since) && !connection.sender.is_closed());
+        kept.has_sweeper = !kept.connections.is_empty();
+        kept.has_sweeper
+    }
+}
+
+/// Looks after idle connections while there are any.
+async fn sweep<B: RequestBody>(idle: Weak<Idle<B>>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        if !idle.upgrade().is_some_and(|idle| idle.sweep()) {
+            return;
+        }
+    }
+}
+
+/// Begins HTTP/1.1 on a connection.
+pub(crate) async fn begin<B: RequestBody>(
+    stream: impl Stream,
+    limits: &Limits,
+) -> Result<Connection<B>, ConnectError> {
+    let mut http = http1::Builder::new();
+    http.max_header_size(limits.head_bytes)
+        .max_buf_size(limits.head_bytes.max(BUFFER_BYTES));
+    if limits.headers != USUAL_HEADERS {
+        http.max_headers(limits.headers);
+    }
+    let begun = http.handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = begun.map_err(ConnectError::Http)?;
+    let task = tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            debug!(
+                error = &error as &dyn std::error::Error,
+                "a connection to an origin ended"
+            );
+        }
+    });
+    Ok(Connection {
+        sender,
+        task: task.abort_handle(),
+    })
+}
