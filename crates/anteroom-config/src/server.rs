@@ -1,5 +1,7 @@
 //! `[server]`: what concerns the process and not one room.
 
+mod answers;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,6 +13,7 @@ use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts, TlsConfig};
 use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
+use answers::{ORIGIN_HEAD_BYTES, ORIGIN_HEADERS};
 
 const LISTEN: Key<Address> = Key {
     name: "listen",
@@ -138,24 +141,6 @@ const REQUEST_URI_BYTES: Key<Whole<usize>> = Key {
         note: "",
     },
     default: Some("16384"),
-};
-const ORIGIN_HEAD_BYTES: Key<Whole<usize>> = Key {
-    name: "origin_head_bytes",
-    kind: Whole {
-        min: 8_192,
-        max: 1_048_576,
-        note: "",
-    },
-    default: Some("65536"),
-};
-const ORIGIN_HEADERS: Key<Whole<usize>> = Key {
-    name: "origin_headers",
-    kind: Whole {
-        min: 10,
-        max: 1_000,
-        note: "",
-    },
-    default: Some("100"),
 };
 const REQUEST_BODY_BYTES: Key<Whole<u64>> = Key {
     name: "request_body_bytes",

@@ -25,7 +25,7 @@ pub struct ServeOptions {
     /// Config file; SIGHUP reads it again (see anteroom.example.toml)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where admitted requests go: http://host or http://host:port
+    /// Where admitted requests go: http://host, https://host, with :port or without
     #[arg(long, value_name = "URL")]
     origin: Option<String>,
     /// Where visitors connect [default: 127.0.0.1:8080]

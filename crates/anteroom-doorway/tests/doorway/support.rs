@@ -78,7 +78,7 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let proxy = ReverseProxy::new(&setup.time_outs);
     let upstream = upstream(&setup, origin);
     let service = tower::service_fn(move |mut request: Request<Body>| {
-        let (proxy, upstream) = (proxy.clone(), upstream.clone());
+        let upstream = upstream.clone();
         async move {
             request.extensions_mut().insert(upstream);
             proxy.oneshot(request).await
