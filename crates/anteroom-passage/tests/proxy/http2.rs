@@ -133,8 +133,8 @@ async fn an_origin_gets_what_the_visitor_asked_for_and_trailers_pass_both_ways()
         .send(
             "POST /a?b=%20c HTTP/1.1\r\nHost: shop.example:81\r\nTE: trailers\r\n\
              Connection: te, x-hop, keep-alive\r\nX-Hop: 1\r\nKeep-Alive: 5\r\nX-Own: 2\r\n\
-             Trailer: X-Sum, Host\r\nTransfer-Encoding: chunked\r\n\r\n\
-             2\r\nhi\r\n0\r\nX-Sum: 3\r\nHost: b\r\n\r\n",
+             Trailer: X-Sum, Range\r\nTransfer-Encoding: chunked\r\n\r\n\
+             2\r\nhi\r\n0\r\nX-Sum: 3\r\nRange: bytes=0-1\r\n\r\n",
         )
         .await;
     let head = client.head().await;
