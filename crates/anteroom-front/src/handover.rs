@@ -47,6 +47,14 @@ pub enum HandoverError {
         #[source]
         source: IoError,
     },
+    /// Two sockets have one name, and only one would be served.
+    #[error(
+        "two sockets are called {name}; with [::] one serves IPv4 and IPv6, and each unit has one ListenStream"
+    )]
+    Twice {
+        /// Which.
+        name: String,
+    },
     /// There is no predecessor where there should be one.
     #[error("cannot hear the predecessor")]
     Predecessor(#[source] IoError),
@@ -117,7 +125,9 @@ impl Inherited {
         for (at, name) in names.into_iter().enumerate() {
             match fds.take_tcp_listener(at) {
                 Ok(Some(socket)) => {
-                    sockets.insert(name, socket);
+                    if sockets.insert(name.clone(), socket).is_some() {
+                        return Err(HandoverError::Twice { name });
+                    }
                 }
                 Ok(None) => {}
                 Err(source) => return Err(HandoverError::Socket { name, source }),
@@ -251,24 +261,25 @@ impl Legacy {
         arguments: Vec<OsString>,
     ) -> Result<u32, HandoverError> {
         let started = self.spawn(&program, arguments);
-        let (mut child, mut stream) =
+        let (child, mut stream) =
             started.map_err(|source| HandoverError::Start { program, source })?;
+        let mut child = Unready(Some(child));
         let ready = async {
             let mut word = [0];
             let read = stream.read_exact(&mut word).await;
             read.is_ok() && word == [READY]
         };
         match tokio::time::timeout(START_WAIT, ready).await {
-            Ok(true) => Ok(child.id().unwrap_or_default()),
-            Ok(false) => {
-                // Whatever it still does, it must not serve beside us.
-                let _ = child.start_kill();
-                let status = child.wait().await;
-                let status = status.map_or_else(|error| error.to_string(), |s| s.to_string());
-                Err(HandoverError::Ended { status })
+            Ok(true) => {
+                let ready = child.0.take();
+                Ok(ready.and_then(|child| child.id()).unwrap_or_default())
             }
+            // Whatever it still does, it must not serve beside us.
+            Ok(false) => Err(HandoverError::Ended {
+                status: child.end().await,
+            }),
             Err(_) => {
-                let _ = child.kill().await;
+                child.end().await;
                 Err(HandoverError::TooSlow { after: START_WAIT })
             }
         }
@@ -291,6 +302,30 @@ impl Legacy {
             .spawn()?;
         near.set_nonblocking(true)?;
         Ok((child, UnixStream::from_std(near)?))
+    }
+}
+
+/// A successor that is not ready yet: it ends with whoever waits for it.
+struct Unready(Option<Child>);
+
+impl Unready {
+    /// Ends it; returns how it ended.
+    async fn end(&mut self) -> String {
+        let Some(child) = &mut self.0 else {
+            return String::new();
+        };
+        let _ = child.start_kill();
+        let status = child.wait().await;
+        status.map_or_else(|error| error.to_string(), |status| status.to_string())
+    }
+}
+
+impl Drop for Unready {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            // It may have ended by itself.
+            let _ = child.start_kill();
+        }
     }
 }
 

@@ -62,11 +62,11 @@ impl<T> TimedIo<T> {
         bytes: impl FnOnce(R) -> usize,
     ) -> Poll<Result<R, IoError>> {
         if let Poll::Ready(result) = written {
-            if !self.is_stuck {
+            let bytes = result.as_ref().map_or(0, |written| bytes(*written));
+            if !std::mem::take(&mut self.is_stuck) {
+                self.pace.note(bytes);
                 return Poll::Ready(result);
             }
-            self.is_stuck = false;
-            let bytes = result.as_ref().map_or(0, |written| bytes(*written));
             if self.pace.went_on(bytes, Instant::now()) {
                 return Poll::Ready(Err(self.give_up()));
             }
@@ -140,11 +140,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        // A socket is always flushed, which says nothing about its reader; TLS may hold something back.
+        // A socket is always flushed. TLS takes bytes before they are on their way, and is flushed later:
+        // then nothing is stuck any more.
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
-        if flushed.is_ready() {
-            return flushed;
-        }
         self.watch(cx, flushed, |()| 0)
     }
 
@@ -168,6 +166,56 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
+
+    /// Takes everything at once, and has it on its way a moment later; as TLS does.
+    #[derive(Default)]
+    struct Late {
+        is_flushing: bool,
+    }
+
+    impl AsyncWrite for Late {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<Result<usize, IoError>> {
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+            self.is_flushing = !self.is_flushing;
+            if self.is_flushing {
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncRead for Late {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<Result<(), IoError>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_pause_after_a_late_flush_is_no_slow_reader() {
+        let idle = Duration::from_secs(15);
+        let mut io = TimedIo::new(Late::default(), idle, Pace::new(250), None);
+        io.write_all(&[0; 100]).await.unwrap();
+        io.flush().await.unwrap();
+        tokio::time::advance(Duration::from_secs(20)).await;
+        io.write_all(&[0; 17]).await.unwrap();
+        io.flush().await.unwrap();
+    }
 
     #[tokio::test]
     async fn a_write_that_nobody_reads_fails() {

@@ -36,12 +36,17 @@ impl Pace {
         self.waiting_since.get_or_insert(now);
     }
 
+    /// So many bytes went on without a wait.
+    pub(crate) fn note(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_add(bytes as u64);
+    }
+
     /// So many bytes went on; whether that is too slow.
     pub(crate) fn went_on(&mut self, bytes: usize, now: Instant) -> bool {
         if let Some(since) = self.waiting_since.take() {
             self.waited += now.duration_since(since);
         }
-        self.bytes = self.bytes.saturating_add(bytes as u64);
+        self.note(bytes);
         if self.waited < LOOK_AFTER {
             return false;
         }

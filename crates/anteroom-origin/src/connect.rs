@@ -68,11 +68,12 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// `tls` is there if the origin has TLS.
+    /// `tls` is there if the origin has TLS; `wait` is for all addresses of its name together.
     pub(crate) fn new(
         origin: &Origin,
         http2: Http2,
         tls: Option<Arc<Tls>>,
+        wait: Duration,
     ) -> Result<Self, TrustError> {
         let name_error = || TrustError::Name {
             host: origin.authority().to_owned(),
@@ -93,6 +94,8 @@ impl Target {
         };
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
+        // Shared out among the addresses of a name: a dead one leaves time for the next.
+        connector.set_connect_timeout(Some(wait));
         Ok(Self {
             uri,
             tls,

@@ -76,7 +76,7 @@ impl<B: RequestBody> Delivery<B> {
         );
         let mut how = How {
             needs_http1: self.needs_http1,
-            is_fresh: false,
+            fresh_since: None,
             is_repeatable: is_idempotent && request.body().is_end_stream(),
         };
         loop {
@@ -99,8 +99,8 @@ impl<B: RequestBody> Delivery<B> {
                     self.group.retries.count_elsewhere();
                     request
                 }
-                Some(Again::Copy(request)) if !how.is_fresh => {
-                    how.is_fresh = true;
+                Some(Again::Copy(request)) if how.fresh_since.is_none() => {
+                    how.fresh_since = self.at.as_ref().map(|attempt| attempt.began);
                     how.is_repeatable = false;
                     self.group.retries.count_stale();
                     // The same origin again: it is well, it only had enough of that connection.

@@ -37,6 +37,7 @@ pub struct Group<B> {
     /// Raised by every change of any origin's condition.
     changes: Arc<AtomicU64>,
     is_down: AtomicBool,
+    is_retired: AtomicBool,
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
@@ -111,12 +112,21 @@ impl<B: RequestBody> Group<B> {
             check,
             balancer: Mutex::new(balancer),
             is_down: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
             tasks: Mutex::default(),
             origins,
             changes,
         };
         group.note_down();
         Arc::new(group)
+    }
+
+    /// Ends its checks: another group goes by the same origins from now on.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Relaxed);
+        for task in self.tasks.lock().drain(..) {
+            task.abort();
+        }
     }
 
     /// Whether checks say that no origin is well: then nobody new should come in.
@@ -210,6 +220,9 @@ impl<B: RequestBody> Group<B> {
         let (Some(origin), Some(check)) = (self.origins.get(index), &self.check) else {
             return;
         };
+        if self.is_retired.load(Relaxed) {
+            return;
+        }
         let patience = Patience {
             healthy_after: check.healthy_after,
             unhealthy_after: check.unhealthy_after,

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::connect::{ConnectError, Stream};
+use crate::lease::Turn;
 use crate::pool::{Limits, RequestBody};
 
 /// How many idle connections to one origin are kept. A burst above that reconnects.
@@ -41,6 +42,8 @@ struct Kept<B> {
 pub(crate) struct Connection<B> {
     pub(crate) sender: SendRequest<B>,
     pub(crate) task: AbortHandle,
+    /// Which request it is at: whoever holds an earlier one ends it no more.
+    pub(crate) turn: Turn,
 }
 
 impl<B: RequestBody> Idle<B> {
@@ -88,6 +91,8 @@ impl<B: RequestBody> Idle<B> {
     }
 
     fn put(self: &Arc<Self>, connection: Connection<B>) {
+        // From here on it is somebody else's, though the last answer may not have been read to its end.
+        connection.turn.pass_on();
         let mut kept = self.kept.lock();
         if kept.connections.len() >= IDLE_MAX {
             return;
@@ -144,5 +149,6 @@ pub(crate) async fn begin<B: RequestBody>(
     Ok(Connection {
         sender,
         task: task.abort_handle(),
+        turn: Turn::default(),
     })
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tracing::debug;
 
 use crate::connect::{ConnectError, Stream};
@@ -40,6 +41,7 @@ pub(crate) struct Lines<B> {
 #[derive(Debug)]
 pub(crate) struct Line<B> {
     pub(crate) sender: SendRequest<B>,
+    made_at: Instant,
     shared: Arc<Shared>,
 }
 
@@ -53,6 +55,7 @@ impl<B> Clone for Line<B> {
     fn clone(&self) -> Self {
         Self {
             sender: self.sender.clone(),
+            made_at: self.made_at,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -91,11 +94,12 @@ impl<B: RequestBody> Lines<B> {
         }
     }
 
-    /// A connection that bears one more request.
-    pub(crate) fn take(&self) -> Option<Line<B>> {
+    /// A connection that bears one more request; made after a moment, if one is given: many whose
+    /// connection broke share the next one.
+    pub(crate) fn take(&self, made_after: Option<Instant>) -> Option<Line<B>> {
         let mut lines = self.lines.lock();
         lines.retain(|line| !line.sender.is_closed());
-        let mut free = lines.iter();
+        let mut free = lines.iter().filter(|line| Some(line.made_at) > made_after);
         free.find(|line| line.shared.streams.load(Relaxed) < STREAMS_MAX)
             .cloned()
     }
@@ -103,6 +107,7 @@ impl<B: RequestBody> Lines<B> {
     pub(crate) fn put(&self, sender: SendRequest<B>) -> Line<B> {
         let line = Line {
             sender,
+            made_at: Instant::now(),
             shared: Arc::default(),
         };
         self.lines.lock().push(line.clone());

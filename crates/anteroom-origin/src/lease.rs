@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::counts::Counts;
@@ -21,9 +22,27 @@ pub struct Lease {
 #[derive(Debug)]
 struct InFlight(Arc<Counts>);
 
-/// The task that moves the bytes of a connection.
+/// Which request a connection is at.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turn(Arc<Mutex<u64>>);
+
+/// The task that moves the bytes of a connection, as long as it does so for this request.
 #[derive(Debug)]
-struct EndOnDrop(Option<AbortHandle>);
+struct EndOnDrop {
+    task: AbortHandle,
+    turn: Turn,
+    mine: u64,
+}
+
+/// No turn of any connection.
+const NOBODY: u64 = u64::MAX;
+
+impl Turn {
+    /// The connection is free for the next request.
+    pub(crate) fn pass_on(&self) {
+        *self.0.lock() += 1;
+    }
+}
 
 impl Lease {
     pub(crate) fn on(counts: &Arc<Counts>) -> Self {
@@ -41,9 +60,11 @@ impl Lease {
         }
     }
 
-    pub(crate) fn of_task(task: AbortHandle) -> Self {
+    pub(crate) fn of_task(task: AbortHandle, turn: &Turn) -> Self {
+        let mine = *turn.0.lock();
+        let turn = turn.clone();
         Self {
-            task: Some(EndOnDrop(Some(task))),
+            task: Some(EndOnDrop { task, turn, mine }),
             ..Self::default()
         }
     }
@@ -56,8 +77,8 @@ impl Lease {
 
     /// Request and answer have gone their way; the connection may be used again.
     pub fn finish(&mut self) {
-        if let Some(task) = &mut self.task {
-            task.0 = None;
+        if let Some(mut held) = self.task.take() {
+            held.mine = NOBODY;
         }
     }
 }
@@ -70,8 +91,44 @@ impl Drop for InFlight {
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {
-        if let Some(task) = self.0.take() {
-            task.abort();
+        // Under the lock: nobody else gets the connection between the look and the end.
+        let turn = self.turn.0.lock();
+        if *turn == self.mine {
+            self.task.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn is_ended(task: tokio::task::JoinHandle<()>) -> bool {
+        tokio::task::yield_now().await;
+        task.is_finished()
+    }
+
+    #[tokio::test]
+    async fn whoever_gives_up_ends_its_own_connection_and_nobody_elses() {
+        let connection = || tokio::spawn(std::future::pending::<()>());
+        let (task, turn) = (connection(), Turn::default());
+        drop(Lease::of_task(task.abort_handle(), &turn));
+        assert!(is_ended(task).await, "nobody else has it");
+
+        let (task, turn) = (connection(), Turn::default());
+        let first = Lease::of_task(task.abort_handle(), &turn);
+        // The answer is on its way to its reader, and the connection to the next request.
+        turn.pass_on();
+        let second = Lease::of_task(task.abort_handle(), &turn);
+        drop(first);
+        assert!(!task.is_finished());
+        tokio::task::yield_now().await;
+        assert!(!task.is_finished(), "the next request is on it");
+        drop(second);
+        assert!(is_ended(task).await);
+
+        let (task, turn) = (connection(), Turn::default());
+        Lease::of_task(task.abort_handle(), &turn).finish();
+        assert!(!is_ended(task).await, "it is good for another one");
     }
 }

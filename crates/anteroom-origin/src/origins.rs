@@ -122,6 +122,10 @@ impl<B: RequestBody + Sync> Origins<B> {
     /// Outside of a tokio runtime, if there are checks.
     pub fn commit(&self, plan: Plan<B>) {
         let now = Instant::now();
+        // Before the new checks: an old one that is still under way must not say the last word.
+        for group in self.held.lock().groups.values() {
+            group.retire();
+        }
         for (room, group) in &plan.groups {
             if group.check.is_none() {
                 for origin in group.origins() {
@@ -219,7 +223,10 @@ impl<B: RequestBody + Sync> Origins<B> {
         } else {
             None
         };
-        let pool = Pool::new(Target::new(origin, config.http2, tls)?, self.limits);
+        let pool = Pool::new(
+            Target::new(origin, config.http2, tls, self.limits.connect)?,
+            self.limits,
+        );
         held.pools.insert(key, Arc::downgrade(&pool));
         Ok(pool)
     }

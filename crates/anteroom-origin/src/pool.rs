@@ -13,7 +13,7 @@ use http::uri::{Authority, PathAndQuery};
 use http::{HeaderValue, Request, Response, Uri, Version};
 use hyper::body::Incoming;
 use tokio::sync::Mutex;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::connect::{ConnectError, Connected, Either, Target};
 use crate::failure::{self, Failure};
@@ -71,8 +71,8 @@ pub(crate) struct Pool<B> {
 pub(crate) struct How {
     /// It may leave HTTP, which HTTP/2 does in another way.
     pub(crate) needs_http1: bool,
-    /// Not over a connection that was used before.
-    pub(crate) is_fresh: bool,
+    /// Not over a connection that was used before; only over one that was made after this moment.
+    pub(crate) fresh_since: Option<Instant>,
     /// It has no body and may be sent twice: a copy is to be kept.
     pub(crate) is_repeatable: bool,
 }
@@ -135,6 +135,7 @@ impl<B: RequestBody> Pool<B> {
         mut how: How,
     ) -> Result<Sent, Box<NotSent<B>>> {
         loop {
+            let began = Instant::now();
             let taken = match self.take(how).await {
                 Ok(taken) => taken,
                 Err(error) => {
@@ -163,7 +164,9 @@ impl<B: RequestBody> Pool<B> {
                 (Some(unsent), _) if was_used => {
                     // The connection had gone before the request came: another one. Each that was
                     // used before is taken once, so this ends; HTTP/2 goes on with a new one.
-                    how.is_fresh |= unsent.version() == Version::HTTP_2;
+                    if unsent.version() == Version::HTTP_2 {
+                        how.fresh_since.get_or_insert(began);
+                    }
                     request = unsent;
                     continue;
                 }
@@ -180,11 +183,7 @@ impl<B: RequestBody> Pool<B> {
 
     /// Asks over a connection of its own; the body of the answer is not read.
     pub(crate) async fn ask(&self, request: Request<B>) -> Result<Response<Incoming>, Failure> {
-        let how = How {
-            is_fresh: true,
-            ..How::default()
-        };
-        let connected = self.connect(how.needs_http1).await;
+        let connected = self.connect(false).await;
         let fresh = match connected.map_err(Failure::Connect)? {
             Fresh::Http1(connection) => Taken::Http1(connection, false),
             Fresh::Http2(sender) => Taken::Http2(Lines::new().put(sender)),
@@ -205,7 +204,7 @@ impl<B: RequestBody> Pool<B> {
             Taken::Http1(mut connection, _) => {
                 let request = as_http1(request);
                 // Whoever stops waiting ends the connection, also while it waits to write.
-                let held = Lease::of_task(connection.task.clone());
+                let held = Lease::of_task(connection.task.clone(), &connection.turn);
                 let sent = connection.sender.try_send_request(request).await;
                 let response = sent.map_err(Box::new)?;
                 self.idle.keep_when_ready(connection);
@@ -232,9 +231,7 @@ impl<B: RequestBody> Pool<B> {
 
     async fn take(&self, how: How) -> Result<Taken<B>, ConnectError> {
         let may_share = !how.needs_http1 && self.target.may_speak_http2();
-        if !how.is_fresh
-            && let Some(taken) = self.take_used(may_share)
-        {
+        if let Some(taken) = self.take_used(how, may_share) {
             return Ok(taken);
         }
         let is_shared = || may_share && !self.prefers_http1.load(Relaxed);
@@ -242,9 +239,7 @@ impl<B: RequestBody> Pool<B> {
             let waited = timeout(self.limits.connect, self.connecting.lock()).await;
             let alone = waited.map_err(|_| self.timed_out())?;
             // Whoever was first may have made the connection that this one waited for.
-            if !how.is_fresh
-                && let Some(taken) = self.take_used(may_share)
-            {
+            if let Some(taken) = self.take_used(how, may_share) {
                 return Ok(taken);
             }
             is_shared().then_some(alone)
@@ -253,7 +248,10 @@ impl<B: RequestBody> Pool<B> {
         };
         Ok(match self.connect(how.needs_http1).await? {
             Fresh::Http1(connection) => {
-                self.prefers_http1.store(may_share, Relaxed);
+                // An upgrade says nothing of what the origin would rather speak.
+                if may_share {
+                    self.prefers_http1.store(true, Relaxed);
+                }
                 Taken::Http1(connection, false)
             }
             Fresh::Http2(sender) => {
@@ -263,8 +261,15 @@ impl<B: RequestBody> Pool<B> {
         })
     }
 
-    fn take_used(&self, may_share: bool) -> Option<Taken<B>> {
-        let shared = if may_share { self.lines.take() } else { None };
+    fn take_used(&self, how: How, may_share: bool) -> Option<Taken<B>> {
+        let shared = if may_share {
+            self.lines.take(how.fresh_since)
+        } else {
+            None
+        };
+        if how.fresh_since.is_some() {
+            return shared.map(Taken::Http2);
+        }
         shared
             .map(Taken::Http2)
             .or_else(|| Some(Taken::Http1(self.idle.take()?, true)))

@@ -115,7 +115,9 @@ impl Gateway {
         inherited: Inherited,
     ) -> anyhow::Result<Self> {
         let server = &config.server;
+        // All that may fail comes before the first visitor: who is accepted here is answered here.
         let tls = server.tls.as_ref().map(Tls::load).transpose()?;
+        let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
         let settings = settings(config, &opened);
@@ -144,7 +146,6 @@ impl Gateway {
         };
         let front = front.serve(server, address, draining);
         let (stop_control, mut stopped) = watch::channel(false);
-        let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let control = Control::new(
             Arc::clone(&node),
             Arc::clone(&extras) as Arc<_>,

@@ -103,8 +103,11 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
         "serving"
     );
     if let Some(predecessor) = predecessor {
-        // Without one there is nobody to take over from: it was told to end meanwhile, and so is this.
-        predecessor.say_ready().await?;
+        if let Err(error) = predecessor.say_ready().await {
+            // There is nobody to take over from: it was told to end meanwhile, and so is this.
+            gateway.stop().await;
+            return Err(error.into());
+        }
     }
     supervisor::say_ready();
     let end = until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
@@ -211,12 +214,23 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
     let mut starting: Option<Starting<'_>> = None;
     loop {
         tokio::select! {
+            biased;
+            _ = signals.terminate.recv() => return End::Stop,
+            _ = signals.interrupt.recv() => return End::Stop,
             _ = signals.hang_up.recv() => {
                 supervisor::say_reloading();
                 reload(gateway, file);
                 supervisor::say_ready();
             }
             _ = signals.replace.recv(), if starting.is_none() => {
+                if std::process::id() == 1 {
+                    // The first of its container, which ends with it.
+                    tracing::error!(
+                        "SIGUSR2: a successor would end with this process, which is number 1; start \
+                         another container instead"
+                    );
+                    continue;
+                }
                 tracing::info!("SIGUSR2: starting a successor");
                 starting = Some(Box::pin(gateway.legacy().start_successor()));
             }
@@ -230,8 +244,6 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
                     starting = None;
                 }
             },
-            _ = signals.terminate.recv() => return End::Stop,
-            _ = signals.interrupt.recv() => return End::Stop,
         }
     }
 }

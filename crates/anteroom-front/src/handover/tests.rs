@@ -72,6 +72,16 @@ async fn a_successor_that_ends_without_a_word_is_told_of() {
     assert!(matches!(none, Err(HandoverError::Start { .. })));
 }
 
+#[tokio::test]
+async fn a_successor_that_nobody_waits_for_any_more_ends() {
+    let mut sleep = Command::new("sleep");
+    let mut child = sleep.arg("600").stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    drop(Unready(Some(child)));
+    // Ends when the process does.
+    assert_eq!(out.read(&mut [0]).await.unwrap(), 0);
+}
+
 #[test]
 fn sockets_without_names_are_for_visitors() {
     let check = |names, count, expected: &[&str]| {
