@@ -1,4 +1,5 @@
-//! What deciding costs in process, with one room and with a thousand: time, and allocations.
+//! What deciding costs in process about a visitor who is inside, with one room and with a thousand: time,
+//! and allocations.
 //!
 //! `cargo bench -p anteroom-bench --bench decide`. A visitor's cookie is opened and checked and the
 //! verdict given, as for a front door; HTTP and the search for the room are not part of it.
@@ -121,25 +122,4 @@ fn accepted_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
         assert!(matches!(outcome, Some(Outcome::Pass(_))));
         outcome
     });
-}
-
-/// Somebody new comes and goes in: a seat is taken and a ticket sealed. Others come between, slowly
-/// enough that the ledger lends in time; whoever must wait for it is another story.
-#[divan::bench(args = ROOMS, sample_count = 1_000, sample_size = 1)]
-fn new_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
-    let bench = Bench::with(rooms);
-    let _runtime = bench.runtime.enter();
-    let mut next = (0..rooms).cycle();
-    bencher
-        .with_inputs(|| {
-            let room = &bench.rooms[next.next().unwrap_or_default()];
-            bench.admit(room);
-            std::thread::yield_now();
-            room
-        })
-        .bench_local_values(|room| {
-            let outcome = room.decide(arrival(&[])).now_or_never();
-            assert!(outcome.is_some(), "the parent was asked");
-            outcome
-        });
 }
