@@ -102,12 +102,12 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
         rooms = config.rooms.len(),
         "serving"
     );
-    if let Some(predecessor) = predecessor {
-        if let Err(error) = predecessor.say_ready().await {
-            // There is nobody to take over from: it was told to end meanwhile, and so is this.
-            gateway.stop().await;
-            return Err(error.into());
-        }
+    if let Some(predecessor) = predecessor
+        && let Err(error) = predecessor.say_ready().await
+    {
+        // There is nobody to take over from: it was told to end meanwhile, and so is this.
+        gateway.stop().await;
+        return Err(error.into());
     }
     supervisor::say_ready();
     let end = until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
