@@ -123,9 +123,10 @@ impl Drop for Origin {
 
 /// Waits until something is so.
 pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(5));
     let wait = async {
         while !is_so() {
-            tokio::time::sleep(Duration::from_millis(5)).await; // tidy: time passes
+            looks.tick().await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;

@@ -167,9 +167,10 @@ impl Site {
 }
 
 async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let mut looks = tokio::time::interval(Duration::from_millis(20));
     let wait = async {
         while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(20)).await; // tidy: time passes
+            looks.tick().await;
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(30), wait).await;
