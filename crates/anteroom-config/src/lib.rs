@@ -18,6 +18,7 @@ mod flags;
 #[doc(hidden)]
 pub mod fuzz;
 mod host;
+mod keys;
 mod kind;
 pub mod language;
 mod live;

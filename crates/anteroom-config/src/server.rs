@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use anteroom_core::time::Span;
 use ipnet::IpNet;
 
+use super::keys::{A_FILE, path_key, time_key};
 use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
 use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts, TlsConfig};
 use super::notes::{Placed, Spot};
@@ -25,36 +26,15 @@ const ADMIN: Key<Address> = Key {
     kind: Address,
     default: Some("\"127.0.0.1:8081\""),
 };
-/// The path of something that is there, or will be.
-const fn path(
-    name: &'static str,
-    allowed: &'static str,
-    default: Option<&'static str>,
-) -> Key<Text<PathBuf>> {
-    let read = |text: &str| {
-        if text.is_empty() || text.contains('\0') {
-            return Err(Refusal::PLAIN);
-        }
-        Ok(PathBuf::from(text))
-    };
-    let kind = Text { allowed, read };
-    Key {
-        name,
-        kind,
-        default,
-    }
-}
-
-const A_FILE: &str = "the path of a file";
-const TLS_CERTIFICATE: Key<Text<PathBuf>> = path("tls_certificate", A_FILE, None);
-const TLS_KEY: Key<Text<PathBuf>> = path("tls_key", A_FILE, None);
+const TLS_CERTIFICATE: Key<Text<PathBuf>> = path_key("tls_certificate", A_FILE, None);
+const TLS_KEY: Key<Text<PathBuf>> = path_key("tls_key", A_FILE, None);
 const REDIRECT_FROM: Key<Address> = Key {
     name: "redirect_from",
     kind: Address,
     default: None,
 };
-const ADMIN_TOKEN_FILE: Key<Text<PathBuf>> = path("admin_token_file", A_FILE, None);
-const DATA_DIR: Key<Text<PathBuf>> = path(
+const ADMIN_TOKEN_FILE: Key<Text<PathBuf>> = path_key("admin_token_file", A_FILE, None);
+const DATA_DIR: Key<Text<PathBuf>> = path_key(
     "data_dir",
     "the path of a directory",
     Some("\"anteroom-data\""),
@@ -83,35 +63,17 @@ const TRUSTED_PROXIES: Key<Network> = Key {
 const MINUTE: Span = Span::from_secs(60);
 const DAY: Span = Span::from_secs(86_400);
 
-/// A time-out from `min_ms` to `max`.
-const fn time_out(
-    name: &'static str,
-    min_ms: u64,
-    max: Span,
-    default: &'static str,
-) -> Key<Duration> {
-    Key {
-        name,
-        kind: Duration {
-            min: Span(min_ms),
-            max,
-            bare_unit: "s",
-        },
-        default: Some(default),
-    }
-}
-
 // The lower ends only keep a slip of the pen from switching everything off; the upper ends keep a
 // stuck peer from holding a connection for good.
-const REQUEST_HEAD: Key<Duration> = time_out("request_head", 100, MINUTE.times(10), "\"10s\"");
-const ORIGIN_CONNECT: Key<Duration> = time_out("origin_connect", 10, MINUTE.times(5), "\"2s\"");
-const ORIGIN_RESPONSE: Key<Duration> = time_out("origin_response", 100, DAY, "\"60s\"");
-const ORIGIN_IDLE: Key<Duration> = time_out("origin_idle", 100, MINUTE.times(60), "\"4s\"");
-const BODY_IDLE: Key<Duration> = time_out("body_idle", 100, DAY, "\"60s\"");
+const REQUEST_HEAD: Key<Duration> = time_key("request_head", 100, MINUTE.times(10), "\"10s\"");
+const ORIGIN_CONNECT: Key<Duration> = time_key("origin_connect", 10, MINUTE.times(5), "\"2s\"");
+const ORIGIN_RESPONSE: Key<Duration> = time_key("origin_response", 100, DAY, "\"60s\"");
+const ORIGIN_IDLE: Key<Duration> = time_key("origin_idle", 100, MINUTE.times(60), "\"4s\"");
+const BODY_IDLE: Key<Duration> = time_key("body_idle", 100, DAY, "\"60s\"");
 // Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first should
 // be the one who sends requests.
-const KEEP_ALIVE: Key<Duration> = time_out("keep_alive", 100, DAY, "\"75s\"");
-const DRAIN: Key<Duration> = time_out("drain", 0, DAY, "\"30s\"");
+const KEEP_ALIVE: Key<Duration> = time_key("keep_alive", 100, DAY, "\"75s\"");
+const DRAIN: Key<Duration> = time_key("drain", 0, DAY, "\"30s\"");
 
 // hyper needs 8 KiB to read a request head at all; above 1 MiB a head is an attack.
 const REQUEST_HEAD_BYTES: Key<Whole<usize>> = Key {

@@ -4,6 +4,7 @@
 
 use std::path::PathBuf;
 
+use super::keys::{A_FILE, path_key};
 use super::kind::{Choice, Password, Refusal, StoreAddress, Text};
 use super::notes::Spot;
 use super::problem::Finding;
@@ -54,24 +55,8 @@ const PASSWORD: Key<Password> = Key {
     default: None,
 };
 
-const fn path_of_file(name: &'static str) -> Key<Text<PathBuf>> {
-    Key {
-        name,
-        kind: Text {
-            allowed: "the path of a file",
-            read: |text| {
-                if text.is_empty() || text.contains('\0') {
-                    return Err(Refusal::PLAIN);
-                }
-                Ok(PathBuf::from(text))
-            },
-        },
-        default: None,
-    }
-}
-
-const PASSWORD_FILE: Key<Text<PathBuf>> = path_of_file("password_file");
-const CA_FILE: Key<Text<PathBuf>> = path_of_file("ca_file");
+const PASSWORD_FILE: Key<Text<PathBuf>> = path_key("password_file", A_FILE, None);
+const CA_FILE: Key<Text<PathBuf>> = path_key("ca_file", A_FILE, None);
 const PREFIX: Key<Text<String>> = Key {
     name: "prefix",
     kind: Text {

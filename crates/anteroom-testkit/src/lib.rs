@@ -1,5 +1,5 @@
 //! What do the tests of several crates share? A fuzzer that needs no other compiler, real
-//! redis-servers, and links that are slow or broken.
+//! redis-servers, links that are slow or broken, and ends of connections that are spoken to by hand.
 //!
 //! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
 //! Deliberately absent: what must hold for which input; each crate says that itself.
@@ -8,6 +8,7 @@ mod mutate;
 pub mod redis_server;
 pub mod relay;
 pub mod seeds;
+pub mod wire;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

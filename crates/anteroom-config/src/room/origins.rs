@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anteroom_core::time::Span;
 
 use crate::host::OriginError;
+use crate::keys::{A_FILE, path_key, time_key};
 use crate::kind::{Choice, Duration, Refusal, Text, Whole};
 use crate::model::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 use crate::notes::Placed;
@@ -38,19 +39,7 @@ const ORIGIN_HTTP2: Key<Choice<Http2>> = Key {
     ]),
     default: Some("\"never\""),
 };
-const ORIGIN_CA_FILE: Key<Text<PathBuf>> = Key {
-    name: "origin_ca_file",
-    kind: Text {
-        allowed: "the path of a file",
-        read: |text| {
-            if text.is_empty() || text.contains('\0') {
-                return Err(Refusal::PLAIN);
-            }
-            Ok(PathBuf::from(text))
-        },
-    },
-    default: None,
-};
+const ORIGIN_CA_FILE: Key<Text<PathBuf>> = path_key("origin_ca_file", A_FILE, None);
 
 /// The table of health checks; without it origins are not asked.
 const HEALTH_CHECK: &str = "health_check";
@@ -62,8 +51,8 @@ const CHECK_PATH: Key<Text<String>> = Key {
     },
     default: Some("\"/\""),
 };
-const EVERY: Key<Duration> = span("every", 100, Span::from_secs(3_600), "\"5s\"");
-const TIMEOUT: Key<Duration> = span("timeout", 10, Span::from_secs(300), "\"2s\"");
+const EVERY: Key<Duration> = time_key("every", 100, Span::from_secs(3_600), "\"5s\"");
+const TIMEOUT: Key<Duration> = time_key("timeout", 10, Span::from_secs(300), "\"2s\"");
 const HEALTHY_AFTER: Key<Whole<u32>> = times("healthy_after", "2");
 const UNHEALTHY_AFTER: Key<Whole<u32>> = times("unhealthy_after", "3");
 const EXPECTED_STATUS: Key<Text<Statuses>> = Key {
@@ -74,18 +63,6 @@ const EXPECTED_STATUS: Key<Text<Statuses>> = Key {
     },
     default: Some("\"200-399\""),
 };
-
-const fn span(name: &'static str, min_ms: u64, max: Span, default: &'static str) -> Key<Duration> {
-    Key {
-        name,
-        kind: Duration {
-            min: Span(min_ms),
-            max,
-            bare_unit: "s",
-        },
-        default: Some(default),
-    }
-}
 
 const fn times(name: &'static str, default: &'static str) -> Key<Whole<u32>> {
     Key {

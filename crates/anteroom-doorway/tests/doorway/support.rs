@@ -17,10 +17,9 @@ use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::{ReverseProxy, Upstream};
 use anteroom_origin::{Limits, Origins};
+pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
 use http::Request;
 use parking_lot::Mutex;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
@@ -105,99 +104,6 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     }
 }
 
-/// One end of a connection, spoken to by hand.
-pub(crate) struct Wire {
-    stream: TcpStream,
-    read: Vec<u8>,
-}
-
-impl Wire {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        Self {
-            stream,
-            read: Vec::new(),
-        }
-    }
-
-    pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self::new(TcpStream::connect(address).await.unwrap())
-    }
-
-    pub(crate) async fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.unwrap();
-    }
-
-    /// Sends what may be cut short by the other side.
-    pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).await.is_ok()
-    }
-
-    /// Reads up to and with `end`, and returns it.
-    pub(crate) async fn read_until(&mut self, end: &str) -> String {
-        loop {
-            if let Some(at) = find(&self.read, end.as_bytes()) {
-                let rest = self.read.split_off(at + end.len());
-                let text = std::mem::replace(&mut self.read, rest);
-                return String::from_utf8_lossy(&text).into_owned();
-            }
-            let read = self.stream.read_buf(&mut self.read).await.unwrap();
-            let so_far = String::from_utf8_lossy(&self.read);
-            assert!(read > 0, "ended before {end:?}: {so_far}");
-        }
-    }
-
-    /// The same; `None` if it ended before.
-    pub(crate) async fn try_read_until(&mut self, end: &str) -> Option<String> {
-        loop {
-            if let Some(at) = find(&self.read, end.as_bytes()) {
-                return self.try_read(at + end.len()).await;
-            }
-            let read = self.stream.read_buf(&mut self.read).await;
-            read.ok().filter(|read| *read > 0)?;
-        }
-    }
-
-    /// Reads so many bytes; `None` if it ended before.
-    pub(crate) async fn try_read(&mut self, count: usize) -> Option<String> {
-        while self.read.len() < count {
-            let read = self.stream.read_buf(&mut self.read).await;
-            read.ok().filter(|read| *read > 0)?;
-        }
-        let rest = self.read.split_off(count);
-        let text = std::mem::replace(&mut self.read, rest);
-        Some(String::from_utf8_lossy(&text).into_owned())
-    }
-
-    /// Reads a head, in lower case.
-    pub(crate) async fn head(&mut self) -> String {
-        self.read_until("\r\n\r\n").await.to_lowercase()
-    }
-
-    /// Reads until the other side closes; a reset counts as closed.
-    pub(crate) async fn rest(&mut self) -> String {
-        while let Ok(1..) = self.stream.read_buf(&mut self.read).await {}
-        String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
-    }
-}
-
-/// An origin spoken to by hand: nothing happens but what a test does.
-pub(crate) struct Origin {
-    listener: TcpListener,
-    pub(crate) address: SocketAddr,
-}
-
-impl Origin {
-    pub(crate) async fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        Self { listener, address }
-    }
-
-    pub(crate) async fn accept(&self) -> Wire {
-        Wire::new(self.listener.accept().await.unwrap().0)
-    }
-}
-
 /// An origin that answers every request with 200, and keeps what it was asked.
 pub(crate) struct Recorder {
     pub(crate) address: SocketAddr,
@@ -243,19 +149,4 @@ async fn record(mut wire: Wire, requests: Arc<Mutex<Vec<String>>>) {
         wire.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
             .await;
     }
-}
-
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).position(|window| window == part)
-}
-
-/// The value of a header in a head; panics if it is there twice.
-pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let mut values = head.lines().filter_map(|line| {
-        let (found, value) = line.split_once(':')?;
-        (found == name).then_some(value.trim())
-    });
-    let value = values.next();
-    assert_eq!(values.next(), None, "{name} twice in {head}");
-    value
 }

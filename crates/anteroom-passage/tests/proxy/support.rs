@@ -17,12 +17,10 @@ use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::{OriginOutcome, ReverseProxy, Upstream};
 use anteroom_origin::{Group, Limits, Origins};
+pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
 use http::{HeaderValue, Request, Response};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
 use tower::ServiceExt;
 
 /// What a test may want to set.
@@ -190,119 +188,10 @@ fn tell_outcome(response: &mut Response<Body>) {
     response.headers_mut().insert("x-outcome", outcome);
 }
 
-/// One end of a connection, spoken to by hand.
-pub(crate) struct Wire {
-    stream: TcpStream,
-    read: Vec<u8>,
-}
-
-impl Wire {
-    pub(crate) fn new(stream: TcpStream) -> Self {
-        Self {
-            stream,
-            read: Vec::new(),
-        }
-    }
-
-    pub(crate) async fn connect(address: SocketAddr) -> Self {
-        Self::new(TcpStream::connect(address).await.unwrap())
-    }
-
-    pub(crate) async fn send(&mut self, text: &str) {
-        self.stream.write_all(text.as_bytes()).await.unwrap();
-    }
-
-    /// Sends what may be cut short by the other side.
-    pub(crate) async fn try_send(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).await.is_ok()
-    }
-
-    /// Sends until the other side takes nothing for a while; how much it took, at least.
-    pub(crate) async fn send_until_held_back(&mut self) -> usize {
-        let piece = vec![7; 100_000];
-        let mut sent = 0;
-        while let Ok(true) = timeout(Duration::from_millis(500), self.try_send(&piece)).await {
-            sent += piece.len();
-            assert!(sent < 500_000_000, "nobody holds it back");
-        }
-        sent
-    }
-
-    /// Reads up to and with `end`, and returns it.
-    pub(crate) async fn read_until(&mut self, end: &str) -> String {
-        loop {
-            if let Some(at) = find(&self.read, end.as_bytes()) {
-                let rest = self.read.split_off(at + end.len());
-                let text = std::mem::replace(&mut self.read, rest);
-                return String::from_utf8_lossy(&text).into_owned();
-            }
-            let read = self.stream.read_buf(&mut self.read).await.unwrap();
-            let so_far = String::from_utf8_lossy(&self.read);
-            assert!(read > 0, "ended before {end:?}: {so_far}");
-        }
-    }
-
-    /// Reads a head, in lower case.
-    pub(crate) async fn head(&mut self) -> String {
-        self.read_until("\r\n\r\n").await.to_lowercase()
-    }
-
-    /// Reads until the other side closes; a reset counts as closed.
-    pub(crate) async fn rest(&mut self) -> String {
-        while let Ok(1..) = self.stream.read_buf(&mut self.read).await {}
-        String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
-    }
-
-    /// Closes the sending side only.
-    pub(crate) async fn finish(&mut self) {
-        self.stream.shutdown().await.unwrap();
-    }
-}
-
-fn find(text: &[u8], part: &[u8]) -> Option<usize> {
-    text.windows(part.len()).position(|window| window == part)
-}
-
-/// An origin spoken to by hand: nothing happens but what a test does.
-pub(crate) struct Origin {
-    listener: TcpListener,
-    pub(crate) address: SocketAddr,
-}
-
-impl Origin {
-    pub(crate) async fn new() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        Self { listener, address }
-    }
-
-    /// Fails if anybody has connected who was not accepted.
-    pub(crate) async fn assert_nobody_else(&self) {
-        let own = TcpStream::connect(self.address).await.unwrap();
-        let (_, first) = self.listener.accept().await.unwrap();
-        assert_eq!(first, own.local_addr().unwrap(), "somebody has connected");
-    }
-
-    pub(crate) async fn accept(&self) -> Wire {
-        Wire::new(self.listener.accept().await.unwrap().0)
-    }
-}
-
 /// A gateway with default settings, its origin, and a connected client.
 pub(crate) async fn all(setup: Setup) -> (Wire, Gateway, Origin) {
     let origin = Origin::new().await;
     let gateway = gateway(setup, origin.address).await;
     let client = Wire::connect(gateway.address).await;
     (client, gateway, origin)
-}
-
-/// The value of a header in a head; panics if it is there twice.
-pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
-    let mut values = head.lines().filter_map(|line| {
-        let (found, value) = line.split_once(':')?;
-        (found == name).then_some(value.trim())
-    });
-    let value = values.next();
-    assert_eq!(values.next(), None, "{name} twice in {head}");
-    value
 }
