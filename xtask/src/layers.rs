@@ -13,7 +13,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     // Before the core, for it knows nothing; who may use it is in `FOR_TESTS`.
     ("anteroom-testkit", &[]),
     ("anteroom-base", &[]),
-    ("anteroom-core", &["anteroom-base"]),
+    ("anteroom-queue", &["anteroom-base"]),
+    ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-config", &["anteroom-core"]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),

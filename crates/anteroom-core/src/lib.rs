@@ -9,14 +9,12 @@
 extern crate alloc;
 
 pub use anteroom_base::{decision, hash, id, room_clock, rules, time};
+pub use anteroom_queue::{estimate, inversion, order, waiting, watermark};
 
 pub mod allocation;
-pub mod estimate;
-pub mod inversion;
 pub mod lease;
 pub mod ledger;
 pub mod newest;
-pub mod order;
 pub mod origin;
 pub mod planted;
 pub mod room;
@@ -24,5 +22,3 @@ pub mod seats;
 pub mod snapshot;
 pub mod sync;
 pub mod ticket;
-pub mod waiting;
-pub mod watermark;

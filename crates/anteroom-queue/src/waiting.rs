@@ -6,16 +6,15 @@
 //! costs counts for a moment, not places.
 
 mod cohorts;
+mod visitors;
 
 use alloc::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
-use crate::hash::FixedState;
 use crate::id::VisitorId;
 use crate::time::{Millis, Span};
 use crate::watermark::WaitingCounts;
 use cohorts::Cohorts;
+use visitors::Visitors;
 
 /// How late an ask may be before its slot is offered to those behind. Two round trips of a slow
 /// phone; longer, and the slots of those who left stay empty for longer.
@@ -27,7 +26,7 @@ const POSITIONS_EVERY: Span = Span(250);
 /// The waiting visitors of one room at one node.
 #[derive(Clone, Debug)]
 pub struct WaitingBook {
-    entries: HashMap<VisitorId, Entry, FixedState>,
+    entries: Visitors<Entry>,
     capacity: usize,
     sweep_at: usize,
     swept_at: Millis,
@@ -39,14 +38,32 @@ pub struct WaitingBook {
     positions: Positions,
 }
 
-/// One who waits.
+/// One who waits. There may be a million of them: what follows from something else is not kept.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     rank: Millis,
-    eligible_until: Millis,
-    present_until: Millis,
+    asked_at: Millis,
+    /// Milliseconds until the next ask; at most 49 days.
+    ask_after: u32,
     /// The newest inheritance among which it was looked for.
-    inheritance: u64,
+    inheritance: u32,
+}
+
+const _: () = assert!(
+    size_of::<(VisitorId, Entry)>() == 40,
+    "with a place in the table, a million of these fit into 64 MiB"
+);
+
+impl Entry {
+    /// Until when it counts for the watermark.
+    fn eligible_until(self) -> Millis {
+        self.asked_at + Span(u64::from(self.ask_after)) + OVERDUE
+    }
+
+    /// Until when it counts for positions.
+    fn present_until(self) -> Millis {
+        self.asked_at + Span(u64::from(self.ask_after) * 5 / 2)
+    }
 }
 
 /// An ask of somebody who waits.
@@ -69,7 +86,7 @@ struct Inherited {
     /// The first of those times.
     next_end: Millis,
     /// Rises with every inheritance.
-    number: u64,
+    number: u32,
 }
 
 /// Cumulated counts by rank, recomputed now and then.
@@ -86,7 +103,7 @@ impl WaitingBook {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
-            entries: HashMap::with_hasher(FixedState),
+            entries: Visitors::new(),
             capacity,
             sweep_at: SWEEP_FIRST,
             swept_at: Millis::ZERO,
@@ -106,7 +123,7 @@ impl WaitingBook {
     /// takes out here: they hold up everybody behind them until their time is over.
     pub fn inherit(&mut self, counts: &WaitingCounts, mut until: impl FnMut(Millis) -> Millis) {
         let inherited = &mut self.inherited;
-        inherited.number += 1;
+        inherited.number = inherited.number.wrapping_add(1);
         inherited.counts.absorb(counts);
         for (rank, _) in counts.iter() {
             let until = until(rank);
@@ -121,12 +138,12 @@ impl WaitingBook {
         self.sweep(now);
         let entry = Entry {
             rank: ask.rank,
-            eligible_until: now + ask.ask_after + OVERDUE,
-            present_until: now + Span(ask.ask_after.0.saturating_mul(5) / 2),
+            asked_at: now,
+            ask_after: u32::try_from(ask.ask_after.0).unwrap_or(u32::MAX),
             inheritance: self.inherited.number,
         };
         let has_room = self.entries.len() < self.capacity;
-        match self.entries.get_mut(&ask.visitor) {
+        match self.entries.get_mut(ask.visitor) {
             Some(known) => {
                 self.inherited.take_out(known);
                 let known = core::mem::replace(known, entry);
@@ -139,32 +156,34 @@ impl WaitingBook {
             }
             None => return,
         }
-        self.eligible.add(entry.rank, entry.eligible_until);
-        self.present.add(entry.rank, entry.present_until);
+        self.eligible.add(entry.rank, entry.eligible_until());
+        self.present.add(entry.rank, entry.present_until());
     }
 
     /// Counts an entry as it is now and no longer as it was.
     fn prolong(&mut self, was: Entry, is: Entry, now: Millis) {
         if was.rank == is.rank {
-            let (rank, until) = (is.rank, is.eligible_until);
-            self.eligible.prolong(rank, was.eligible_until, until, now);
-            let until = is.present_until;
-            self.present.prolong(rank, was.present_until, until, now);
+            let (rank, until) = (is.rank, is.eligible_until());
+            self.eligible
+                .prolong(rank, was.eligible_until(), until, now);
+            let until = is.present_until();
+            self.present.prolong(rank, was.present_until(), until, now);
             return;
         }
-        self.eligible.remove(was.rank, was.eligible_until, now);
-        self.present.remove(was.rank, was.present_until, now);
-        self.eligible.add(is.rank, is.eligible_until);
-        self.present.add(is.rank, is.present_until);
+        self.eligible.remove(was.rank, was.eligible_until(), now);
+        self.present.remove(was.rank, was.present_until(), now);
+        self.eligible.add(is.rank, is.eligible_until());
+        self.present.add(is.rank, is.present_until());
     }
 
     /// Records that somebody does not wait any more: it went in, or left.
     pub fn handle_gone(&mut self, visitor: VisitorId, rank: Millis, now: Millis) {
         self.expire(now);
-        match self.entries.remove(&visitor) {
+        match self.entries.remove(visitor) {
             Some(known) => {
-                self.eligible.remove(known.rank, known.eligible_until, now);
-                self.present.remove(known.rank, known.present_until, now);
+                self.eligible
+                    .remove(known.rank, known.eligible_until(), now);
+                self.present.remove(known.rank, known.present_until(), now);
                 self.inherited.take_out(&known);
             }
             None => self.inherited.take_one(rank),
@@ -238,7 +257,7 @@ impl WaitingBook {
             return;
         }
         self.swept_at = now;
-        self.entries.retain(|_, entry| entry.present_until > now);
+        self.entries.retain(|entry| entry.present_until() > now);
         self.sweep_at = (self.entries.len() * 2).max(SWEEP_FIRST);
     }
 

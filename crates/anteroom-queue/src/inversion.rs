@@ -32,7 +32,7 @@ pub struct Inversions {
 
 impl Inversions {
     /// Counts an admission.
-    pub(crate) fn note(&mut self, inversion: Span) {
+    pub fn note(&mut self, inversion: Span) {
         let class = INVERSION_BOUNDS
             .iter()
             .position(|bound| inversion <= *bound);

@@ -1,7 +1,7 @@
 //! Up to which arrival may those who wait take a slot? The one rule of the queue.
 //!
 //! Pure arithmetic over counts; who waits is known to [`crate::waiting`], what is free to
-//! [`crate::ledger`].
+//! the ledger.
 
 mod counts;
 
@@ -26,7 +26,7 @@ pub enum Watermark {
 
 /// Buckets at the front of the line that are told one by one. The watermark moves through them
 /// before it is told anew.
-pub(crate) const TOLD_EXACTLY: usize = 48;
+pub const TOLD_EXACTLY: usize = 48;
 /// Groups into which all later buckets are put.
 const GROUPS: usize = 16;
 
