@@ -11,8 +11,10 @@ use std::sync::Arc;
 
 use ramhorns::Template;
 
+use crate::fields::ByName;
 use crate::page::Links;
 use crate::view::WaitingView;
+use variables::Variables;
 
 /// Largest template in bytes, as where such templates come from. Each waiting visitor gets it whole.
 pub const BYTES_MAX: usize = 1_048_576;
@@ -71,8 +73,8 @@ impl CustomPage {
     /// The page of one visitor.
     #[must_use]
     pub fn html(&self, view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
-        self.template
-            .render(&variables::of(view, links, after_post))
+        let variables = Variables::new(view, links, after_post);
+        self.template.render(&ByName(variables))
     }
 }
 

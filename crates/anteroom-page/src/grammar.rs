@@ -37,6 +37,28 @@ impl Unit {
     }
 }
 
+/// A text with `value` wherever `mark` stands, which begins with a brace.
+pub(crate) fn filled(text: &str, mark: &str, value: &str) -> String {
+    let mut whole = String::with_capacity(text.len() + value.len());
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'{', rest.as_bytes()) {
+        let (before, from) = rest.split_at(at);
+        whole.push_str(before);
+        rest = match from.strip_prefix(mark) {
+            Some(after) => {
+                whole.push_str(value);
+                after
+            }
+            None => {
+                whole.push('{');
+                &from[1..]
+            }
+        };
+    }
+    whole.push_str(rest);
+    whole
+}
+
 /// How a language writes numbers and lengths of time.
 pub(crate) struct Grammar {
     /// Whether it is written from right to left.
@@ -132,7 +154,7 @@ impl Grammar {
 
     /// So many of a unit.
     pub(crate) fn units(&self, n: u64, forms: Forms) -> String {
-        self.form(n, forms).replace("{n}", &self.count(n))
+        filled(self.form(n, forms), "{n}", &self.count(n))
     }
 
     /// From so many to so many of a unit; the second one inflects it. A dual names no number, so a
@@ -145,7 +167,7 @@ impl Grammar {
             forms.last().map_or("{n}", |(_, form)| form)
         };
         let range = format!("{}\u{2013}{}", self.count(low), self.count(high));
-        form.replace("{n}", &range)
+        filled(form, "{n}", &range)
     }
 
     fn form(&self, n: u64, forms: Forms) -> &'static str {

@@ -5,6 +5,7 @@
 //! brings all facts and sends what comes out.
 
 mod custom;
+mod fields;
 mod grammar;
 mod negotiate;
 mod page;

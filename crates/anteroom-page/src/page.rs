@@ -13,8 +13,11 @@ use std::sync::LazyLock;
 use anteroom_config::language::Language;
 use anteroom_core::estimate::PAGE_RELOAD;
 use anteroom_core::time::Span;
-use ramhorns::Template;
+use ramhorns::encoding::Encoder;
+use ramhorns::{Content, Template};
 
+use crate::fields::{ByName, Fields, write_text};
+use crate::grammar::filled;
 use crate::texts::Texts;
 use crate::time_words::{self, Case};
 use crate::view::WaitingView;
@@ -64,13 +67,23 @@ const RELOAD_SECS: u64 = PAGE_RELOAD.0 / 1_000;
 const RELOAD_SECS_AFTER_POST: u64 = 60;
 
 /// What the template asks for, by name; empty = not there.
-type Values<'a> = BTreeMap<&'static str, Cow<'a, str>>;
+struct Values<'a> {
+    view: &'a WaitingView<'a>,
+    links: Links<'a>,
+    words: Words,
+    after_post: bool,
+}
 
 /// The whole page as HTML in UTF-8; at most 15,000 bytes, unless a message of many is long in bytes.
 #[must_use]
 pub fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
-    let words = Words::of(view);
-    TEMPLATES[&view.language].render(&values(view, links, &words, after_post))
+    let values = Values {
+        view,
+        links,
+        words: Words::of(view),
+        after_post,
+    };
+    TEMPLATES[&view.language].render(&ByName(values))
 }
 
 /// Our template with everything that a language says on all its pages.
@@ -107,60 +120,83 @@ fn escaped(text: &str) -> String {
         .replace('"', "&quot;")
 }
 
-fn values<'a>(
-    view: &WaitingView<'a>,
-    links: Links<'a>,
-    words: &'a Words,
-    after_post: bool,
-) -> Values<'a> {
-    let texts = Texts::of(view.language);
-    let (until_label, until_left, until) = match &words.until {
-        Some(until) => (until.label, &*until.left, Some(&until.moment)),
-        None => ("", "", None),
-    };
-    let grace = time_words::at_least(texts, view.place_grace, Case::Alone);
-    let reload_secs = reload_secs(view, after_post);
-    let reloads = reload_secs.map(|seconds| {
-        let time = texts.grammar.units(seconds, texts.grammar.seconds.alone);
-        texts.reloads.replace("{time}", &time)
-    });
-    let mut values = Values::from([
-        ("room", view.room.into()),
-        ("place_url", links.place.into()),
-        ("language_url", links.language.into()),
-        ("back", links.back.into()),
-        ("ask_after_ms", number(view.place.ask_after.map(|s| s.0))),
-        ("now_ms", number(Some(view.now.0))),
-        ("safe", texts.safe.replace("{time}", &grace).into()),
-        ("after_post", if after_post { "1" } else { "" }.into()),
-        ("reload_secs", number(reload_secs)),
-        ("reloads", reloads.unwrap_or_default().into()),
-        ("heading", words.heading.into()),
-        ("reason", (&*words.reason).into()),
-        ("order", words.order.unwrap_or_default().into()),
-        ("until_label", until_label.into()),
-        ("until_left", until_left.into()),
-        ("message", text(words.message.as_deref())),
-        ("kept", text(words.kept.as_deref())),
-        ("ahead", text(words.ahead.as_deref())),
-        ("waiting", text(words.waiting.as_deref())),
-        ("moved", text(words.moved.as_deref())),
-        ("wait", text(words.wait.as_deref())),
-    ]);
-    let until_names = ["until_text", "until_iso", "until_at_ms"];
-    let since_names = ["since_text", "since_iso", "since_at_ms"];
-    let updated_names = ["updated_text", "updated_iso", "updated_at_ms"];
-    for (names, moment) in [
-        (until_names, until),
-        (since_names, words.since.as_ref()),
-        (updated_names, words.updated.as_ref()),
-    ] {
-        let text = moment.map_or("", |m| &m.text);
-        let iso = moment.map_or("", |m| &m.iso);
-        let at_ms = number(moment.map(|m| m.at_ms));
-        values.extend(names.into_iter().zip([text.into(), iso.into(), at_ms]));
+impl Values<'_> {
+    fn safe(&self) -> String {
+        let texts = Texts::of(self.view.language);
+        let grace = time_words::at_least(texts, self.view.place_grace, Case::Alone);
+        filled(texts.safe, "{time}", &grace)
     }
-    values
+
+    fn reload_secs(&self) -> Option<u64> {
+        reload_secs(self.view, self.after_post)
+    }
+
+    fn reloads(&self) -> String {
+        let texts = Texts::of(self.view.language);
+        let time = |seconds| texts.grammar.units(seconds, texts.grammar.seconds.alone);
+        let reloads = |seconds| filled(texts.reloads, "{time}", &time(seconds));
+        self.reload_secs().map(reloads).unwrap_or_default()
+    }
+}
+
+/// A value, which is put into the page as text.
+struct Text<'a>(Cow<'a, str>);
+
+impl Content for Text<'_> {
+    fn is_truthy(&self) -> bool {
+        !self.0.is_empty()
+    }
+
+    fn render_escaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
+        write_text(&self.0, encoder)
+    }
+}
+
+impl Fields for Values<'_> {
+    type Value<'v>
+        = Text<'v>
+    where
+        Self: 'v;
+
+    fn field(&self, name: &str) -> Option<Text<'_>> {
+        let (view, words) = (self.view, &self.words);
+        let until = words.until.as_ref();
+        let until_moment = until.map(|until| &until.moment);
+        let (since, updated) = (words.since.as_ref(), words.updated.as_ref());
+        Some(Text(match name {
+            "room" => view.room.into(),
+            "place_url" => self.links.place.into(),
+            "language_url" => self.links.language.into(),
+            "back" => self.links.back.into(),
+            "ask_after_ms" => number(view.place.ask_after.map(|s| s.0)),
+            "now_ms" => number(Some(view.now.0)),
+            "safe" => self.safe().into(),
+            "after_post" => if self.after_post { "1" } else { "" }.into(),
+            "reload_secs" => number(self.reload_secs()),
+            "reloads" => self.reloads().into(),
+            "heading" => words.heading.into(),
+            "reason" => (&*words.reason).into(),
+            "order" => text(words.order),
+            "until_label" => text(until.map(|until| until.label)),
+            "until_left" => text(until.map(|until| &*until.left)),
+            "message" => text(words.message.as_deref()),
+            "kept" => text(words.kept.as_deref()),
+            "ahead" => text(words.ahead.as_deref()),
+            "waiting" => text(words.waiting.as_deref()),
+            "moved" => text(words.moved.as_deref()),
+            "wait" => text(words.wait.as_deref()),
+            "until_text" => text(until_moment.map(|at| &*at.text)),
+            "until_iso" => text(until_moment.map(|at| &*at.iso)),
+            "until_at_ms" => number(until_moment.map(|at| at.at_ms)),
+            "since_text" => text(since.map(|at| &*at.text)),
+            "since_iso" => text(since.map(|at| &*at.iso)),
+            "since_at_ms" => number(since.map(|at| at.at_ms)),
+            "updated_text" => text(updated.map(|at| &*at.text)),
+            "updated_iso" => text(updated.map(|at| &*at.iso)),
+            "updated_at_ms" => number(updated.map(|at| at.at_ms)),
+            _ => return None,
+        }))
+    }
 }
 
 fn text(text: Option<&str>) -> Cow<'_, str> {

@@ -3,7 +3,11 @@
 
 use anteroom_core::decision::WaitRange;
 use anteroom_core::time::{Millis, Span};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
 
+use crate::grammar::filled;
 use crate::texts::Texts;
 
 const SECOND: u64 = 1_000;
@@ -25,30 +29,74 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// `None` beyond the year 9999, where no calendar reaches.
-    fn new(at: Millis, format: &str) -> Option<Self> {
-        let at_ms = i64::try_from(at.0).ok()?;
-        let stamp = jiff::Timestamp::from_millisecond(at_ms).ok()?;
-        Some(Self {
-            at_ms: at.0,
-            iso: stamp.strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            text: stamp.strftime(format).to_string(),
-        })
-    }
-
-    /// `2026-08-01 10:00 UTC`, with seconds where they are not zero.
+    /// `2026-08-01 10:00 UTC`, with seconds where they are not zero. `None` beyond the year 9999, where no
+    /// calendar reaches.
     pub(crate) fn of_day(at: Millis) -> Option<Self> {
-        if at.0.is_multiple_of(MINUTE) {
-            Self::new(at, "%Y-%m-%d %H:%M UTC")
+        let time = calendar(at)?;
+        let (date, hour, minute, second) = (time.date(), time.hour(), time.minute(), time.second());
+        let text = if at.0.is_multiple_of(MINUTE) {
+            format!("{date} {hour:02}:{minute:02} UTC")
         } else {
-            Self::new(at, "%Y-%m-%d %H:%M:%S UTC")
-        }
+            format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
+        };
+        Some(Self::new(at, time, text))
     }
 
     /// `10:00:05 UTC`, for what is near.
     pub(crate) fn of_clock(at: Millis) -> Option<Self> {
-        Self::new(at, "%H:%M:%S UTC")
+        let time = calendar(at)?;
+        let mut text = String::with_capacity("10:00:05 UTC".len());
+        push_clock(&mut text, time);
+        text.push_str(" UTC");
+        Some(Self::new(at, time, text))
     }
+
+    fn new(at: Millis, time: DateTime, text: String) -> Self {
+        let mut iso = String::with_capacity("2026-08-01T10:00:05Z".len());
+        push_four(&mut iso, time.year());
+        for part in [time.month(), time.day()] {
+            iso.push('-');
+            push_two(&mut iso, part);
+        }
+        iso.push('T');
+        push_clock(&mut iso, time);
+        iso.push('Z');
+        Self {
+            at_ms: at.0,
+            iso,
+            text,
+        }
+    }
+}
+
+fn calendar(at: Millis) -> Option<DateTime> {
+    let at_ms = i64::try_from(at.0).ok()?;
+    let stamp = Timestamp::from_millisecond(at_ms).ok()?;
+    Some(Offset::UTC.to_datetime(stamp))
+}
+
+/// `10:00:05`. Two of these stand on every page, and a formatter that reads a pattern takes as long for
+/// them as the rest of the page does.
+fn push_clock(text: &mut String, time: DateTime) {
+    push_two(text, time.hour());
+    for part in [time.minute(), time.second()] {
+        text.push(':');
+        push_two(text, part);
+    }
+}
+
+fn push_four(text: &mut String, number: i16) {
+    let number = number.unsigned_abs();
+    for part in [number / 100, number % 100] {
+        push_two(text, i8::try_from(part).unwrap_or_default());
+    }
+}
+
+/// Two digits of a number from 0 to 99.
+fn push_two(text: &mut String, number: i8) {
+    let number = number.unsigned_abs();
+    text.push(char::from(b'0' + number / 10 % 10));
+    text.push(char::from(b'0' + number % 10));
 }
 
 /// In which form a length of time stands in a sentence.
@@ -99,7 +147,7 @@ pub(crate) fn range(texts: &Texts, wait: WaitRange) -> String {
     let grammar = &texts.grammar;
     let low = wait.low.0.min(wait.high.0);
     let high = wait.high.0;
-    let with = |text: &str, time: String| text.replace("{time}", &time);
+    let with = |text: &str, time: String| filled(text, "{time}", &time);
     if low >= DAY {
         return texts.more_than_day.to_owned();
     }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use anteroom_core::decision::QueueReason;
 use anteroom_core::rules::QueueingMethod;
 
+use crate::grammar::filled;
 use crate::texts::Texts;
 use crate::time_words::{self, Case, Moment};
 use crate::view::WaitingView;
@@ -69,7 +70,7 @@ impl Words {
             order: order(view, texts),
             kept: view.has_line().then(|| {
                 let time = time_words::at_least(texts, view.place_grace, Case::Bound);
-                texts.kept.replace("{time}", &time)
+                filled(texts.kept, "{time}", &time)
             }),
             ahead: ahead(view, texts),
             waiting: waiting(view, texts),

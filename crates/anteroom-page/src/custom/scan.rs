@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use super::Mistake;
-use super::variables;
+use super::variables::NAMES;
 
 /// Mistakes of one template that are told; whoever has more has one cause for many.
 const MISTAKES_MAX: usize = 20;
@@ -18,7 +18,6 @@ struct Tag<'a> {
 
 /// What was seen on the way through a template.
 struct Scan<'a> {
-    known: Vec<String>,
     open: Vec<Tag<'a>>,
     mistakes: Vec<Mistake>,
 }
@@ -26,7 +25,6 @@ struct Scan<'a> {
 /// Everything that is wrong with the tags of `source`.
 pub(super) fn mistakes(source: &str) -> Vec<Mistake> {
     let mut scan = Scan {
-        known: variables::names(),
         open: Vec::new(),
         mistakes: Vec::new(),
     };
@@ -59,8 +57,8 @@ impl<'a> Scan<'a> {
             '=' => self.tell(tag.line, "the marks of tags cannot be changed here"),
             '/' => return self.close(&tag),
             kind => {
-                if !self.known.iter().any(|name| name == tag.name) {
-                    self.tell(tag.line, unknown(tag.name, &self.known));
+                if !NAMES.contains(&tag.name) {
+                    self.tell(tag.line, unknown(tag.name));
                 }
                 if matches!(kind, '#' | '^') {
                     self.open.push(tag);
@@ -105,9 +103,9 @@ impl<'a> Scan<'a> {
     }
 }
 
-fn unknown(name: &str, known: &[String]) -> String {
+fn unknown(name: &str) -> String {
     let short: String = name.chars().take(40).collect();
-    let same = known
+    let same = NAMES
         .iter()
         .find(|known| known.eq_ignore_ascii_case(&name.replace(['_', '-'], "")));
     match same {

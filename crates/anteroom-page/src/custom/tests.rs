@@ -38,6 +38,36 @@ fn variables_of_the_reference_have_the_values_of_the_json() {
 }
 
 #[test]
+fn every_key_of_the_json_is_a_variable_and_every_name_has_a_value() {
+    use crate::fields::Fields as _;
+    use variables::Value;
+
+    for reason in samples::REASONS {
+        let mut view = samples::view(reason);
+        view.message = Some("soon");
+        let variables = Variables::new(&view, LINKS, false);
+        let keys = serde_json::to_value(view.body().cf_waiting_room).unwrap();
+        let serde_json::Value::Object(keys) = keys else {
+            panic!("{keys}");
+        };
+        for (name, expected) in keys {
+            assert!(variables::NAMES.contains(&&*name), "{name}");
+            let found = match variables.field(&name).unwrap() {
+                Value::Unknown => serde_json::Value::Null,
+                Value::Switch(is_on) => is_on.into(),
+                Value::Number(number) => number.into(),
+                Value::Text(text) => text.into(),
+            };
+            assert_eq!(found, expected, "{name}");
+        }
+        for name in variables::NAMES {
+            assert!(variables.field(name).is_some(), "{name}");
+        }
+        assert!(variables.field("userId").is_none());
+    }
+}
+
+#[test]
 fn zero_unknown_and_empty_are_false_in_sections() {
     let refresh = "{{#refreshIntervalSeconds}}yes{{/refreshIntervalSeconds}}{{^refreshIntervalSeconds}}no{{/refreshIntervalSeconds}}";
     check(refresh, QueueReason::Full, "yes");
@@ -140,8 +170,7 @@ fn a_template_that_is_too_large_is_refused() {
 
 #[test]
 fn what_passes_the_check_can_be_rendered_in_every_state() {
-    let all: Vec<String> = variables::names();
-    let source: String = all
+    let source: String = variables::NAMES
         .iter()
         .map(|name| format!("{{{{#{name}}}}}{{{{{name}}}}}{{{{{{{name}}}}}}}{{{{/{name}}}}}"))
         .collect();

@@ -3,22 +3,18 @@
 //! All keys of the JSON answer by their names there, four that the templates of hosted waiting rooms
 //! compute from them, and ours: the words of our own page in the visitor's language, and addresses.
 
-use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cell::OnceCell;
 
-use anteroom_core::decision::{Place, QueueReason};
-use anteroom_core::rules::Rules;
-use anteroom_core::time::{Millis, Span};
+use anteroom_core::decision::QueueReason;
+use anteroom_wire::place::PlaceBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
 
+use crate::fields::{Fields, write_text};
 use crate::page::Links;
 use crate::texts::Texts;
 use crate::view::WaitingView;
 use crate::words::Words;
-
-/// Variables by name.
-pub(super) type Variables<'a> = BTreeMap<Cow<'static, str>, Value<'a>>;
 
 /// A value; in sections, zero, the empty text and what is not known are false.
 #[derive(Debug, PartialEq)]
@@ -26,7 +22,7 @@ pub(super) enum Value<'a> {
     Unknown,
     Switch(bool),
     Number(u64),
-    Text(Cow<'a, str>),
+    Text(&'a str),
 }
 
 impl Content for Value<'_> {
@@ -63,136 +59,204 @@ impl Content for Value<'_> {
     }
 }
 
-/// The engine leaves single quotes as they are, and templates put attributes into them, too.
+/// Single quotes, too: the engine leaves them as they are, and templates put attributes into them.
 fn escaped<E: Encoder>(text: &str, encoder: &mut E) -> Result<(), E::Error> {
     for (at, part) in text.split('\'').enumerate() {
         if at > 0 {
             encoder.write_unescaped("&#39;")?;
         }
-        encoder.write_escaped(part)?;
+        write_text(part, encoder)?;
     }
     Ok(())
 }
 
-/// The variables for a visitor.
-pub(super) fn of<'a>(view: &WaitingView<'a>, links: Links<'a>, after_post: bool) -> Variables<'a> {
-    let mut variables = of_reference(view);
-    let texts = Texts::of(view.language);
-    let words = Words::of(view);
-    let direction = if texts.grammar.is_rtl { "rtl" } else { "ltr" };
-    let (opens_at, reopens_at) = match view.place.reason {
-        QueueReason::NotOpenYet { .. } => (moment(&words), Value::Unknown),
-        QueueReason::Recovering { .. } => (Value::Unknown, moment(&words)),
-        _ => (Value::Unknown, Value::Unknown),
-    };
-    let ours = [
-        ("room", text(view.room)),
-        ("language", text(view.language.tag())),
-        ("direction", text(direction)),
-        ("message", view.message.map_or(Value::Unknown, text)),
-        ("title", text(words.title)),
-        ("heading", text(words.heading)),
-        ("reasonText", text(words.reason)),
-        ("orderText", optional(words.order)),
-        ("keptText", optional(words.kept)),
-        ("peopleAheadText", optional(words.ahead)),
-        ("waitRangeText", optional(words.wait)),
-        (
-            "peopleWaiting",
-            Value::Number(view.place.people_waiting.into()),
-        ),
-        (
-            "admittedLastMinute",
-            optional_number(view.admitted_last_minute.map(u64::from)),
-        ),
-        ("opensAt", opens_at),
-        ("reopensAt", reopens_at),
-        (
-            "askAfterMs",
-            optional_number(view.place.ask_after.map(|span| span.0)),
-        ),
-        (
-            "placeGraceSeconds",
-            Value::Number(view.place_grace.0 / 1_000),
-        ),
-        ("isAfterPost", Value::Switch(after_post)),
-        ("placeUrl", text(links.place)),
-        ("languageUrl", text(links.language)),
-        ("backUrl", text(links.back)),
-    ];
-    variables.extend(ours.map(|(name, value)| (name.into(), value)));
-    variables
+/// The variables for a visitor. None is worked out that the template does not name.
+pub(super) struct Variables<'a> {
+    view: &'a WaitingView<'a>,
+    links: Links<'a>,
+    after_post: bool,
+    body: OnceCell<PlaceBody>,
+    words: OnceCell<Words>,
 }
 
-/// Every name that a template may use.
-pub(super) fn names() -> Vec<String> {
-    let place = Place {
-        reason: QueueReason::Full,
-        people_ahead: None,
-        people_waiting: 0,
-        wait: None,
-        ask_after: Some(Span(0)),
-        arrived_at: Millis::ZERO,
-    };
-    let view = WaitingView::new("", &Rules::default(), place, Millis::ZERO);
-    let links = Links {
-        place: "",
-        language: "",
-        back: "",
-    };
-    of(&view, links, false)
-        .into_keys()
-        .map(Cow::into_owned)
-        .collect()
+/// Every name that a template may use: those of templates of hosted waiting rooms first, then ours.
+pub(super) const NAMES: [&str; 53] = [
+    "inWaitingRoom",
+    "waitTimeKnown",
+    "waitTime",
+    "waitTimeHours",
+    "waitTimeHourMinutes",
+    "waitTime25Percentile",
+    "waitTime50Percentile",
+    "waitTime75Percentile",
+    "waitTimeFormatted",
+    "queueIsFull",
+    "queueAll",
+    "lastUpdated",
+    "refreshIntervalSeconds",
+    "queueingMethod",
+    "isFIFOQueue",
+    "isRandomQueue",
+    "isPassthroughQueue",
+    "isRejectQueue",
+    "isEventActive",
+    "isEventPrequeueing",
+    "timeUntilEventStart",
+    "timeUntilEventStartHours",
+    "timeUntilEventStartHourMinutes",
+    "timeUntilEventStartFormatted",
+    "timeUntilEventEnd",
+    "timeUntilEventEndFormatted",
+    "shuffleAtEventStart",
+    "turnstile",
+    "infiniteQueue",
+    "position",
+    "peopleAhead",
+    "reason",
+    "message",
+    "room",
+    "language",
+    "direction",
+    "title",
+    "heading",
+    "reasonText",
+    "orderText",
+    "keptText",
+    "peopleAheadText",
+    "waitRangeText",
+    "peopleWaiting",
+    "admittedLastMinute",
+    "opensAt",
+    "reopensAt",
+    "askAfterMs",
+    "placeGraceSeconds",
+    "isAfterPost",
+    "placeUrl",
+    "languageUrl",
+    "backUrl",
+];
+
+impl<'a> Variables<'a> {
+    pub(super) const fn new(view: &'a WaitingView<'a>, links: Links<'a>, after_post: bool) -> Self {
+        Self {
+            view,
+            links,
+            after_post,
+            body: OnceCell::new(),
+            words: OnceCell::new(),
+        }
+    }
+
+    fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::of(self.view))
+    }
+
+    /// What the JSON answer says under this name, and what the templates compute from it.
+    fn of_reference(&self, name: &str) -> Option<Value<'_>> {
+        let room = || &self.body.get_or_init(|| self.view.body()).cf_waiting_room;
+        Some(match name {
+            "inWaitingRoom" => Value::Switch(room().in_waiting_room),
+            "waitTimeKnown" => Value::Switch(room().wait_time_known),
+            "waitTime" => Value::Number(room().wait_time),
+            "waitTimeHours" => Value::Number(room().wait_time / 60),
+            "waitTimeHourMinutes" => Value::Number(room().wait_time % 60),
+            "waitTime25Percentile" => Value::Number(room().wait_time_25_percentile),
+            "waitTime50Percentile" => Value::Number(room().wait_time_50_percentile),
+            "waitTime75Percentile" => Value::Number(room().wait_time_75_percentile),
+            "waitTimeFormatted" => text(&*room().wait_time_formatted),
+            "queueIsFull" => Value::Switch(room().queue_is_full),
+            "queueAll" => Value::Switch(room().queue_all),
+            "lastUpdated" => text(&*room().last_updated),
+            "refreshIntervalSeconds" => Value::Number(room().refresh_interval_seconds),
+            "queueingMethod" => text(&*room().queueing_method),
+            "isFIFOQueue" => Value::Switch(room().is_fifo_queue),
+            "isRandomQueue" => Value::Switch(room().is_random_queue),
+            "isPassthroughQueue" => Value::Switch(room().is_passthrough_queue),
+            "isRejectQueue" => Value::Switch(room().is_reject_queue),
+            "isEventActive" => Value::Switch(room().is_event_active),
+            "isEventPrequeueing" => Value::Switch(room().is_event_prequeueing),
+            "timeUntilEventStart" => Value::Number(room().time_until_event_start),
+            "timeUntilEventStartHours" => Value::Number(room().time_until_event_start / 60),
+            "timeUntilEventStartHourMinutes" => Value::Number(room().time_until_event_start % 60),
+            "timeUntilEventStartFormatted" => text(&*room().time_until_event_start_formatted),
+            "timeUntilEventEnd" => Value::Number(room().time_until_event_end),
+            "timeUntilEventEndFormatted" => text(&*room().time_until_event_end_formatted),
+            "shuffleAtEventStart" => Value::Switch(room().shuffle_at_event_start),
+            "turnstile" => text(&*room().turnstile),
+            "infiniteQueue" => Value::Switch(room().infinite_queue),
+            "position" => optional_number(room().position),
+            "peopleAhead" => optional_number(room().people_ahead.map(u64::from)),
+            "reason" => text(&*room().reason),
+            "message" => optional(self.view.message),
+            _ => return None,
+        })
+    }
+
+    fn of_ours(&self, name: &str) -> Option<Value<'_>> {
+        let view = self.view;
+        let place = &view.place;
+        Some(match name {
+            "room" => text(view.room),
+            "language" => text(view.language.tag()),
+            "direction" => text(direction(view)),
+            "title" => text(&*self.words().title),
+            "heading" => text(self.words().heading),
+            "reasonText" => text(&*self.words().reason),
+            "orderText" => optional(self.words().order),
+            "keptText" => optional(self.words().kept.as_deref()),
+            "peopleAheadText" => optional(self.words().ahead.as_deref()),
+            "waitRangeText" => optional(self.words().wait.as_deref()),
+            "peopleWaiting" => Value::Number(place.people_waiting.into()),
+            "admittedLastMinute" => optional_number(view.admitted_last_minute.map(u64::from)),
+            "opensAt" => match place.reason {
+                QueueReason::NotOpenYet { .. } => moment(self.words()),
+                _ => Value::Unknown,
+            },
+            "reopensAt" => match place.reason {
+                QueueReason::Recovering { .. } => moment(self.words()),
+                _ => Value::Unknown,
+            },
+            "askAfterMs" => optional_number(place.ask_after.map(|span| span.0)),
+            "placeGraceSeconds" => Value::Number(view.place_grace.0 / 1_000),
+            "isAfterPost" => Value::Switch(self.after_post),
+            "placeUrl" => text(self.links.place),
+            "languageUrl" => text(self.links.language),
+            "backUrl" => text(self.links.back),
+            _ => return None,
+        })
+    }
 }
 
-fn of_reference<'a>(view: &WaitingView<'_>) -> Variables<'a> {
-    let room = view.body().cf_waiting_room;
-    let hours = |minutes: u64| (minutes / 60, minutes % 60);
-    let (wait_hours, wait_minutes) = hours(room.wait_time);
-    let (start_hours, start_minutes) = hours(room.time_until_event_start);
-    // A struct of ours with plain keys: it cannot fail, and if it did there would be no variables.
-    let keys = serde_json::to_value(room).unwrap_or_default();
-    let keys = match keys {
-        serde_json::Value::Object(keys) => keys,
-        _ => serde_json::Map::new(),
-    };
-    let mut variables: Variables<'a> = keys
-        .into_iter()
-        .map(|(name, value)| (Cow::Owned(name), from_json(value)))
-        .collect();
-    variables.extend(
-        [
-            ("waitTimeHours", wait_hours),
-            ("waitTimeHourMinutes", wait_minutes),
-            ("timeUntilEventStartHours", start_hours),
-            ("timeUntilEventStartHourMinutes", start_minutes),
-        ]
-        .map(|(name, number)| (name.into(), Value::Number(number))),
-    );
-    variables
+impl Fields for Variables<'_> {
+    type Value<'v>
+        = Value<'v>
+    where
+        Self: 'v;
+
+    fn field(&self, name: &str) -> Option<Value<'_>> {
+        self.of_ours(name).or_else(|| self.of_reference(name))
+    }
 }
 
-fn from_json(value: serde_json::Value) -> Value<'static> {
-    match value {
-        serde_json::Value::Bool(is_on) => Value::Switch(is_on),
-        serde_json::Value::Number(number) => optional_number(number.as_u64()),
-        serde_json::Value::String(text) => Value::Text(text.into()),
-        _ => Value::Unknown,
+fn direction(view: &WaitingView<'_>) -> &'static str {
+    if Texts::of(view.language).grammar.is_rtl {
+        "rtl"
+    } else {
+        "ltr"
     }
 }
 
 /// The point in time that the page counts down to.
-fn moment<'a>(words: &Words) -> Value<'a> {
+fn moment(words: &Words) -> Value<'_> {
     let until = words.until.as_ref();
-    optional(until.map(|until| until.moment.iso.clone()))
+    optional(until.map(|until| &*until.moment.iso))
 }
 
-fn text<'a>(text: impl Into<Cow<'a, str>>) -> Value<'a> {
-    Value::Text(text.into())
+const fn text(text: &str) -> Value<'_> {
+    Value::Text(text)
 }
 
-fn optional<'a>(known: Option<impl Into<Cow<'a, str>>>) -> Value<'a> {
+fn optional(known: Option<&str>) -> Value<'_> {
     known.map_or(Value::Unknown, text)
 }
 
