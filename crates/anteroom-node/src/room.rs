@@ -148,7 +148,7 @@ impl RoomHandle {
     /// Decides about one request. Waits for the store, if at all, no longer than 250 ms.
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
-        let ticket = self.open(arrival.tickets);
+        let ticket = self.open(arrival.tickets, now);
         if let Some(ticket) = ticket {
             let view = self.view.load();
             if let Some(seat_ends_at) = view.pass_at_once(&ticket, arrival.is_navigation, now) {
@@ -232,7 +232,7 @@ impl RoomHandle {
 
     /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
     /// the best place. Without one it is a new visitor.
-    fn open(&self, values: &[&str]) -> Option<Ticket> {
+    fn open(&self, values: &[&str], now: Millis) -> Option<Ticket> {
         if values.is_empty() {
             return None;
         }
@@ -241,7 +241,6 @@ impl RoomHandle {
         let opened = values
             .iter()
             .map(|value| ring.open(value, self.shared.birth, &settings.binding));
-        let now = self.now();
         let worth = |ticket: &Ticket| match self.standing(ticket, now) {
             Standing::Inside { ends_at } => (2, ends_at),
             Standing::Waiting => (1, Millis(u64::MAX - ticket.bucket.0)),
@@ -300,7 +299,7 @@ impl RoomHandle {
     async fn visit(&self, ticket: Option<Ticket>, arrival: Arrival<'_>) -> Outcome {
         let mut patience = self.patience();
         let mut visit = Visit {
-            visitor: ticket.map_or_else(|| self.shared.random.visitor(), |ticket| ticket.visitor),
+            visitor: ticket.map_or_else(Random::visitor, |ticket| ticket.visitor),
             ticket,
             may_ask_parent: true,
             gets_page: arrival.is_navigation,

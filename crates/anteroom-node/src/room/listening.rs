@@ -12,7 +12,7 @@ impl RoomHandle {
     #[must_use]
     pub fn waiting_ticket(&self, values: &[&str]) -> Option<Ticket> {
         let now = self.now();
-        self.open(values)
+        self.open(values, now)
             .filter(|ticket| ticket.accepted_at.is_none())
             .filter(|ticket| self.standing(ticket, now) == Standing::Waiting)
     }
