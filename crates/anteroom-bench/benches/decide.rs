@@ -1,10 +1,10 @@
-//! What deciding costs in process about a visitor who is inside, with one room and with a thousand: time,
-//! and allocations.
+//! What deciding costs in process, with one room and with a thousand: time, and allocations.
 //!
 //! `cargo bench -p anteroom-bench --bench decide`. A visitor's cookie is opened and checked and the
-//! verdict given, as for a front door; HTTP and the search for the room are not part of it.
+//! verdict given, or a newcomer gets a ticket, as for a front door; HTTP and the search for the room are
+//! not part of it.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,25 +38,30 @@ struct Bench {
 
 impl Bench {
     fn with(rooms: usize) -> Self {
+        let bench = Self::start(rooms, "");
+        // Every room has lent something before the clock runs.
+        for room in &bench.rooms {
+            bench.admit(room);
+        }
+        bench
+    }
+
+    /// Rooms with more settings.
+    fn start(rooms: usize, settings: &str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime");
         let folder = tempfile::tempdir().expect("a folder");
-        let node = runtime.block_on(async { node(rooms, &folder) });
+        let node = runtime.block_on(async { node(rooms, settings, &folder) });
         let rooms = node.rooms();
-        let bench = Self {
+        Self {
             rooms,
             runtime,
             _node: node,
             _folder: folder,
-        };
-        // Every room has lent something before the clock runs.
-        for room in &bench.rooms {
-            bench.admit(room);
         }
-        bench
     }
 
     /// Sends newcomers until one goes in, and returns its ticket.
@@ -72,13 +77,13 @@ impl Bench {
     }
 }
 
-fn node(rooms: usize, folder: &TempDir) -> Arc<Node> {
+fn node(rooms: usize, settings: &str, folder: &TempDir) -> Arc<Node> {
     let mut text = String::new();
     for room in 0..rooms {
         text.push_str(&format!(
             "[[room]]\nname = \"room-{room}\"\nhost = \"{room}.example\"\norigin = \"http://127.0.0.1:9\"\n\
              bypass = []\ntotal_active_users = 500000000\nnew_users_per_minute = 500000000\n\
-             session_duration = \"1h\"\n"
+             session_duration = \"1h\"\n{settings}"
         ));
     }
     let config = Config::parse("bench.toml", &text)
@@ -120,6 +125,56 @@ fn accepted_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
         let tickets = [tickets[index].as_str()];
         let outcome = bench.rooms[index].decide(arrival(&tickets)).now_or_never();
         assert!(matches!(outcome, Some(Outcome::Pass(_))));
+        outcome
+    });
+}
+
+/// Somebody comes and goes in. What the ledger lends is used up faster than it is lent anew, so every
+/// sample waits, untimed, until there is some.
+#[divan::bench(args = ROOMS, sample_count = 500, sample_size = 10)]
+fn newcomer_who_goes_in(bencher: Bencher<'_, '_>, rooms: usize) {
+    let bench = Bench::with(rooms);
+    let _runtime = bench.runtime.enter();
+    let next = RefCell::new((0..rooms).cycle());
+    let [went_in, came] = [const { Cell::new(0_u32) }; 2];
+    bencher
+        .with_inputs(|| {
+            let index = next.borrow_mut().next().unwrap_or_default();
+            bench.admit(&bench.rooms[index]);
+            index
+        })
+        .bench_local_values(|index| {
+            let outcome = bench.rooms[index].decide(arrival(&[])).now_or_never();
+            came.set(came.get() + 1);
+            went_in.set(went_in.get() + u32::from(matches!(outcome, Some(Outcome::Pass(_)))));
+            outcome
+        });
+    let (went_in, came) = (went_in.get(), came.get());
+    assert!(
+        u64::from(went_in) * 100 >= u64::from(came) * 99,
+        "only {went_in} of {came} went in: it is not them that was measured"
+    );
+}
+
+/// Somebody comes and is told to wait, with a ticket that keeps the place.
+#[divan::bench(args = ROOMS, sample_count = 500, sample_size = 100)]
+fn newcomer_who_waits(bencher: Bencher<'_, '_>, rooms: usize) {
+    let bench = Bench::start(rooms, "queue_all = true\n");
+    let _runtime = bench.runtime.enter();
+    for room in &bench.rooms {
+        bench.runtime.block_on(room.decide(arrival(&[])));
+    }
+    let next = RefCell::new((0..rooms).cycle());
+    bencher.bench_local(|| {
+        let index = next.borrow_mut().next().unwrap_or_default();
+        let outcome = bench.rooms[index].decide(arrival(&[])).now_or_never();
+        assert!(matches!(
+            outcome,
+            Some(Outcome::Queue {
+                ticket: Some(_),
+                ..
+            })
+        ));
         outcome
     });
 }

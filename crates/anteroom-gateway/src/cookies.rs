@@ -112,7 +112,15 @@ fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
 }
 
 fn pieces(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|byte| *byte == b';')
+    let mut rest = Some(line);
+    std::iter::from_fn(move || {
+        let line = rest?;
+        let Some(end) = memchr::memchr(b';', line) else {
+            return rest.take();
+        };
+        rest = Some(&line[end + 1..]);
+        Some(&line[..end])
+    })
 }
 
 /// Whether the piece between two `;` is a cookie whose name begins with `prefix`.
@@ -122,7 +130,7 @@ fn begins(piece: &[u8], prefix: &str) -> bool {
 
 /// Splits at the first `=`. A piece without one has a value only, and no name to find it by.
 fn name_and_value(piece: &[u8]) -> Option<(&[u8], &[u8])> {
-    let at = piece.iter().position(|byte| *byte == b'=')?;
+    let at = memchr::memchr(b'=', piece)?;
     let (name, value) = piece.split_at(at);
     Some((name.trim_ascii(), value[1..].trim_ascii()))
 }
@@ -195,20 +203,25 @@ pub fn set_cookie(name: &str, value: &str, attributes: &Attributes) -> HeaderVal
     );
     // The value is a secret: it does not belong into the message.
     assert!(
-        value.bytes().all(is_cookie_byte),
+        value
+            .bytes()
+            .fold(true, |good, byte| good & is_cookie_byte(byte)),
         "not the value of a cookie"
     );
     // 96 bytes hold all attributes at their longest.
     let mut text = String::with_capacity(name.len() + value.len() + 96);
-    let Attributes {
-        max_age_seconds, ..
-    } = attributes;
-    let same_site = attributes.same_site();
-    write!(
-        text,
-        "{name}={value}; Path=/; HttpOnly; SameSite={same_site}; Max-Age={max_age_seconds}"
-    )
-    .expect("a String takes all that is written to it");
+    for part in [
+        name,
+        "=",
+        value,
+        "; Path=/; HttpOnly; SameSite=",
+        attributes.same_site(),
+        "; Max-Age=",
+    ] {
+        text.push_str(part);
+    }
+    write!(text, "{}", attributes.max_age_seconds)
+        .expect("a String takes all that is written to it");
     if attributes.is_secure {
         text.push_str("; Secure");
     }

@@ -39,11 +39,11 @@ impl Head {
         let mut parts = line.split(|byte| *byte == b' ');
         let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
         // No fragment: browsers keep it to themselves, and readers differ in whether it counts.
-        let is_target = |byte: &u8| *byte > b' ' && *byte != 0x7f && *byte != b'#';
+        let is_target = |byte: u8| byte > b' ' && byte != 0x7f && byte != b'#';
         let is_sane = parts.next().is_none()
             && is_token(method)
             && !target.is_empty()
-            && target.iter().all(is_target);
+            && are_all(target, is_target);
         self.is_http10 = match version {
             b"HTTP/1.1" => false,
             b"HTTP/1.0" => true,
@@ -103,8 +103,14 @@ pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let colon = memchr::memchr(b':', line)?;
     let (name, value) = (&line[..colon], &line[colon + 1..]);
     // A name that begins or ends with a space, as in folded lines, is no token.
-    let is_visible = |byte: &u8| (*byte >= b' ' && *byte != 0x7f) || *byte == b'\t';
-    (is_token(name) && value.iter().all(is_visible)).then_some((name, value))
+    let is_visible = |byte: u8| (byte >= b' ' && byte != 0x7f) || byte == b'\t';
+    (is_token(name) && are_all(value, is_visible)).then_some((name, value))
+}
+
+/// The same as `all` of an iterator, which ends at the first that is not: this looks at all, and so at
+/// many at once.
+fn are_all(bytes: &[u8], is_one: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(true, |all, byte| all & is_one(*byte))
 }
 
 fn length(value: &[u8]) -> Option<u64> {

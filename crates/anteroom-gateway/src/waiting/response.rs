@@ -44,6 +44,9 @@ const NAMED_BYTES_MAX: usize = 256;
 /// `Content-Type` of every JSON body here.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
+/// As many headers as an answer has, and some more.
+const HEADERS: usize = 16;
+
 /// `Retry-After` where nobody queues, in seconds. There is no place to keep, so this only slows
 /// programs down: shorter and a room that turns everybody away is asked as often as an open one.
 const RETRY_AFTER_REJECT_SECS: u64 = 300;
@@ -91,6 +94,8 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
         RequestKind::Refused => StatusCode::TOO_MANY_REQUESTS,
         _ => answer.queueing_status,
     };
+    // What follows here and what the caller adds, without growing in between.
+    *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, content_type);
     if answer.is_head {
