@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
@@ -88,11 +89,22 @@ impl Activity {
     }
 
     /// Resolves when the connection should take no more requests: it has had its share, or nothing
-    /// was asked for `keep_alive`.
-    pub(crate) async fn is_over(&self, keep_alive: Duration) {
+    /// was asked for too long.
+    pub(crate) async fn is_over(&self, patience: Patience) {
+        let is_unused = async {
+            // Whoever connects is about to ask.
+            while self.is_new() {
+                let since = *self.idle_since.lock();
+                if since + patience.head <= Instant::now() {
+                    return;
+                }
+                tokio::time::sleep_until(since + patience.head).await;
+            }
+            self.is_idle_for(patience.keep_alive).await;
+        };
         tokio::select! {
             () = self.full.notified() => {}
-            () = self.is_idle_for(keep_alive) => {}
+            () = is_unused => {}
         }
     }
 
@@ -203,7 +215,7 @@ where
         }
         Poll::Ready(Ok(response.map(|body| Tracked {
             body,
-            stall: Stall::of_this_stream(),
+            watch: Watch::of_this_stream(),
             _open: open,
         })))
     }
@@ -214,36 +226,62 @@ pin_project! {
     pub(crate) struct Tracked<B> {
         #[pin]
         body: B,
-        stall: Option<Arc<Stall>>,
+        watch: Option<Watch>,
         _open: Option<OpenRequest>,
     }
 }
 
-impl<B: Body> Body for Tracked<B> {
-    type Data = B::Data;
+impl<B: Body<Data = Bytes>> Body for Tracked<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        let polled = this.body.poll_frame(cx);
-        if let Some(stall) = this.stall {
-            match polled {
-                Poll::Ready(Some(Ok(_))) => stall.has_given(),
-                _ => stall.is_asked(),
+        let Some(watch) = this.watch else {
+            return this.body.poll_frame(cx);
+        };
+        if let Some(piece) = watch.next_piece() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match this.body.poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let frame = match frame.into_data() {
+                    Ok(data) => Frame::data(watch.cut(data)),
+                    Err(other) => {
+                        watch.has_given();
+                        other
+                    }
+                };
+                Poll::Ready(Some(Ok(frame)))
+            }
+            nothing => {
+                watch.is_asked();
+                nothing
             }
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.left() == 0 && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let mut hint = self.body.size_hint();
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(self.left()));
+        }
+        hint.set_lower(hint.lower().saturating_add(self.left()));
+        hint
+    }
+}
+
+impl<B> Tracked<B> {
+    /// Bytes that came and were not given yet.
+    fn left(&self) -> u64 {
+        self.watch.as_ref().map_or(0, |watch| watch.left() as u64)
     }
 }
 

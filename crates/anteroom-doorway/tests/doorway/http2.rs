@@ -253,6 +253,52 @@ async fn an_answer_that_is_not_taken_is_given_up_and_others_are_not() {
 }
 
 #[tokio::test]
+async fn the_last_piece_of_an_answer_is_given_up_too() {
+    let mut setup = Setup::default();
+    setup.time_outs.body_idle = Span(300);
+    let (gateway, origin, connector) = by_hand(setup).await;
+    // Room for the first byte of it, and for no other.
+    let mut client = Http2Wire::with_window(gateway.address, &connector, 1).await;
+    client.headers(1, &get(b"/"), true).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    let body = "x".repeat(20_000);
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    wire.send(&(head + &body)).await;
+    assert_eq!(client.end(1).await, End::Answered(200));
+    assert_eq!(client.end(1).await, End::Reset(8));
+}
+
+#[tokio::test]
+async fn a_large_answer_comes_whole_to_who_takes_it() {
+    let (gateway, origin, connector) = by_hand(Setup::default()).await;
+    let mut client = connect(&gateway, &connector).await;
+    let asked = tokio::spawn(client.send_request(request("/large", "")));
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    let body: String = (0..50_000).map(|number| format!("{number}\n")).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let whole = head + &body;
+    let sent = tokio::spawn(async move { wire.send(&whole).await });
+    let answer = asked.await.unwrap().unwrap();
+    assert_eq!(answer.headers()["content-length"], body.len().to_string());
+    assert!(
+        answer.collect().await.unwrap().to_bytes() == body,
+        "other bytes"
+    );
+    sent.await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_connects_and_asks_nothing_has_the_time_of_a_head() {
+    let mut setup = Setup::default();
+    setup.time_outs.request_head = Span(300);
+    let (gateway, _origin, connector) = encrypted(setup).await;
+    let mut silent = Http2Wire::connect(gateway.address, &connector).await;
+    assert_eq!(silent.end(1).await, End::GoAway(0));
+}
+
+#[tokio::test]
 async fn a_handshake_that_does_not_end_is_not_waited_for() {
     let mut setup = Setup::default();
     setup.time_outs.request_head = Span(100);

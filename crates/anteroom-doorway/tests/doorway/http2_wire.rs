@@ -75,6 +75,20 @@ pub(crate) struct Http2Wire {
 
 impl Http2Wire {
     pub(crate) async fn connect(address: SocketAddr, connector: &TlsConnector) -> Self {
+        Self::connect_with(address, connector, &[]).await
+    }
+
+    /// Connects with a window of so many bytes for each answer.
+    pub(crate) async fn with_window(
+        address: SocketAddr,
+        connector: &TlsConnector,
+        bytes: u32,
+    ) -> Self {
+        let initial_window_size = [&[0, 4][..], &bytes.to_be_bytes()].concat();
+        Self::connect_with(address, connector, &initial_window_size).await
+    }
+
+    async fn connect_with(address: SocketAddr, connector: &TlsConnector, settings: &[u8]) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("a").unwrap();
         let mut stream = connector.connect(name, stream).await.unwrap();
@@ -82,7 +96,7 @@ impl Http2Wire {
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         stream.write_all(preface).await.unwrap();
         let mut wire = Self { stream };
-        wire.frame(SETTINGS, 0, 0, &[]).await;
+        wire.frame(SETTINGS, 0, 0, settings).await;
         wire
     }
 
