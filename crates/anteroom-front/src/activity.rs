@@ -20,7 +20,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::drain::DrainSignal;
-use crate::stall::Stall;
+use crate::screened::Patience;
+use crate::stall::Watch;
 
 /// Nobody asked to leave HTTP.
 const HTTP: u8 = 0;

@@ -105,10 +105,10 @@ where
     let signal = arrival.hold.signal.clone();
     let activity = Activity::new(protocols.requests_max, signal.clone());
     let (ending, leaving) = (Arc::clone(&activity), signal.clone().leaving());
-    let keep_alive = protocols.patience.keep_alive;
+    let patience = protocols.patience;
     let over = Quietly::new(async move {
         tokio::select! {
-            () = ending.is_over(keep_alive) => {}
+            () = ending.is_over(patience) => {}
             () = leaving => {}
         }
     });
@@ -129,12 +129,18 @@ where
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
+            let wait = if forgotten.is_new() {
+                // It may not even have begun to speak HTTP/2.
+                patience.head
+            } else {
+                // All was answered, and the client does not take the last bytes of it.
+                protocols.write_idle
+            };
             tokio::select! {
                 biased;
                 ended = connection => ended,
                 () = signal.cut() => return,
-                // All was answered, and the client does not take the last bytes of it.
-                () = is_forgotten(&forgotten, protocols.write_idle) => return,
+                () = is_forgotten(&forgotten, wait) => return,
             }
         }
     };

@@ -132,7 +132,8 @@ async fn a_connection_has_its_share_of_requests() {
 #[tokio::test]
 async fn a_connection_without_requests_is_ended_and_one_with_some_is_not() {
     let mut setup = Setup::default();
-    setup.time_outs.keep_alive = Span(100);
+    setup.time_outs.request_head = Span(500);
+    setup.time_outs.keep_alive = Span(500);
     let origin = Origin::new().await;
     let (tls, connector) = tls();
     setup.tls = Some(tls);
