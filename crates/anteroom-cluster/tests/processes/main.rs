@@ -5,6 +5,7 @@
 )]
 
 mod activation;
+mod leaving;
 mod successor;
 mod tls;
 
