@@ -247,6 +247,10 @@ impl Gateway {
             ("listen", now.listen != next.listen),
             ("tls_certificate", now.tls.is_some() != next.tls.is_some()),
             ("redirect_from", now.redirect_from != next.redirect_from),
+            (
+                "redirect_to_port",
+                now.redirect_to_port != next.redirect_to_port,
+            ),
             ("admin", now.admin != next.admin),
             ("data_dir", now.data_dir != next.data_dir),
             ("data_center", now.data_center != next.data_center),
