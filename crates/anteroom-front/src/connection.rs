@@ -30,6 +30,8 @@ pub(crate) async fn serve<H: Handler>(
     handler: H,
     mut arrival: Arrival,
 ) {
+    // Below TLS: only there it is seen what is on its way, and what is still to come at the end.
+    let stream = timed(stream, &protocols, &arrival);
     let Some(tls) = tls else {
         return http1(stream, &protocols, handler, arrival).await;
     };
@@ -62,7 +64,6 @@ where
 {
     let signal = arrival.hold.signal.clone();
     let activity = Activity::new(protocols.requests_max, signal.clone());
-    let stream = timed(stream, protocols, &arrival);
     let stream = Screened::new(
         stream,
         protocols.patience,
@@ -113,7 +114,7 @@ where
         }
     });
     let forgotten = Arc::clone(&activity);
-    let stream = TokioIo::new(timed(stream, protocols, &arrival));
+    let stream = TokioIo::new(stream);
     let service = Served {
         handler,
         arrival,
@@ -154,7 +155,7 @@ async fn is_forgotten(activity: &Activity, wait: Duration) {
 }
 
 /// With time-outs and a least pace for what is written.
-fn timed<I>(stream: I, protocols: &Protocols, arrival: &Arrival) -> TimedIo<I> {
+fn timed(stream: TcpStream, protocols: &Protocols, arrival: &Arrival) -> TimedIo<TcpStream> {
     let hold = Some(arrival.hold.clone());
     TimedIo::new(stream, protocols.write_idle, protocols.pace.clone(), hold)
 }

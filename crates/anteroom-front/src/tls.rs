@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use anteroom_config::TlsConfig;
 use arc_swap::ArcSwap;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
@@ -23,8 +23,10 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tracing::{error, warn};
 
+use crate::io::TimedIo;
+
 /// What a TLS connection is.
-pub(crate) type Stream = TlsStream<TcpStream>;
+pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
 
 const DAY: i64 = 86_400;
 /// How long before its end a certificate is warned of. Those who renew by a program do it a month before;
@@ -184,28 +186,42 @@ impl Tls {
     /// Shakes hands within `wait`.
     pub(crate) async fn accept(
         &self,
-        stream: TcpStream,
+        stream: TimedIo<TcpStream>,
         wait: Duration,
     ) -> Result<Stream, HandshakeError> {
         let shaken = tokio::time::timeout(wait, self.shake(stream)).await;
         shaken.unwrap_or(Err(HandshakeError::TimedOut { after: wait }))
     }
 
-    async fn shake(&self, mut stream: TcpStream) -> Result<Stream, HandshakeError> {
+    async fn shake(&self, mut stream: TimedIo<TcpStream>) -> Result<Stream, HandshakeError> {
         let mut first = [0];
-        let peeked = stream.peek(&mut first).await;
+        let peeked = stream.inner().peek(&mut first).await;
         if peeked.map_err(HandshakeError::Failed)? == 1 && first != [HANDSHAKE] {
-            // All letters: a browser that was told http:// by mistake. Others get the same.
-            let _ = stream.write_all(SPEAK_TLS).await;
-            let _ = stream.shutdown().await;
+            turn_away(&mut stream).await;
             return Err(HandshakeError::NotTls);
         }
+        self.shake_on(stream).await
+    }
+
+    /// Shakes hands with somebody who is about to.
+    async fn shake_on<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: T,
+    ) -> Result<TlsStream<T>, HandshakeError> {
         let acceptor = self.loaded.load().acceptor.clone();
         acceptor
             .accept(stream)
             .await
             .map_err(HandshakeError::Failed)
     }
+}
+
+/// Tells somebody who does not speak TLS. All letters: a browser that was told http:// by mistake. Others
+/// get the same.
+async fn turn_away(stream: &mut TimedIo<TcpStream>) {
+    let _ = stream.write_all(SPEAK_TLS).await;
+    // Reads what comes, so that the answer is not destroyed by a reset.
+    let _ = stream.shutdown().await;
 }
 
 /// Whether HTTP/2 was settled on.

@@ -1,11 +1,18 @@
-//! Certificates that are changed, and files that are none.
+//! Certificates that are changed, files that are none, and clients that take their time.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt as _, DuplexStream};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::*;
+use crate::pace::Pace;
 
 /// Files of a certificate that is good until the first of January of a year.
 fn write(folder: &TempDir, name: &str, until: i32) -> TlsConfig {
@@ -97,4 +104,78 @@ fn what_somebody_without_tls_is_told_has_the_length_that_it_says() {
         "{}",
         body.len()
     );
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A minute to take something, and any pace.
+fn timed<T>(stream: T) -> TimedIo<T> {
+    TimedIo::new(stream, 60 * SECOND, Pace::new(0), None)
+}
+
+/// A connection after its handshake, and the raw other end of it; 1,000 bytes are on their way at most.
+async fn shaken() -> (TlsStream<TimedIo<DuplexStream>>, DuplexStream) {
+    let folder = tempfile::tempdir().unwrap();
+    let files = write(&folder, "a", 2040);
+    let tls = Tls::load(&files).unwrap();
+    let mut roots = RootCertStore::empty();
+    let own = CertificateDer::from_pem_file(&files.certificate).unwrap();
+    roots.add(own).unwrap();
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let connector = TlsConnector::from(Arc::new(config));
+    let (near, far) = tokio::io::duplex(1_000);
+    let name = ServerName::try_from("a").unwrap();
+    let (near, far) = tokio::join!(tls.shake_on(timed(near)), connector.connect(name, far));
+    (near.unwrap(), far.unwrap().into_inner().0)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_what_waits_below_tls_piece_by_piece_is_served() {
+    let (mut near, mut far) = shaken().await;
+    let reader = tokio::spawn(async move {
+        let mut piece = [0; 1_000];
+        // Each pause is short; all of them together are longer than a client may be stuck.
+        while far.read_exact(&mut piece).await.is_ok() {
+            tokio::time::sleep(10 * SECOND).await; // tidy: time passes
+        }
+    });
+    near.write_all(&[7; 40_000]).await.unwrap();
+    near.flush().await.unwrap();
+    drop(near);
+    reader.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_goodbye_that_nobody_takes_is_not_waited_for_without_end() {
+    let (mut near, far) = shaken().await;
+    // More than is on its way at once, so that the goodbye has to wait.
+    near.write_all(&[7; 4_000]).await.unwrap();
+    let ended = tokio::time::timeout(1_000 * SECOND, near.shutdown()).await;
+    let error = ended.expect("it ends").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    drop(far);
+}
+
+#[tokio::test]
+async fn all_that_somebody_without_tls_sends_is_read_so_that_no_reset_destroys_the_answer() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut client = TcpStream::connect(address).await.unwrap();
+    client
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+        .await
+        .unwrap();
+    client.shutdown().await.unwrap();
+    let mut near = timed(listener.accept().await.unwrap().0);
+    turn_away(&mut near).await;
+    let unread = near.read(&mut [0; 100]).await.unwrap();
+    assert_eq!(unread, 0);
+    drop(near);
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).await.unwrap();
+    assert_eq!(answer, SPEAK_TLS);
 }
