@@ -10,7 +10,7 @@ pub mod store_password;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_config::{Checks, Config, Parsed, Problem, Problems};
+use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
@@ -112,8 +112,24 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
         tls.resolve_paths(folder);
         let mistake = Tls::check(tls).err();
         lines.extend(mistake.map(|error| format!("{name}: {}", chain(&error))));
+        let warning = anteroom_front::tls::is_open_to_all(&tls.key).then(|| open_key(&name));
+        parsed.warnings.extend(warning);
     }
     unless(lines, parsed)
+}
+
+/// That of a private key that is none.
+fn open_key(name: &str) -> Problem {
+    Problem {
+        source: name.into(),
+        line: None,
+        column: None,
+        room: None,
+        key: "server.tls_key".to_owned(),
+        finding: Finding::Remark("everybody on this machine may read the private key".to_owned()),
+        allowed: String::new(),
+        hint: Some("chmod 600".to_owned()),
+    }
 }
 
 /// Checks what only the gateway can know: bypass rules and paths.

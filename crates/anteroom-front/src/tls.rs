@@ -133,9 +133,6 @@ impl Tls {
     pub fn load(files: &TlsConfig) -> Result<Self, TlsError> {
         let tickets = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
         let loaded = read(files, &tickets)?;
-        if is_open_to_all(&files.key) {
-            warn!(key = %files.key.display(), "everybody on this machine may read the private key");
-        }
         Ok(Self {
             loaded: Arc::new(ArcSwap::from_pointee(loaded)),
             tickets,
@@ -229,8 +226,9 @@ pub(crate) fn is_http2(stream: &Stream) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(b"h2")
 }
 
-/// Whether others than the owner and its group may read a key.
-fn is_open_to_all(key: &Path) -> bool {
+/// Whether others than the owner and its group may read a private key, or write it.
+#[must_use]
+pub fn is_open_to_all(key: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
