@@ -5,6 +5,7 @@
 )]
 
 mod activation;
+mod http2;
 mod leaving;
 mod successor;
 mod tls;

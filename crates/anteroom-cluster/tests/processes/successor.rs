@@ -174,10 +174,7 @@ async fn a_successor_that_cannot_start_changes_nothing() {
     std::fs::write(file, "not toml [").unwrap();
     for times in 1..=2 {
         node.replace();
-        eventually("it is told", async || {
-            count(&node, "no successor; this process goes on") == times
-        })
-        .await;
+        eventually("it is told", async || count(&node, GOES_ON) == times).await;
     }
     let entered = crowd.tally().entered;
     eventually("it still admits", async || crowd.tally().entered > entered).await;

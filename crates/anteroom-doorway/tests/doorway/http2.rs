@@ -5,11 +5,12 @@ use http::{Request, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::http2_wire::{End, Http2Wire, get, tls};
+use crate::http2_wire::{End, Http2Wire, get, tls, tls_asking_for};
 use crate::support::{Gateway, Origin, Recorder, Setup, Wire, gateway};
 
 type Client = http2::SendRequest<Full<bytes::Bytes>>;
@@ -98,8 +99,34 @@ async fn requests_at_once_share_a_connection_and_draining_lets_them_finish() {
 
 #[tokio::test]
 async fn http1_is_spoken_to_those_who_know_nothing_else() {
+    for protocols in [&["http/1.1"][..], &[]] {
+        let origin = Recorder::start().await;
+        let (tls, connector) = tls_asking_for(protocols);
+        let setup = Setup {
+            tls: Some(tls),
+            ..Setup::default()
+        };
+        let gateway = gateway(setup, origin.address).await;
+        let stream = TcpStream::connect(gateway.address).await.unwrap();
+        let name = ServerName::try_from("a").unwrap();
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        let settled = stream.get_ref().1.alpn_protocol();
+        assert_eq!(settled, protocols.first().map(|name| name.as_bytes()));
+        let get = b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(get).await.unwrap();
+        let mut answer = String::new();
+        // Ends with a goodbye of TLS, or this is an error.
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nhi"), "{answer}");
+        let seen = origin.take().remove(0);
+        assert!(seen.contains("x-forwarded-proto: https\r\n"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_without_tls_is_told_so() {
     let (gateway, origin, _) = encrypted(Setup::default()).await;
-    // Whoever comes without TLS is told so.
     let mut plain = Wire::connect(gateway.address).await;
     plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let answer = plain.rest().await;

@@ -38,6 +38,11 @@ const END_HEADERS: u8 = 4;
 
 /// TLS for a gateway, and for a client that trusts it; the client asks for HTTP/2.
 pub(crate) fn tls() -> (Tls, TlsConnector) {
+    tls_asking_for(&["h2"])
+}
+
+/// The same for a client that asks for these protocols.
+pub(crate) fn tls_asking_for(protocols: &[&str]) -> (Tls, TlsConnector) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["a".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let files = TlsConfig {
@@ -51,7 +56,10 @@ pub(crate) fn tls() -> (Tls, TlsConnector) {
     let mut config = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
     (
         Tls::load(&files).unwrap(),
         TlsConnector::from(Arc::new(config)),
