@@ -33,8 +33,9 @@ pub struct Config {
 pub struct ServerConfig {
     /// Where visitors connect.
     pub listen: SocketAddr,
-    /// Encryption towards visitors; without it they are served in the clear.
-    pub tls: Option<TlsConfig>,
+    /// Certificates towards visitors, the first also for those who ask for a name in none; without any they are
+    /// served in the clear.
+    pub tls: Vec<TlsConfig>,
     /// Where visitors connect who must be sent to https.
     pub redirect_from: Option<SocketAddr>,
     /// The port of https as visitors see it; `None` = that of `listen`.

@@ -161,7 +161,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let admin_token_file = table.optional(&ADMIN_TOKEN_FILE);
     check_addresses(&mut table, listen, admin);
     let tls = encryption::read_tls(&mut table);
-    let redirect = encryption::read_redirect(&mut table, tls.is_some(), &[listen, admin]);
+    let redirect = encryption::read_redirect(&mut table, !tls.is_empty(), &[listen, admin]);
     let mistakes = table.notes.count();
     let data_center = table.defaulted(&DATA_CENTER);
     // A name that could not be read was told, and is not taken for none.

@@ -24,10 +24,14 @@ use crate::{config, node};
 
 /// Writes a new certificate and its key, and returns it.
 pub(crate) fn renew(folder: &Path) -> CertificateDer<'static> {
+    renew_for(folder, "localhost", "cert.pem", "key.pem")
+}
+
+fn renew_for(folder: &Path, host: &str, certificate: &str, key: &str) -> CertificateDer<'static> {
     let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), signing_key.serialize_pem()).unwrap();
+        generate_simple_self_signed([host.to_owned()]).unwrap();
+    std::fs::write(folder.join(certificate), cert.pem()).unwrap();
+    std::fs::write(folder.join(key), signing_key.serialize_pem()).unwrap();
     cert.der().clone()
 }
 
@@ -42,12 +46,20 @@ async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> Str
 
 /// Asks by https, trusting this certificate alone; `None` if another one is shown.
 async fn ask_trusting(address: SocketAddr, trusted: &CertificateDer<'static>) -> Option<String> {
+    ask_for("localhost", address, trusted).await
+}
+
+async fn ask_for(
+    host: &'static str,
+    address: SocketAddr,
+    trusted: &CertificateDer<'static>,
+) -> Option<String> {
     let mut roots = RootCertStore::empty();
     roots.add(trusted.clone()).unwrap();
     let config = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let name = ServerName::try_from("localhost").unwrap();
+    let name = ServerName::try_from(host).unwrap();
     let stream = TcpStream::connect(address).await.unwrap();
     let connector = TlsConnector::from(Arc::new(config));
     let stream = connector.connect(name, stream).await.ok()?;
@@ -133,6 +145,40 @@ async fn visitors_are_served_by_https_and_a_renewed_certificate_is_taken_if_it_c
     .await;
     assert!(ask_trusting(door, &second).await.is_some());
     assert!(ask_trusting(door, &first).await.is_none());
+}
+
+#[tokio::test]
+async fn a_further_certificate_is_shown_to_those_who_ask_for_its_name_and_renewed_like_the_first() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("node");
+    std::fs::create_dir(&folder).unwrap();
+    let first = renew(&folder);
+    let renew_further = || renew_for(&folder, "shop.example", "shop.pem", "shop.key");
+    let further = renew_further();
+    let server = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\n\
+        more_certificates = [{ tls_certificate = \"shop.pem\", tls_key = \"shop.key\" }]";
+    let origin = SocketAddr::from(([127, 0, 0, 1], 9));
+    let node = node(&temp, &config(origin, 10, server)).await;
+    let door = node.door().address().unwrap();
+    assert!(ask_for("localhost", door, &first).await.is_some());
+    assert!(ask_for("shop.example", door, &further).await.is_some());
+    assert!(ask_for("shop.example", door, &first).await.is_none());
+
+    std::fs::write(folder.join("shop.key"), "").unwrap();
+    let edit = |text: &str| format!("{text}\n");
+    node.reload(edit);
+    eventually("it is refused", async || {
+        let health = operators(&node, "/healthz").await;
+        health.contains("server.more_certificates[1]: cannot read the key")
+    })
+    .await;
+    let renewed = renew_further();
+    node.reload(edit);
+    eventually("it is taken", async || {
+        ask_for("shop.example", door, &renewed).await.is_some()
+    })
+    .await;
+    assert!(ask_for("localhost", door, &first).await.is_some());
 }
 
 #[tokio::test]

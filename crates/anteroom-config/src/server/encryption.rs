@@ -13,6 +13,7 @@ use super::share_a_port;
 
 const TLS_CERTIFICATE: Key<Text<PathBuf>> = path_key("tls_certificate", A_FILE, None);
 const TLS_KEY: Key<Text<PathBuf>> = path_key("tls_key", A_FILE, None);
+const MORE_CERTIFICATES: &str = "more_certificates";
 const REDIRECT_FROM: Key<Address> = Key {
     name: "redirect_from",
     kind: Address,
@@ -28,8 +29,31 @@ const REDIRECT_TO_PORT: Key<Whole<u16>> = Key {
     default: None,
 };
 
+/// Certificates and their keys, in their order.
+pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
+    let first = read_first(table);
+    let elements = table.elements(
+        MORE_CERTIFICATES,
+        "a list of tables, such as [{ tls_certificate = \"shop.pem\", tls_key = \"shop.key\" }]",
+    );
+    if !elements.is_empty() && !table.has(TLS_CERTIFICATE.name) {
+        refuse_without(table, MORE_CERTIFICATES, TLS_CERTIFICATE.name);
+    }
+    let mut all = Vec::from_iter(first);
+    for element in &elements {
+        let mut inner = table.enter(element);
+        let certificate = inner.required(&TLS_CERTIFICATE);
+        let key = inner.required(&TLS_KEY);
+        inner.finish();
+        if let (Some(certificate), Some(key)) = (certificate, key) {
+            all.push(TlsConfig { certificate, key });
+        }
+    }
+    all
+}
+
 /// A certificate and its key; neither without the other.
-pub(super) fn read_tls(table: &mut Table<'_>) -> Option<TlsConfig> {
+fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
     let certificate = table.optional(&TLS_CERTIFICATE);
     let key = table.optional(&TLS_KEY);
     let (given, missing) = match (certificate, key) {

@@ -61,7 +61,7 @@ pub(crate) fn tls_asking_for(protocols: &[&str]) -> (Tls, TlsConnector) {
         .map(|name| name.as_bytes().to_vec())
         .collect();
     (
-        Tls::load(&files).unwrap(),
+        Tls::load(&[files]).unwrap(),
         TlsConnector::from(Arc::new(config)),
     )
 }
