@@ -294,3 +294,33 @@ impl Activity {
         self.answered(open.number, StatusCode::from_u16(status).unwrap());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drain::drain;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_is_waited_for_as_long_as_for_a_head_and_the_next_one_longer() {
+        let (_trigger, signal) = drain();
+        let patience = Patience {
+            head: 10 * SECOND,
+            keep_alive: 75 * SECOND,
+        };
+        for requests in [0, 2] {
+            let activity = Activity::new(0, signal.clone());
+            let start = Instant::now();
+            for _ in 0..requests {
+                let open = activity.begin();
+                let over = tokio::time::timeout(100 * SECOND, activity.is_over(patience));
+                assert!(over.await.is_err(), "an answer may take its time");
+                drop(open);
+            }
+            activity.is_over(patience).await;
+            let expected = if requests == 0 { 10 } else { 200 + 75 };
+            assert_eq!(start.elapsed().as_secs(), expected);
+        }
+    }
+}
