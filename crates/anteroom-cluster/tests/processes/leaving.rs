@@ -33,11 +33,13 @@ impl Scene {
         at_origin.head().await;
         node.replace();
         eventually("there is a successor", async || count(&node, SERVES) == 1).await;
+        // From here on it ends with the test, however that ends.
+        let successor = Successor::of(&node);
         node.tell_to_end();
         eventually("it has heard", async || count(&node, TOLD) == 1).await;
         Self {
             client,
-            successor: Successor::of(&node),
+            successor,
             node,
             at_origin,
             _folder: folder,
