@@ -10,7 +10,7 @@ pub mod store_password;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_config::{Checks, Config, Parsed, Problem, Problems};
+use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
@@ -108,12 +108,41 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     let mut lines = page_files::load(&mut parsed.config, file);
     lines.extend(anteroom_origin::find_ca_files(&mut parsed.config, file));
     lines.extend(room_mistakes(&name, &parsed.config));
-    if let (Some(tls), Some(folder)) = (&mut parsed.config.server.tls, file.parent()) {
-        tls.resolve_paths(folder);
-        let mistake = Tls::check(tls).err();
-        lines.extend(mistake.map(|error| format!("{name}: {}", chain(&error))));
+    if let Some(folder) = file.parent() {
+        let tls = &mut parsed.config.server.tls;
+        tls.iter_mut().for_each(|files| files.resolve_paths(folder));
+        for (number, error) in Tls::check(tls) {
+            let key = tls_key(number);
+            lines.push(format!("{name}: {key}: {}", chain(&error)));
+        }
+        let open = tls.iter().enumerate();
+        let open = open.filter(|(_, files)| anteroom_front::tls::is_open_to_all(&files.key));
+        let warnings = open.map(|(number, _)| open_key(&name, number));
+        parsed.warnings.extend(warnings);
     }
     unless(lines, parsed)
+}
+
+/// What names a certificate and its key, from 0.
+fn tls_key(number: usize) -> String {
+    match number {
+        0 => "server.tls_certificate, tls_key".to_owned(),
+        further => format!("server.more_certificates[{further}]"),
+    }
+}
+
+/// That of a private key that is none.
+fn open_key(name: &str, number: usize) -> Problem {
+    Problem {
+        source: name.into(),
+        line: None,
+        column: None,
+        room: None,
+        key: tls_key(number),
+        finding: Finding::Remark("everybody on this machine may read the private key".to_owned()),
+        allowed: String::new(),
+        hint: Some("chmod 600".to_owned()),
+    }
 }
 
 /// Checks what only the gateway can know: bypass rules and paths.

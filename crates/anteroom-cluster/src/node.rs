@@ -171,6 +171,15 @@ impl Node {
         assert!(status.success(), "{} ended with {status}", self.name);
     }
 
+    /// SIGTERM, and no more; [`Node::ends`] waits for the end.
+    ///
+    /// # Panics
+    ///
+    /// If it does not run.
+    pub fn tell_to_end(&self) {
+        self.signal(Signal::TERM);
+    }
+
     /// Changes its configuration, and tells it so (SIGHUP).
     ///
     /// # Panics

@@ -123,9 +123,11 @@ impl Config {
     /// Never: the text that it reads is constant.
     #[must_use]
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
-        // Routes only have keys where there is a route.
-        let document = DeTable::parse("room = [{ additional_routes = [{}] }]")
-            .expect("the constant is legal TOML");
+        // Elements of lists only have keys where there is one.
+        let document = DeTable::parse(
+            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]",
+        )
+        .expect("the constant is legal TOML");
         let mut notes = Notes::new(None, Checks::default());
         read_document(&mut notes, document.get_ref());
         notes.known

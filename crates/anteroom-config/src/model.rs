@@ -33,10 +33,13 @@ pub struct Config {
 pub struct ServerConfig {
     /// Where visitors connect.
     pub listen: SocketAddr,
-    /// Encryption towards visitors; without it they are served in the clear.
-    pub tls: Option<TlsConfig>,
+    /// Certificates towards visitors, the first also for those who ask for a name in none; without any they are
+    /// served in the clear.
+    pub tls: Vec<TlsConfig>,
     /// Where visitors connect who must be sent to https.
     pub redirect_from: Option<SocketAddr>,
+    /// The port of https as visitors see it; `None` = that of `listen`.
+    pub redirect_to_port: Option<u16>,
     /// Where operators connect; loopback unless told otherwise.
     pub admin: SocketAddr,
     /// The tokens of those who may change rooms; `None` = one is generated into `data_dir`.
@@ -64,6 +67,7 @@ impl fmt::Debug for ServerConfig {
             listen,
             tls,
             redirect_from,
+            redirect_to_port,
             admin,
             admin_token_file,
             data_dir,
@@ -78,6 +82,7 @@ impl fmt::Debug for ServerConfig {
             .field("listen", listen)
             .field("tls", tls)
             .field("redirect_from", redirect_from)
+            .field("redirect_to_port", redirect_to_port)
             .field("admin", admin)
             .field("admin_token_file", admin_token_file)
             .field("data_dir", data_dir)

@@ -1,6 +1,7 @@
 //! `[server]`: what concerns the process and not one room.
 
 mod answers;
+mod encryption;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +11,7 @@ use ipnet::IpNet;
 
 use super::keys::{A_FILE, path_key, time_key};
 use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
-use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts, TlsConfig};
+use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts};
 use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
@@ -25,13 +26,6 @@ const ADMIN: Key<Address> = Key {
     name: "admin",
     kind: Address,
     default: Some("\"127.0.0.1:8081\""),
-};
-const TLS_CERTIFICATE: Key<Text<PathBuf>> = path_key("tls_certificate", A_FILE, None);
-const TLS_KEY: Key<Text<PathBuf>> = path_key("tls_key", A_FILE, None);
-const REDIRECT_FROM: Key<Address> = Key {
-    name: "redirect_from",
-    kind: Address,
-    default: None,
 };
 const ADMIN_TOKEN_FILE: Key<Text<PathBuf>> = path_key("admin_token_file", A_FILE, None);
 const DATA_DIR: Key<Text<PathBuf>> = path_key(
@@ -166,8 +160,8 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let admin = table.defaulted(&ADMIN);
     let admin_token_file = table.optional(&ADMIN_TOKEN_FILE);
     check_addresses(&mut table, listen, admin);
-    let tls = read_tls(&mut table);
-    let redirect_from = read_redirect(&mut table, tls.is_some(), &[listen, admin]);
+    let tls = encryption::read_tls(&mut table);
+    let redirect = encryption::read_redirect(&mut table, !tls.is_empty(), &[listen, admin]);
     let mistakes = table.notes.count();
     let data_center = table.defaulted(&DATA_CENTER);
     // A name that could not be read was told, and is not taken for none.
@@ -176,11 +170,12 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let ticket_keys = read_ticket_keys(&mut table);
     let trusted_proxies = read_trusted_proxies(&mut table);
     let (time_outs, idle) = read_time_outs(table.table("time_outs"));
-    let (size_limits, head) = read_size_limits(table.table("size_limits"));
+    let (size_limits, head) = read_size_limits(table.table("size_limits"), redirect.from.is_some());
     let config = ServerConfig {
         listen,
         tls,
-        redirect_from,
+        redirect_from: redirect.from,
+        redirect_to_port: redirect.to_port,
         admin,
         admin_token_file,
         data_dir,
@@ -221,7 +216,7 @@ struct AnswerHead {
     headers: usize,
 }
 
-fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
+fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, AnswerHead) {
     let size_limits = SizeLimits {
         request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
         request_headers: table.defaulted(&REQUEST_HEADERS),
@@ -236,46 +231,15 @@ fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
         bytes: table.defaulted(&ORIGIN_HEAD_BYTES),
         headers: table.defaulted(&ORIGIN_HEADERS),
     };
+    // Each address keeps one in hand for who comes next; with one, only one of them would ever answer.
+    if redirects && size_limits.connections < 2 {
+        let spot = table.spot(CONNECTIONS.name);
+        let found = Finding::Value(size_limits.connections.to_string());
+        let allowed = "at least 2 with redirect_from, one for each address";
+        table.notes.refuse(&spot, found, allowed, None);
+    }
     table.finish();
     (size_limits, head)
-}
-
-/// A certificate and its key; neither without the other.
-fn read_tls(table: &mut Table<'_>) -> Option<TlsConfig> {
-    let certificate = table.optional(&TLS_CERTIFICATE);
-    let key = table.optional(&TLS_KEY);
-    let (given, missing) = match (certificate, key) {
-        (Some(certificate), Some(key)) => return Some(TlsConfig { certificate, key }),
-        (Some(_), None) => (TLS_CERTIFICATE.name, TLS_KEY.name),
-        (None, Some(_)) => (TLS_KEY.name, TLS_CERTIFICATE.name),
-        (None, None) => return None,
-    };
-    // One that was given and could not be read was told already.
-    if !table.has(missing) {
-        let spot = table.spot(given);
-        let finding = Finding::Remark(format!("{given} is of no use without {missing}"));
-        table.notes.refuse(&spot, finding, "", None);
-    }
-    None
-}
-
-/// Where visitors come who must be sent to https.
-fn read_redirect(
-    table: &mut Table<'_>,
-    has_tls: bool,
-    others: &[SocketAddr],
-) -> Option<SocketAddr> {
-    let from = table.optional(&REDIRECT_FROM)?;
-    let spot = table.spot(REDIRECT_FROM.name);
-    if !has_tls {
-        let finding = Finding::Remark("redirect_from needs tls_certificate and tls_key".to_owned());
-        table.notes.refuse(&spot, finding, "", None);
-    }
-    if let Some(other) = others.iter().find(|other| share_a_port(from, **other)) {
-        let finding = Finding::Remark(format!("{from} and {other} cannot share a port"));
-        table.notes.refuse(&spot, finding, "", None);
-    }
-    Some(from)
 }
 
 fn share_a_port(one: SocketAddr, other: SocketAddr) -> bool {

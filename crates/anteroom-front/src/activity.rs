@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
@@ -19,7 +20,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::drain::DrainSignal;
-use crate::stall::Stall;
+use crate::screened::Patience;
+use crate::stall::Watch;
 
 /// Nobody asked to leave HTTP.
 const HTTP: u8 = 0;
@@ -88,11 +90,22 @@ impl Activity {
     }
 
     /// Resolves when the connection should take no more requests: it has had its share, or nothing
-    /// was asked for `keep_alive`.
-    pub(crate) async fn is_over(&self, keep_alive: Duration) {
+    /// was asked for too long.
+    pub(crate) async fn is_over(&self, patience: Patience) {
+        let is_unused = async {
+            // Whoever connects is about to ask.
+            while self.is_new() {
+                let since = *self.idle_since.lock();
+                if since + patience.head <= Instant::now() {
+                    return;
+                }
+                tokio::time::sleep_until(since + patience.head).await;
+            }
+            self.is_idle_for(patience.keep_alive).await;
+        };
         tokio::select! {
             () = self.full.notified() => {}
-            () = self.is_idle_for(keep_alive) => {}
+            () = is_unused => {}
         }
     }
 
@@ -203,7 +216,7 @@ where
         }
         Poll::Ready(Ok(response.map(|body| Tracked {
             body,
-            stall: Stall::of_this_stream(),
+            watch: Watch::of_this_stream(),
             _open: open,
         })))
     }
@@ -214,36 +227,62 @@ pin_project! {
     pub(crate) struct Tracked<B> {
         #[pin]
         body: B,
-        stall: Option<Arc<Stall>>,
+        watch: Option<Watch>,
         _open: Option<OpenRequest>,
     }
 }
 
-impl<B: Body> Body for Tracked<B> {
-    type Data = B::Data;
+impl<B: Body<Data = Bytes>> Body for Tracked<B> {
+    type Data = Bytes;
     type Error = B::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let this = self.project();
-        let polled = this.body.poll_frame(cx);
-        if let Some(stall) = this.stall {
-            match polled {
-                Poll::Ready(Some(Ok(_))) => stall.has_given(),
-                _ => stall.is_asked(),
+        let Some(watch) = this.watch else {
+            return this.body.poll_frame(cx);
+        };
+        if let Some(piece) = watch.next_piece() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match this.body.poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let frame = match frame.into_data() {
+                    Ok(data) => Frame::data(watch.cut(data)),
+                    Err(other) => {
+                        watch.has_given();
+                        other
+                    }
+                };
+                Poll::Ready(Some(Ok(frame)))
+            }
+            nothing => {
+                watch.is_asked();
+                nothing
             }
         }
-        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.left() == 0 && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let mut hint = self.body.size_hint();
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(self.left()));
+        }
+        hint.set_lower(hint.lower().saturating_add(self.left()));
+        hint
+    }
+}
+
+impl<B> Tracked<B> {
+    /// Bytes that came and were not given yet.
+    fn left(&self) -> u64 {
+        self.watch.as_ref().map_or(0, |watch| watch.left() as u64)
     }
 }
 
@@ -253,5 +292,35 @@ impl Activity {
     pub(crate) fn begin_and_answer(self: &Arc<Self>, status: u16) {
         let open = self.begin();
         self.answered(open.number, StatusCode::from_u16(status).unwrap());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drain::drain;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_is_waited_for_as_long_as_for_a_head_and_the_next_one_longer() {
+        let (_trigger, signal) = drain();
+        let patience = Patience {
+            head: 10 * SECOND,
+            keep_alive: 75 * SECOND,
+        };
+        for requests in [0, 2] {
+            let activity = Activity::new(0, signal.clone());
+            let start = Instant::now();
+            for _ in 0..requests {
+                let open = activity.begin();
+                let over = tokio::time::timeout(100 * SECOND, activity.is_over(patience));
+                assert!(over.await.is_err(), "an answer may take its time");
+                drop(open);
+            }
+            activity.is_over(patience).await;
+            let expected = if requests == 0 { 10 } else { 200 + 75 };
+            assert_eq!(start.elapsed().as_secs(), expected);
+        }
     }
 }

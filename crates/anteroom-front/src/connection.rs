@@ -30,6 +30,8 @@ pub(crate) async fn serve<H: Handler>(
     handler: H,
     mut arrival: Arrival,
 ) {
+    // Below TLS: only there it is seen what is on its way, and what is still to come at the end.
+    let stream = timed(stream, &protocols, &arrival);
     let Some(tls) = tls else {
         return http1(stream, &protocols, handler, arrival).await;
     };
@@ -62,7 +64,6 @@ where
 {
     let signal = arrival.hold.signal.clone();
     let activity = Activity::new(protocols.requests_max, signal.clone());
-    let stream = timed(stream, protocols, &arrival);
     let stream = Screened::new(
         stream,
         protocols.patience,
@@ -105,15 +106,15 @@ where
     let signal = arrival.hold.signal.clone();
     let activity = Activity::new(protocols.requests_max, signal.clone());
     let (ending, leaving) = (Arc::clone(&activity), signal.clone().leaving());
-    let keep_alive = protocols.patience.keep_alive;
+    let patience = protocols.patience;
     let over = Quietly::new(async move {
         tokio::select! {
-            () = ending.is_over(keep_alive) => {}
+            () = ending.is_over(patience) => {}
             () = leaving => {}
         }
     });
     let forgotten = Arc::clone(&activity);
-    let stream = TokioIo::new(timed(stream, protocols, &arrival));
+    let stream = TokioIo::new(stream);
     let service = Served {
         handler,
         arrival,
@@ -129,12 +130,18 @@ where
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
+            let wait = if forgotten.is_new() {
+                // It may not even have begun to speak HTTP/2.
+                patience.head
+            } else {
+                // All was answered, and the client does not take the last bytes of it.
+                protocols.write_idle
+            };
             tokio::select! {
                 biased;
                 ended = connection => ended,
                 () = signal.cut() => return,
-                // All was answered, and the client does not take the last bytes of it.
-                () = is_forgotten(&forgotten, protocols.write_idle) => return,
+                () = is_forgotten(&forgotten, wait) => return,
             }
         }
     };
@@ -148,7 +155,7 @@ async fn is_forgotten(activity: &Activity, wait: Duration) {
 }
 
 /// With time-outs and a least pace for what is written.
-fn timed<I>(stream: I, protocols: &Protocols, arrival: &Arrival) -> TimedIo<I> {
+fn timed(stream: TcpStream, protocols: &Protocols, arrival: &Arrival) -> TimedIo<TcpStream> {
     let hold = Some(arrival.hold.clone());
     TimedIo::new(stream, protocols.write_idle, protocols.pace.clone(), hold)
 }

@@ -1,20 +1,38 @@
 //! What must hold for any bytes whatever; called by fuzzers and by the tests.
 //!
 //! The strict reader of a connection is compared with one that has all of it in memory and believes
-//! every line.
+//! every line, and with the parser that reads behind it.
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::future::Future as _;
+use std::pin::pin;
+use std::task::{Context, Waker};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
 
 use crate::screen::{Place, Screen};
+
+/// A request: method and target, and its body if all of it came.
+type Found = (String, Option<Vec<u8>>);
 
 /// Reads `data` as what comes by a connection.
 ///
 /// # Panics
 ///
 /// If the strict reader finds something else when the bytes come one by one; if it is content with
-/// requests that the naive reader divides otherwise, or that are framed in two ways. Any other panic is
-/// a mistake too.
+/// requests that the naive reader or the parser divides otherwise, or that are framed in two ways; if the parser
+/// finds more requests in what is passed on than the strict reader. Any other panic is a mistake too.
 pub fn screen(data: &[u8]) {
     let mut whole = Screen::new();
-    let wrong = whole.look(data).err().map(|violation| violation.at);
+    let looked = whole.look(data);
+    let wrong = looked.as_ref().err().map(|violation| violation.at);
     let mut pieces = Screen::new();
     let found = data
         .chunks(1)
@@ -25,14 +43,61 @@ pub fn screen(data: &[u8]) {
         (whole.heads(), whole.place()),
         (pieces.heads(), pieces.place())
     );
+    // As a connection passes it on.
+    let passed = match looked {
+        Ok(looked) => data[..looked].to_vec(),
+        Err(violation) => {
+            let end: &[u8] = if violation.is_in_head {
+                b"\0\r\n\r\n"
+            } else {
+                b"\0"
+            };
+            [&data[..violation.at], end].concat()
+        }
+    };
+    let parsed = parsed_requests(&passed);
+    assert!(parsed.len() as u64 <= whole.heads(), "more than were seen");
     if wrong.is_none() && whole.place() == Place::Between {
-        assert_eq!(naive_requests(data), Some(whole.heads()), "other requests");
+        let naive = naive_requests(data).expect("it ends where a request does");
+        assert_eq!(naive.len() as u64, whole.heads(), "other requests");
+        // The parser may refuse what is not a matter of framing, and ends then.
+        assert_eq!(parsed, naive[..parsed.len()], "divided otherwise");
     }
 }
 
-/// How many requests there are, if they end where `data` does.
-fn naive_requests(mut data: &[u8]) -> Option<u64> {
-    let mut requests = 0;
+/// The requests that hyper finds.
+fn parsed_requests(data: &[u8]) -> Vec<Found> {
+    let requests = RefCell::new(Vec::new());
+    let service = service_fn(async |request: Request<Incoming>| {
+        let (head, body) = request.into_parts();
+        let at = requests.borrow().len();
+        let name = format!("{} {}", head.method, head.uri);
+        requests.borrow_mut().push((name, None));
+        let body = body
+            .collect()
+            .await
+            .ok()
+            .map(|body| body.to_bytes().to_vec());
+        requests.borrow_mut()[at].1 = body;
+        Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
+    });
+    let stream = TokioIo::new(tokio::io::join(data, tokio::io::sink()));
+    {
+        let mut parser = http1::Builder::new();
+        parser.half_close(true).header_read_timeout(None);
+        let mut connection = pin!(parser.serve_connection(stream, service));
+        // Nothing has to be waited for; it gives others a turn now and then.
+        let mut cx = Context::from_waker(Waker::noop());
+        let turns = data.len() + 16;
+        let ended = (0..turns).any(|_| connection.as_mut().poll(&mut cx).is_ready());
+        assert!(ended, "it waits");
+    }
+    requests.into_inner()
+}
+
+/// The requests, if they end where `data` does.
+fn naive_requests(mut data: &[u8]) -> Option<Vec<Found>> {
+    let mut requests = Vec::new();
     loop {
         while let Some(rest) = data.strip_prefix(b"\r\n") {
             data = rest;
@@ -41,9 +106,10 @@ fn naive_requests(mut data: &[u8]) -> Option<u64> {
             return Some(requests);
         }
         let (head, rest) = cut(data, b"\r\n\r\n")?;
-        requests += 1;
         data = rest;
-        let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+        let head = String::from_utf8_lossy(head);
+        let name = head.lines().next()?.rsplit_once(" HTTP/")?.0.to_owned();
+        let head = head.to_ascii_lowercase();
         let values = |name: &str| -> Vec<String> {
             let fields = head.split(['\r', '\n']).skip(1);
             let fields = fields.filter_map(|line| line.split_once(':'));
@@ -52,17 +118,24 @@ fn naive_requests(mut data: &[u8]) -> Option<u64> {
         };
         let (codings, lengths) = (values("transfer-encoding"), values("content-length"));
         assert!(codings.len() + lengths.len() <= 1, "framed in two ways");
+        let body;
         if let Some(coding) = codings.first() {
             assert_eq!(coding, "chunked");
-            data = naive_chunks(data)?;
+            (body, data) = naive_chunks(data)?;
         } else if let Some(length) = lengths.first() {
-            data = data.get(length.parse::<usize>().ok()?..)?;
+            let length = length.parse().ok()?;
+            let (taken, rest) = data.split_at_checked(length)?;
+            (body, data) = (taken.to_vec(), rest);
+        } else {
+            body = Vec::new();
         }
+        requests.push((name, Some(body)));
     }
 }
 
-/// What comes after a body in chunks.
-fn naive_chunks(mut data: &[u8]) -> Option<&[u8]> {
+/// A body in chunks, and what comes after it.
+fn naive_chunks(mut data: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut body = Vec::new();
     loop {
         let (line, rest) = cut(data, b"\r\n")?;
         let line = std::str::from_utf8(line).ok()?;
@@ -74,11 +147,13 @@ fn naive_chunks(mut data: &[u8]) -> Option<&[u8]> {
                 let (line, rest) = cut(data, b"\r\n")?;
                 data = rest;
                 if line.is_empty() {
-                    return Some(data);
+                    return Some((body, data));
                 }
             }
         }
-        data = data.get(size..)?.strip_prefix(b"\r\n")?;
+        let (chunk, rest) = data.split_at_checked(size)?;
+        body.extend_from_slice(chunk);
+        data = rest.strip_prefix(b"\r\n")?;
     }
 }
 

@@ -173,17 +173,22 @@ impl Inherited {
     }
 }
 
-/// Names of so many sockets; one without a name is the first of those that we have.
+/// Names of so many sockets, each in its place; where none has one, the first is the first of those that we
+/// have.
 fn names_of(names: &str, count: usize) -> Vec<String> {
-    let mut names: Vec<String> = names
-        .split(':')
-        .filter(|name| !name.is_empty())
-        .map(str::to_owned)
-        .collect();
-    if names.is_empty() && count > 0 {
-        names.push(VISITORS.to_owned());
+    let mut names: Vec<String> = names.split(':').map(str::to_owned).collect();
+    names.resize_with(count, String::new);
+    if names.iter().all(String::is_empty)
+        && let Some(first) = names.first_mut()
+    {
+        *first = VISITORS.to_owned();
     }
-    names.resize_with(count, || "unknown".to_owned());
+    for (at, name) in names.iter_mut().enumerate() {
+        if name.is_empty() {
+            // Two without a name are not two of one name.
+            *name = format!("number {}", at + 1);
+        }
+    }
     // What systemd calls sockets that have no `FileDescriptorName`: the unit's name.
     if let [only] = &mut names[..]
         && ![VISITORS, OPERATORS, REDIRECT].contains(&only.as_str())

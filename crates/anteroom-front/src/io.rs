@@ -7,6 +7,9 @@
 //! And what if a client still sends when the connection is closed? Then closing would be a reset,
 //! and a reset destroys the answer on its way. So a connection lingers: it says that it is done,
 //! and reads what comes for a moment.
+//!
+//! This belongs directly on the socket, below TLS. TLS takes bytes before they are on their way, and sends
+//! some of its own, also at the end; above it neither could be told from a client that takes nothing.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -53,6 +56,11 @@ impl<T> TimedIo<T> {
             hold,
             linger: None,
         }
+    }
+
+    /// The stream itself.
+    pub(crate) const fn inner(&self) -> &T {
+        &self.io
     }
 
     fn watch<R: Copy>(
@@ -140,15 +148,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
-        // A socket is always flushed. TLS takes bytes before they are on their way, and is flushed later:
-        // then nothing is stuck any more.
+        // A socket is always flushed; whatever else it is, it is not waited for without end.
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
         self.watch(cx, flushed, |()| 0)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
         if self.linger.is_none() {
-            ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
+            let shut = Pin::new(&mut self.io).poll_shutdown(cx);
+            ready!(self.watch(cx, shut, |()| 0))?;
             self.linger = Some(Box::pin(tokio::time::sleep(LINGER)));
         }
         let this = &mut *self;

@@ -13,7 +13,7 @@ pub mod handover;
 pub mod hold;
 mod io;
 pub mod listener;
-mod pace;
+pub mod pace;
 pub mod redirect;
 mod screen;
 mod screened;

@@ -13,7 +13,7 @@ const LOOK_AFTER: Duration = Duration::from_secs(10);
 
 /// Bytes, and the time that was waited for them.
 #[derive(Clone, Debug)]
-pub(crate) struct Pace {
+pub struct Pace {
     bytes_per_second_min: u64,
     waited: Duration,
     bytes: u64,
@@ -22,7 +22,8 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// Asks for so many bytes a second; 0 = none.
-    pub(crate) const fn new(bytes_per_second_min: u64) -> Self {
+    #[must_use]
+    pub const fn new(bytes_per_second_min: u64) -> Self {
         Self {
             bytes_per_second_min,
             waited: Duration::ZERO,
@@ -31,18 +32,24 @@ impl Pace {
         }
     }
 
+    /// What it asks for.
+    #[must_use]
+    pub const fn bytes_per_second_min(&self) -> u64 {
+        self.bytes_per_second_min
+    }
+
     /// From now on we wait, if we did not before.
-    pub(crate) fn wait(&mut self, now: Instant) {
+    pub fn wait(&mut self, now: Instant) {
         self.waiting_since.get_or_insert(now);
     }
 
     /// So many bytes went on without a wait.
-    pub(crate) fn note(&mut self, bytes: usize) {
+    pub fn note(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_add(bytes as u64);
     }
 
     /// So many bytes went on; whether that is too slow.
-    pub(crate) fn went_on(&mut self, bytes: usize, now: Instant) -> bool {
+    pub fn went_on(&mut self, bytes: usize, now: Instant) -> bool {
         if let Some(since) = self.waiting_since.take() {
             self.waited += now.duration_since(since);
         }

@@ -6,8 +6,9 @@
 //! lines there are, which characters are in them, and where the body ends (RFC 9112, sections 2 to 7).
 //! Which host a request is for, and how much of it there may be, is judged by those behind.
 //!
-//! A violation is told by its position: always at a line feed or behind the data of a chunk, where
-//! a NUL in its place is an error to every parser.
+//! A violation is told by its position: at a line feed or behind the data of a chunk, where a NUL in its place is
+//! an error to every parser; or where the line of a chunk's size is too long, where a parser may still take it for
+//! a part of that line. There it is the end of what comes that is the error: the line, and so the body, never ends.
 
 mod head;
 
@@ -89,14 +90,15 @@ impl Screen {
         }
     }
 
-    /// Looks at what came next.
+    /// Looks at what came next, up to the end of a head behind which it is not known what comes; returns how many
+    /// bytes that were. Behind a wish to leave HTTP that is known when it is answered, otherwise never.
     ///
     /// # Errors
     ///
     /// [`Violation`]; nothing that comes after it is looked at any more.
-    pub(crate) fn look(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> Result<usize, Violation> {
         let mut at = 0;
-        while at < bytes.len() {
+        while at < bytes.len() && !matches!(self.state, State::Upgrade | State::Blind) {
             match self.step(&bytes[at..]) {
                 ControlFlow::Continue(taken) => at += taken,
                 ControlFlow::Break(wrong) => {
@@ -110,7 +112,7 @@ impl Screen {
                 }
             }
         }
-        Ok(())
+        Ok(at)
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -129,7 +131,7 @@ impl Screen {
         self.heads
     }
 
-    /// Whether the last head asks to leave HTTP. Until it is answered, nothing may come.
+    /// Whether the last head asks to leave HTTP. Until it is answered, nothing is looked at.
     pub(crate) fn awaits_answer(&self) -> bool {
         self.state == State::Upgrade
     }
@@ -174,9 +176,7 @@ impl Screen {
                 };
                 ControlFlow::Continue(1)
             }
-            State::Blind => ControlFlow::Continue(bytes.len()),
-            // Whoever asks to leave HTTP waits for the answer: what comes before it could be either.
-            State::Upgrade | State::Ended => ControlFlow::Break(0),
+            State::Upgrade | State::Blind | State::Ended => ControlFlow::Break(0),
         }
     }
 
@@ -226,8 +226,8 @@ impl Screen {
                 Some(State::Line(Line::Header))
             }
             Line::Header if line.is_empty() => {
-                self.heads += 1;
                 let body = std::mem::take(&mut self.head).follow()?;
+                self.heads += 1;
                 Some(match body {
                     Body::None => State::Line(Line::Request),
                     Body::Fixed(length) => State::Fixed(length),

@@ -31,6 +31,8 @@ pub(crate) struct Screened<T> {
     is_tunnel: bool,
     /// What is still to be read behind a violation.
     end: &'static [u8],
+    /// What came together with a wish to leave HTTP; whose it is, its answer says.
+    early: Vec<u8>,
     patience: Patience,
     activity: Arc<Activity>,
     hold: ConnectionHold,
@@ -61,6 +63,7 @@ impl<T> Screened<T> {
             screen: Screen::new(),
             is_tunnel: false,
             end: b"",
+            early: Vec::new(),
             patience,
             activity,
             hold,
@@ -153,7 +156,11 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
             ready!(this.poll_answer(cx));
         }
         let start = buffer.filled().len();
-        if Pin::new(&mut this.io).poll_read(cx, buffer)?.is_pending() {
+        if !this.early.is_empty() {
+            let count = this.early.len().min(buffer.remaining());
+            buffer.put_slice(&this.early[..count]);
+            this.early.drain(..count);
+        } else if Pin::new(&mut this.io).poll_read(cx, buffer)?.is_pending() {
             return if this.is_tunnel {
                 Poll::Pending
             } else {
@@ -168,14 +175,23 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
         if this.screen.place() == Place::Body && this.pace.went_on(count, Instant::now()) {
             return Poll::Ready(Err(this.break_off(BrokenOff::SlowBody)));
         }
-        if let Err(violation) = this.screen.look(came) {
-            came[violation.at] = 0;
-            buffer.set_filled(start + violation.at + 1);
-            if violation.is_in_head {
-                // A parser that has seen the beginning of a head looks at it again when it has ended.
-                this.end = b"\r\n\r\n";
+        match this.screen.look(came) {
+            Ok(looked) => {
+                if looked < count && this.screen.awaits_answer() {
+                    // In front of what is left of it, if that was early, too.
+                    this.early.splice(..0, came[looked..].iter().copied());
+                }
+                buffer.set_filled(start + looked);
             }
-            this.hold.observer().broken_off(BrokenOff::Framing);
+            Err(violation) => {
+                came[violation.at] = 0;
+                buffer.set_filled(start + violation.at + 1);
+                if violation.is_in_head {
+                    // A parser that has seen the beginning of a head looks at it again when it has ended.
+                    this.end = b"\r\n\r\n";
+                }
+                this.hold.observer().broken_off(BrokenOff::Framing);
+            }
         }
         if this.screen.awaits_answer() {
             this.activity.ask_upgrade(this.screen.heads());

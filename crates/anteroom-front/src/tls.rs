@@ -1,8 +1,10 @@
 //! TLS towards visitors: which certificate, until when it is good, and how it is changed.
 //!
-//! Certificate and key are read from PEM files; [`Tls::reload`] reads them again, and what cannot be
-//! used leaves the old ones in force. One certificate for all names. Which protocol is spoken inside
-//! is settled by ALPN: `h2` or `http/1.1`.
+//! Certificates and keys are read from PEM files; [`Tls::reload`] reads them again, and what cannot be
+//! used leaves the old ones in force. Of several, the one is shown in which the name stands that is asked for
+//! (`names`). Which protocol is spoken inside is settled by ALPN: `h2` or `http/1.1`.
+
+mod names;
 
 use std::fmt;
 use std::io::Error as IoError;
@@ -12,19 +14,23 @@ use std::time::Duration;
 
 use anteroom_config::TlsConfig;
 use arc_swap::ArcSwap;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::ProducesTickets;
+use tokio_rustls::rustls::sign::CertifiedKey;
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tracing::{error, warn};
 
+use crate::io::TimedIo;
+use names::{ByName, names_of};
+
 /// What a TLS connection is.
-pub(crate) type Stream = TlsStream<TcpStream>;
+pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
 
 const DAY: i64 = 86_400;
 /// How long before its end a certificate is warned of. Those who renew by a program do it a month before;
@@ -84,6 +90,12 @@ pub enum TlsError {
         /// The file.
         path: PathBuf,
     },
+    /// A certificate beside others that nobody can ask for.
+    #[error("the certificate {} names no host, so it would never be shown", .path.display())]
+    Nameless {
+        /// The file.
+        path: PathBuf,
+    },
     /// The machine has no randomness.
     #[error("cannot set up TLS")]
     Setup(#[source] rustls::Error),
@@ -100,13 +112,21 @@ pub(crate) enum HandshakeError {
     Failed(#[source] IoError),
 }
 
-/// A certificate in force.
+/// The certificates in force.
 struct Loaded {
     acceptor: TlsAcceptor,
+    /// Until when each is good, in seconds since 1970.
+    ends: Vec<(PathBuf, i64)>,
+}
+
+/// One of them, and what stands in it.
+struct Certificate {
+    key: CertifiedKey,
+    names: Vec<String>,
     expires_at: i64,
 }
 
-/// Ends TLS with the certificate in force. Clones share it.
+/// Ends TLS with the certificates in force. Clones share it.
 #[derive(Clone)]
 pub struct Tls {
     loaded: Arc<ArcSwap<Loaded>>,
@@ -123,17 +143,14 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads certificate and key.
+    /// Reads certificates and keys; the first certificate is for those, too, who ask for a name in none.
     ///
     /// # Errors
     ///
     /// [`TlsError`] if they cannot be used.
-    pub fn load(files: &TlsConfig) -> Result<Self, TlsError> {
+    pub fn load(files: &[TlsConfig]) -> Result<Self, TlsError> {
         let tickets = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
         let loaded = read(files, &tickets)?;
-        if is_open_to_all(&files.key) {
-            warn!(key = %files.key.display(), "everybody on this machine may read the private key");
-        }
         Ok(Self {
             loaded: Arc::new(ArcSwap::from_pointee(loaded)),
             tickets,
@@ -145,61 +162,73 @@ impl Tls {
     /// # Errors
     ///
     /// [`TlsError`] if they cannot be used; nothing changes then.
-    pub fn reload(&self, files: &TlsConfig) -> Result<(), TlsError> {
+    pub fn reload(&self, files: &[TlsConfig]) -> Result<(), TlsError> {
         let loaded = read(files, &self.tickets)?;
         self.loaded.store(Arc::new(loaded));
         Ok(())
     }
 
-    /// Warns as long as the certificate in force ends soon, now and twice a day. `now` is the time in
+    /// Warns as long as a certificate in force ends soon, now and twice a day. `now` is the time in
     /// seconds since 1970.
     pub async fn watch_end(self, now: impl Fn() -> i64) {
         loop {
-            let left = self.expires_at().saturating_sub(now());
-            if left <= 0 {
-                error!("the TLS certificate has expired: browsers refuse it");
-            } else if left < WARN_BEFORE {
-                warn!(days = left / DAY, "the TLS certificate ends soon");
+            for (path, end) in &self.loaded.load().ends {
+                let left = end.saturating_sub(now());
+                let certificate = path.display();
+                if left <= 0 {
+                    error!(%certificate, "the TLS certificate has expired: browsers refuse it");
+                } else if left < WARN_BEFORE {
+                    warn!(%certificate, days = left / DAY, "the TLS certificate ends soon");
+                }
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
 
-    /// Says whether certificate and key could be used.
-    ///
-    /// # Errors
-    ///
-    /// As [`Tls::load`].
-    pub fn check(files: &TlsConfig) -> Result<(), TlsError> {
-        let tickets = aws_lc_rs::Ticketer::new().map_err(TlsError::Setup)?;
-        read(files, &tickets).map(|_| ())
+    /// Says which certificates and keys could not be used, by their numbers from 0.
+    #[must_use]
+    pub fn check(files: &[TlsConfig]) -> Vec<(usize, TlsError)> {
+        let provider = aws_lc_rs::default_provider();
+        let read = files.iter().enumerate().map(|(number, files)| {
+            let read = read_one(files, number, &provider);
+            read.err().map(|error| (number, error))
+        });
+        read.flatten().collect()
     }
 
-    /// Until when the certificate is good, in seconds since 1970.
+    /// Until when all certificates are good, in seconds since 1970.
     #[must_use]
     pub fn expires_at(&self) -> i64 {
-        self.loaded.load().expires_at
+        let loaded = self.loaded.load();
+        let ends = loaded.ends.iter().map(|(_, end)| *end);
+        ends.min().unwrap_or(i64::MAX)
     }
 
     /// Shakes hands within `wait`.
     pub(crate) async fn accept(
         &self,
-        stream: TcpStream,
+        stream: TimedIo<TcpStream>,
         wait: Duration,
     ) -> Result<Stream, HandshakeError> {
         let shaken = tokio::time::timeout(wait, self.shake(stream)).await;
         shaken.unwrap_or(Err(HandshakeError::TimedOut { after: wait }))
     }
 
-    async fn shake(&self, mut stream: TcpStream) -> Result<Stream, HandshakeError> {
+    async fn shake(&self, mut stream: TimedIo<TcpStream>) -> Result<Stream, HandshakeError> {
         let mut first = [0];
-        let peeked = stream.peek(&mut first).await;
+        let peeked = stream.inner().peek(&mut first).await;
         if peeked.map_err(HandshakeError::Failed)? == 1 && first != [HANDSHAKE] {
-            // All letters: a browser that was told http:// by mistake. Others get the same.
-            let _ = stream.write_all(SPEAK_TLS).await;
-            let _ = stream.shutdown().await;
+            turn_away(&mut stream).await;
             return Err(HandshakeError::NotTls);
         }
+        self.shake_on(stream).await
+    }
+
+    /// Shakes hands with somebody who is about to.
+    async fn shake_on<T: AsyncRead + AsyncWrite + Unpin>(
+        &self,
+        stream: T,
+    ) -> Result<TlsStream<T>, HandshakeError> {
         let acceptor = self.loaded.load().acceptor.clone();
         acceptor
             .accept(stream)
@@ -208,13 +237,22 @@ impl Tls {
     }
 }
 
+/// Tells somebody who does not speak TLS. All letters: a browser that was told http:// by mistake. Others
+/// get the same.
+async fn turn_away(stream: &mut TimedIo<TcpStream>) {
+    let _ = stream.write_all(SPEAK_TLS).await;
+    // Reads what comes, so that the answer is not destroyed by a reset.
+    let _ = stream.shutdown().await;
+}
+
 /// Whether HTTP/2 was settled on.
 pub(crate) fn is_http2(stream: &Stream) -> bool {
     stream.get_ref().1.alpn_protocol() == Some(b"h2")
 }
 
-/// Whether others than the owner and its group may read a key.
-fn is_open_to_all(key: &Path) -> bool {
+/// Whether others than the owner and its group may read a private key, or write it.
+#[must_use]
+pub fn is_open_to_all(key: &Path) -> bool {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
@@ -227,7 +265,35 @@ fn is_open_to_all(key: &Path) -> bool {
     }
 }
 
-fn read(files: &TlsConfig, tickets: &Arc<dyn ProducesTickets>) -> Result<Loaded, TlsError> {
+fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loaded, TlsError> {
+    let provider = Arc::new(aws_lc_rs::default_provider());
+    let mut by_name = ByName::default();
+    let mut ends = Vec::with_capacity(files.len());
+    for (number, files) in files.iter().enumerate() {
+        let one = read_one(files, number, &provider)?;
+        ends.push((files.certificate.clone(), one.expires_at));
+        by_name.add(one.names, one.key);
+    }
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(TlsError::Setup)?;
+    let mut config = config
+        .with_no_client_auth()
+        .with_cert_resolver(Arc::new(by_name));
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.ticketer = Arc::clone(tickets);
+    Ok(Loaded {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        ends,
+    })
+}
+
+/// Reads one of several certificates, and its key.
+fn read_one(
+    files: &TlsConfig,
+    number: usize,
+    provider: &CryptoProvider,
+) -> Result<Certificate, TlsError> {
     let path = || files.certificate.clone();
     let unreadable = |source| TlsError::Certificate {
         path: path(),
@@ -239,32 +305,26 @@ fn read(files: &TlsConfig, tickets: &Arc<dyn ProducesTickets>) -> Result<Loaded,
     let Some(own) = chain.first() else {
         return Err(TlsError::NoCertificate { path: path() });
     };
-    let expires_at = end_of(own).ok_or_else(|| TlsError::Malformed { path: path() })?;
+    let parsed = x509_parser::parse_x509_certificate(own);
+    let (_, parsed) = parsed.map_err(|_| TlsError::Malformed { path: path() })?;
+    let expires_at = parsed.validity().not_after.timestamp();
+    let names = names_of(&parsed);
+    if number > 0 && names.is_empty() {
+        return Err(TlsError::Nameless { path: path() });
+    }
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| TlsError::Key {
         path: files.key.clone(),
         source,
     })?;
-    let config = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(TlsError::Setup)?
-        .with_no_client_auth()
-        .with_single_cert(chain, key);
-    let mut config = config.map_err(|source| TlsError::Unfit {
+    let key = CertifiedKey::from_der(chain, key, provider).map_err(|source| TlsError::Unfit {
         files: files.clone(),
         source,
     })?;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-    config.ticketer = Arc::clone(tickets);
-    Ok(Loaded {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
+    Ok(Certificate {
+        key,
+        names,
         expires_at,
     })
-}
-
-/// Until when a certificate is good, in seconds since 1970.
-fn end_of(certificate: &CertificateDer<'_>) -> Option<i64> {
-    let (_, parsed) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    Some(parsed.validity().not_after.timestamp())
 }
 
 #[cfg(test)]

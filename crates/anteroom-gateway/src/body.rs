@@ -4,6 +4,7 @@
 //! way through. Streams carry their idle time-out and their size limit with them; trailers pass.
 //! It never buffers: a stream is read when the other side takes it, and not before.
 
+mod error;
 mod progress;
 mod trailers;
 
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use anteroom_front::pace::Pace;
 use anteroom_origin::Lease;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
@@ -21,31 +23,8 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep};
 
+pub use error::BodyError;
 pub(crate) use progress::Progress;
-
-/// Why a body ended early.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BodyError {
-    /// Nothing came for this long.
-    #[error("nothing came for {} ms", .after.as_millis())]
-    Idle {
-        /// How long it was waited.
-        after: Duration,
-    },
-    /// More came than the limit allows.
-    #[error("the body is larger than {limit_bytes} bytes")]
-    TooLarge {
-        /// The limit.
-        limit_bytes: u64,
-    },
-    /// Whoever was to get it had answered before.
-    #[error("the body is not wanted any more")]
-    Unwanted,
-    /// The connection broke, or what came is not HTTP.
-    #[error("could not read the body")]
-    Broken(#[source] hyper::Error),
-}
 
 /// A request's or a response's body.
 #[derive(Debug, Default)]
@@ -72,6 +51,7 @@ struct Stream {
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
     limit: Option<Limit>,
+    pace: Option<Pace>,
     progress: Option<Arc<Progress>>,
     /// Not read before this is granted.
     hold: Option<oneshot::Receiver<()>>,
@@ -145,6 +125,7 @@ impl Body {
             sleep: None,
             is_waiting: false,
             limit: None,
+            pace: None,
             progress: None,
             hold: None,
             attached: None,
@@ -168,6 +149,15 @@ impl Body {
             && bytes > 0
         {
             stream.limit = Some(Limit { bytes, left: bytes });
+        }
+        self
+    }
+
+    /// Lets a stream fail once it is slower than this, while it is waited for; 0 = no limit.
+    #[must_use]
+    pub fn paced(mut self, bytes_per_second_min: u64) -> Self {
+        if let Kind::Stream(stream) = &mut self.kind {
+            stream.pace = Some(Pace::new(bytes_per_second_min));
         }
         self
     }
@@ -329,10 +319,19 @@ impl Stream {
         if let Some(trailers) = frame.trailers_mut() {
             trailers::clean(trailers);
         }
-        let (Some(limit), Some(data)) = (&mut self.limit, frame.data_ref()) else {
+        let bytes = frame.data_ref().map_or(0, Bytes::len);
+        if let Some(pace) = &mut self.pace
+            && pace.went_on(bytes, Instant::now())
+        {
+            let bytes_per_second_min = pace.bytes_per_second_min();
+            return Err(BodyError::Slow {
+                bytes_per_second_min,
+            });
+        }
+        let Some(limit) = &mut self.limit else {
             return Ok(frame);
         };
-        let Some(left) = limit.left.checked_sub(data.len() as u64) else {
+        let Some(left) = limit.left.checked_sub(bytes as u64) else {
             let limit_bytes = limit.bytes;
             return Err(BodyError::TooLarge { limit_bytes });
         };
@@ -346,6 +345,9 @@ impl Stream {
         if !self.is_waiting {
             self.is_waiting = true;
             self.report(|progress| progress.set_waiting(true));
+            if let Some(pace) = &mut self.pace {
+                pace.wait(Instant::now());
+            }
             match &mut self.sleep {
                 Some(sleep) => sleep.as_mut().reset(Instant::now() + idle),
                 None => self.sleep = Some(Box::pin(tokio::time::sleep(idle))),
@@ -372,25 +374,4 @@ impl Drop for Stream {
 }
 
 #[cfg(test)]
-mod tests {
-    use http_body_util::BodyExt;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn what_is_in_memory_comes_in_one_piece() {
-        let body = Body::from("hello");
-        assert_eq!(body.size_hint().exact(), Some(5));
-        assert!(!body.is_end_stream());
-        assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
-    }
-
-    #[tokio::test]
-    async fn an_empty_body_says_so_before_it_is_read() {
-        for body in [Body::empty(), Body::from(""), Body::default()] {
-            assert!(body.is_end_stream());
-            assert_eq!(body.size_hint().exact(), Some(0));
-            assert_eq!(body.collect().await.unwrap().to_bytes(), "");
-        }
-    }
-}
+mod tests;

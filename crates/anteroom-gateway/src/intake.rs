@@ -34,6 +34,7 @@ pub struct Intake {
     headers_max: usize,
     uri_bytes_max: usize,
     body_bytes_max: u64,
+    body_bytes_per_second_min: u64,
     body_idle: Duration,
 }
 
@@ -46,6 +47,7 @@ impl Intake {
             headers_max: sizes.request_headers,
             uri_bytes_max: sizes.request_uri_bytes,
             body_bytes_max: sizes.request_body_bytes,
+            body_bytes_per_second_min: sizes.body_bytes_per_second_min,
             body_idle: wait_of(time_outs.body_idle),
         }
     }
@@ -244,7 +246,12 @@ where
         if head.headers.contains_key(UPGRADE) {
             head.extensions.insert(arrival.hold.clone());
         }
-        let body = Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);
+        let mut body =
+            Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);
+        if head.version == Version::HTTP_2 {
+            // That of HTTP/1 is kept where its connection is read.
+            body = body.paced(self.intake.body_bytes_per_second_min);
+        }
         let request = Request::from_parts(head, body);
         Either::Right(Oneshot::new(self.inner.clone(), request))
     }

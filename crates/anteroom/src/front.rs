@@ -46,7 +46,7 @@ impl Front {
             self.connections,
         );
         let to_https = ToHttps {
-            port: address.port(),
+            port: server.redirect_to_port.unwrap_or_else(|| address.port()),
         };
         let redirecting = self.redirect.map(|listener| {
             let plain = http.clone();

@@ -116,7 +116,9 @@ impl Gateway {
     ) -> anyhow::Result<Self> {
         let server = &config.server;
         // All that may fail comes before the first visitor: who is accepted here is answered here.
-        let tls = server.tls.as_ref().map(Tls::load).transpose()?;
+        let tls = (!server.tls.is_empty())
+            .then(|| Tls::load(&server.tls))
+            .transpose()?;
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
@@ -224,8 +226,10 @@ impl Gateway {
         }
         let keys = ticket_keys(config, &self.dir.ticket_keys()?);
         let tokens = admin_tokens::load(&config.server, &self.dir)?;
-        if let (Some(tls), Some(files)) = (&self.tls, &config.server.tls) {
-            tls.reload(files)?;
+        if let Some(tls) = &self.tls
+            && !config.server.tls.is_empty()
+        {
+            tls.reload(&config.server.tls)?;
         }
         self.node.reload(config.rooms.clone());
         self.layer.reload(config)?;
@@ -245,8 +249,12 @@ impl Gateway {
         let now = &self.server;
         let changes = [
             ("listen", now.listen != next.listen),
-            ("tls_certificate", now.tls.is_some() != next.tls.is_some()),
+            ("tls_certificate", now.tls.is_empty() != next.tls.is_empty()),
             ("redirect_from", now.redirect_from != next.redirect_from),
+            (
+                "redirect_to_port",
+                now.redirect_to_port != next.redirect_to_port,
+            ),
             ("admin", now.admin != next.admin),
             ("data_dir", now.data_dir != next.data_dir),
             ("data_center", now.data_center != next.data_center),

@@ -114,6 +114,8 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     tracing::info!(
         "giving back what is lent, then letting open requests finish; a second signal ends at once"
     );
+    // Whoever stops the service tells all of its processes, this one too, which has begun to end already.
+    let is_told = matches!(end, End::Stop);
     let ending = async {
         match end {
             End::Stop => {
@@ -126,9 +128,16 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
             }
         }
     };
+    let told_twice = async {
+        if !is_told {
+            signals.stopped().await;
+            tracing::info!("told to end, which it is about to; a second signal ends at once");
+        }
+        signals.stopped().await;
+    };
     tokio::select! {
         () = ending => Ok(ExitCode::SUCCESS),
-        () = signals.stopped() => {
+        () = told_twice => {
             tracing::warn!("ended by a second signal; open requests were cut");
             Ok(ExitCode::FAILURE)
         }

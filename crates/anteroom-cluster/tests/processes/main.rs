@@ -5,6 +5,8 @@
 )]
 
 mod activation;
+mod http2;
+mod leaving;
 mod successor;
 mod tls;
 

@@ -26,7 +26,7 @@ pub(crate) struct Successor(pub(crate) Pid);
 
 impl Successor {
     /// The newest that the log tells of.
-    fn of(node: &Node) -> Self {
+    pub(crate) fn of(node: &Node) -> Self {
         let log = node.log();
         let line = log.lines().rfind(|line| line.contains(SERVES)).unwrap();
         let line: Value = serde_json::from_str(line).unwrap();
@@ -34,7 +34,7 @@ impl Successor {
         Self(Pid::from_raw(id).unwrap())
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
         kill_process(self.0, signal).unwrap();
     }
 
@@ -53,9 +53,10 @@ impl Drop for Successor {
     }
 }
 
-const SERVES: &str = "the successor serves";
+const GOES_ON: &str = "no successor; this process goes on";
+pub(crate) const SERVES: &str = "the successor serves";
 
-fn count(node: &Node, words: &str) -> usize {
+pub(crate) fn count(node: &Node, words: &str) -> usize {
     node.log()
         .lines()
         .filter(|line| line.contains(words))
@@ -173,13 +174,46 @@ async fn a_successor_that_cannot_start_changes_nothing() {
     std::fs::write(file, "not toml [").unwrap();
     for times in 1..=2 {
         node.replace();
-        eventually("it is told", async || {
-            count(&node, "no successor; this process goes on") == times
-        })
-        .await;
+        eventually("it is told", async || count(&node, GOES_ON) == times).await;
     }
     let entered = crowd.tally().entered;
     eventually("it still admits", async || crowd.tally().entered > entered).await;
     let tally = crowd.go_home().await;
     assert_eq!((tally.unanswered, tally.failed.len()), (0, 0), "{tally}");
+}
+
+#[tokio::test]
+async fn a_successor_that_may_not_read_what_it_needs_changes_nothing_and_the_next_one_serves() {
+    let temp = tempfile::tempdir().unwrap();
+    let origin = JudgingOrigin::start(LIMITS, Duration::from_secs(30)).await;
+    let folder = temp.path().join("node");
+    std::fs::create_dir(&folder).unwrap();
+    let tokens = folder.join("tokens");
+    let good = "me 0123456789abcdef0123456789abcdef\n";
+    std::fs::write(&tokens, good).unwrap();
+    let server = "admin_token_file = \"tokens\"";
+    let mut node = node(
+        &temp,
+        &config(origin.address(), LIMITS.total_active_users, server),
+    )
+    .await;
+    let door = node.door().address().unwrap();
+    // Read by the successor when it has the sockets already.
+    std::fs::write(&tokens, "short\n").unwrap();
+    node.replace();
+    eventually("it is told", async || count(&node, GOES_ON) == 1).await;
+    let anew = tokio::spawn(connect_again_and_again(door));
+    let admitted = origin.admissions();
+    eventually("it still admits", async || origin.admissions() > admitted).await;
+    assert!(!anew.is_finished(), "{}", anew.await.unwrap());
+
+    std::fs::write(&tokens, good).unwrap();
+    node.replace();
+    eventually("there is a successor", async || count(&node, SERVES) == 1).await;
+    let successor = Successor::of(&node);
+    assert!(node.ends().await, "{}", node.log());
+    assert!(!anew.is_finished(), "{}", anew.await.unwrap());
+    anew.abort();
+    successor.signal(Signal::TERM);
+    eventually("it ends", async || successor.has_ended()).await;
 }

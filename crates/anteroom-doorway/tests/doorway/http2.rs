@@ -5,11 +5,12 @@ use http::{Request, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::http2_wire::{End, Http2Wire, get, tls};
+use crate::http2_wire::{End, Http2Wire, get, tls, tls_asking_for};
 use crate::support::{Gateway, Origin, Recorder, Setup, Wire, gateway};
 
 type Client = http2::SendRequest<Full<bytes::Bytes>>;
@@ -98,8 +99,34 @@ async fn requests_at_once_share_a_connection_and_draining_lets_them_finish() {
 
 #[tokio::test]
 async fn http1_is_spoken_to_those_who_know_nothing_else() {
+    for protocols in [&["http/1.1"][..], &[]] {
+        let origin = Recorder::start().await;
+        let (tls, connector) = tls_asking_for(protocols);
+        let setup = Setup {
+            tls: Some(tls),
+            ..Setup::default()
+        };
+        let gateway = gateway(setup, origin.address).await;
+        let stream = TcpStream::connect(gateway.address).await.unwrap();
+        let name = ServerName::try_from("a").unwrap();
+        let mut stream = connector.connect(name, stream).await.unwrap();
+        let settled = stream.get_ref().1.alpn_protocol();
+        assert_eq!(settled, protocols.first().map(|name| name.as_bytes()));
+        let get = b"GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(get).await.unwrap();
+        let mut answer = String::new();
+        // Ends with a goodbye of TLS, or this is an error.
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nhi"), "{answer}");
+        let seen = origin.take().remove(0);
+        assert!(seen.contains("x-forwarded-proto: https\r\n"), "{seen}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_comes_without_tls_is_told_so() {
     let (gateway, origin, _) = encrypted(Setup::default()).await;
-    // Whoever comes without TLS is told so.
     let mut plain = Wire::connect(gateway.address).await;
     plain.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let answer = plain.rest().await;
@@ -132,7 +159,8 @@ async fn a_connection_has_its_share_of_requests() {
 #[tokio::test]
 async fn a_connection_without_requests_is_ended_and_one_with_some_is_not() {
     let mut setup = Setup::default();
-    setup.time_outs.keep_alive = Span(100);
+    setup.time_outs.request_head = Span(500);
+    setup.time_outs.keep_alive = Span(500);
     let origin = Origin::new().await;
     let (tls, connector) = tls();
     setup.tls = Some(tls);
@@ -250,6 +278,53 @@ async fn an_answer_that_is_not_taken_is_given_up_and_others_are_not() {
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
         .await;
     assert_eq!(client.end(3).await, End::Answered(200));
+}
+
+#[tokio::test]
+async fn the_last_piece_of_an_answer_is_given_up_too() {
+    let mut setup = Setup::default();
+    setup.time_outs.body_idle = Span(300);
+    let (gateway, origin, connector) = by_hand(setup).await;
+    // Room for the first byte of it, and for no other.
+    let mut client = Http2Wire::with_window(gateway.address, &connector, 1).await;
+    client.headers(1, &get(b"/"), true).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    // Comes in one piece, and so is the last.
+    let body = "x".repeat(5_000);
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    wire.send(&(head + &body)).await;
+    assert_eq!(client.end(1).await, End::Answered(200));
+    assert_eq!(client.end(1).await, End::Reset(8));
+}
+
+#[tokio::test]
+async fn a_large_answer_comes_whole_to_who_takes_it() {
+    let (gateway, origin, connector) = by_hand(Setup::default()).await;
+    let mut client = connect(&gateway, &connector).await;
+    let asked = tokio::spawn(client.send_request(request("/large", "")));
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    let body: String = (0..50_000).map(|number| format!("{number}\n")).collect();
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+    let whole = head + &body;
+    let sent = tokio::spawn(async move { wire.send(&whole).await });
+    let answer = asked.await.unwrap().unwrap();
+    assert_eq!(answer.headers()["content-length"], body.len().to_string());
+    assert!(
+        answer.collect().await.unwrap().to_bytes() == body,
+        "other bytes"
+    );
+    sent.await.unwrap();
+}
+
+#[tokio::test]
+async fn whoever_connects_and_asks_nothing_has_the_time_of_a_head() {
+    let mut setup = Setup::default();
+    setup.time_outs.request_head = Span(300);
+    let (gateway, _origin, connector) = encrypted(setup).await;
+    let mut silent = Http2Wire::connect(gateway.address, &connector).await;
+    assert_eq!(silent.end(1).await, End::GoAway(0));
 }
 
 #[tokio::test]

@@ -38,6 +38,11 @@ const END_HEADERS: u8 = 4;
 
 /// TLS for a gateway, and for a client that trusts it; the client asks for HTTP/2.
 pub(crate) fn tls() -> (Tls, TlsConnector) {
+    tls_asking_for(&["h2"])
+}
+
+/// The same for a client that asks for these protocols.
+pub(crate) fn tls_asking_for(protocols: &[&str]) -> (Tls, TlsConnector) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["a".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let files = TlsConfig {
@@ -51,9 +56,12 @@ pub(crate) fn tls() -> (Tls, TlsConnector) {
     let mut config = ClientConfig::builder()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
+    config.alpn_protocols = protocols
+        .iter()
+        .map(|name| name.as_bytes().to_vec())
+        .collect();
     (
-        Tls::load(&files).unwrap(),
+        Tls::load(&[files]).unwrap(),
         TlsConnector::from(Arc::new(config)),
     )
 }
@@ -75,6 +83,20 @@ pub(crate) struct Http2Wire {
 
 impl Http2Wire {
     pub(crate) async fn connect(address: SocketAddr, connector: &TlsConnector) -> Self {
+        Self::connect_with(address, connector, &[]).await
+    }
+
+    /// Connects with a window of so many bytes for each answer.
+    pub(crate) async fn with_window(
+        address: SocketAddr,
+        connector: &TlsConnector,
+        bytes: u32,
+    ) -> Self {
+        let initial_window_size = [&[0, 4][..], &bytes.to_be_bytes()].concat();
+        Self::connect_with(address, connector, &initial_window_size).await
+    }
+
+    async fn connect_with(address: SocketAddr, connector: &TlsConnector, settings: &[u8]) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         let name = ServerName::try_from("a").unwrap();
         let mut stream = connector.connect(name, stream).await.unwrap();
@@ -82,7 +104,7 @@ impl Http2Wire {
         let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
         stream.write_all(preface).await.unwrap();
         let mut wire = Self { stream };
-        wire.frame(SETTINGS, 0, 0, &[]).await;
+        wire.frame(SETTINGS, 0, 0, settings).await;
         wire
     }
 

@@ -1,5 +1,7 @@
 //! Sockets are handed on, and successors that are none.
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::*;
 
 async fn listener() -> TcpListener {
@@ -64,8 +66,10 @@ async fn a_successor_that_ends_without_a_word_is_told_of() {
     let ended = run("exit 3").await.unwrap_err();
     assert!(matches!(&ended, HandoverError::Ended { status } if status.contains('3')));
     // Standard input is the way to say it.
-    let id = run("printf R >&0; exec sleep 5").await.unwrap();
-    assert!(id > 0);
+    let id = run("printf R >&0; exec sleep 60").await.unwrap();
+    let id = i32::try_from(id).ok().and_then(Pid::from_raw).unwrap();
+    // It is nobody's any more, and should not outlive the test.
+    kill_process(id, Signal::KILL).unwrap();
     let wrong = run("printf X >&0; exec sleep 60").await.unwrap_err();
     assert!(matches!(wrong, HandoverError::Ended { .. }), "{wrong}");
     let none = legacy.start("/does/not/exist".into(), Vec::new()).await;
@@ -93,6 +97,9 @@ fn sockets_without_names_are_for_visitors() {
     check("visitors:operators", 2, &[VISITORS, OPERATORS]);
     check("operators", 1, &[OPERATORS]);
     check("a:b", 2, &["a", "b"]);
-    check("a", 2, &["a", "unknown"]);
+    check("a", 2, &["a", "number 2"]);
+    check("", 3, &[VISITORS, "number 2", "number 3"]);
+    check(":operators", 2, &["number 1", OPERATORS]);
+    check("visitors::operators", 3, &[VISITORS, "number 2", OPERATORS]);
     check("a:b:c", 2, &["a", "b"]);
 }

@@ -55,8 +55,12 @@ impl Scene {
         self.screened.read(&mut [0; 4096]).await
     }
 
-    async fn come(&mut self, text: &str) {
+    async fn send(&mut self, text: &str) {
         self.client.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn come(&mut self, text: &str) {
+        self.send(text).await;
         assert_eq!(self.read().await.unwrap(), text.len());
     }
 
@@ -145,4 +149,63 @@ async fn nothing_is_read_before_a_wish_to_leave_http_is_answered() {
             assert_eq!(*scene.seen.0.lock(), [BrokenOff::Framing]);
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_together_with_a_wish_to_leave_http_waits_for_its_answer_and_stays_what_it_is() {
+    let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
+    let get = "GET / HTTP/1.1\r\n\r\n";
+    for (status, behind, expected) in [
+        (101, "no\nhttp", "no\nhttp"),
+        (400, get, get),
+        (400, "no\nhttp", "no\0"),
+    ] {
+        let mut scene = Scene::new().await;
+        scene.send(&format!("{wish}{behind}")).await;
+        let mut bytes = [9; 100];
+        let read = scene.screened.read(&mut bytes).await.unwrap();
+        assert_eq!(bytes[..read], *wish.as_bytes(), "the head and nothing else");
+        let waiting = tokio::time::timeout(SECOND, scene.read()).await;
+        assert!(waiting.is_err());
+        scene.activity.begin_and_answer(status);
+        // With less room than there is to be read.
+        let mut heard = Vec::new();
+        while heard.len() < expected.len() {
+            let mut bytes = [9; 3];
+            let read = scene.screened.read(&mut bytes).await.unwrap();
+            heard.extend_from_slice(&bytes[..read]);
+        }
+        assert_eq!(String::from_utf8(heard).unwrap(), expected);
+        let wrong = u64::from(expected.ends_with('\0'));
+        assert_eq!(scene.seen.0.lock().len() as u64, wrong);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_wish_that_came_early_waits_for_its_own_answer() {
+    let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
+    let mut scene = Scene::new().await;
+    scene.send(&format!("{wish}{wish}tunnel")).await;
+    for status in [400, 101] {
+        let mut bytes = [9; 100];
+        let read = scene.screened.read(&mut bytes).await.unwrap();
+        assert_eq!(bytes[..read], *wish.as_bytes());
+        scene.activity.begin_and_answer(status);
+    }
+    let mut bytes = [9; 100];
+    let read = scene.screened.read(&mut bytes).await.unwrap();
+    assert_eq!(bytes[..read], *b"tunnel");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_passed_on_behind_a_head_behind_which_nobody_knows_what_comes() {
+    let head = "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+    let mut scene = Scene::new().await;
+    scene
+        .send(&format!("{head}0\r\n\r\nGET / HTTP/1.1\r\n\r\n"))
+        .await;
+    let mut bytes = [9; 100];
+    let read = scene.screened.read(&mut bytes).await.unwrap();
+    assert_eq!(bytes[..read], *head.as_bytes());
+    assert_eq!(scene.read().await.unwrap(), 0);
 }

@@ -24,7 +24,7 @@ pub(crate) struct Progress {
 }
 
 const TOO_LARGE: u8 = 1;
-const IDLE: u8 = 2;
+const SLOW: u8 = 2;
 const BROKEN: u8 = 3;
 
 impl Progress {
@@ -68,7 +68,7 @@ impl Progress {
     pub(super) fn fail(&self, error: &BodyError) {
         let failure = match error {
             BodyError::TooLarge { .. } => TOO_LARGE,
-            BodyError::Idle { .. } => IDLE,
+            BodyError::Idle { .. } | BodyError::Slow { .. } => SLOW,
             BodyError::Broken(_) => BROKEN,
             // Nobody waits for an answer any more.
             BodyError::Unwanted => return,
@@ -90,7 +90,7 @@ impl Progress {
     pub(crate) fn failure(&self) -> Option<Refusal> {
         match self.failure.load(Relaxed) {
             TOO_LARGE => Some(Refusal::TooLarge),
-            IDLE => Some(Refusal::RequestTimeOut),
+            SLOW => Some(Refusal::RequestTimeOut),
             BROKEN => Some(Refusal::BadRequest),
             _ => None,
         }

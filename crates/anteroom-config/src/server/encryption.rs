@@ -1,0 +1,113 @@
+//! `[server]`: encryption, and who is sent to where it is.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::keys::{A_FILE, path_key};
+use crate::kind::{Address, Text, Whole};
+use crate::model::TlsConfig;
+use crate::problem::Finding;
+use crate::reader::{Key, Table};
+
+use super::share_a_port;
+
+const TLS_CERTIFICATE: Key<Text<PathBuf>> = path_key("tls_certificate", A_FILE, None);
+const TLS_KEY: Key<Text<PathBuf>> = path_key("tls_key", A_FILE, None);
+const MORE_CERTIFICATES: &str = "more_certificates";
+const REDIRECT_FROM: Key<Address> = Key {
+    name: "redirect_from",
+    kind: Address,
+    default: None,
+};
+const REDIRECT_TO_PORT: Key<Whole<u16>> = Key {
+    name: "redirect_to_port",
+    kind: Whole {
+        min: 1,
+        max: u16::MAX,
+        note: "",
+    },
+    default: None,
+};
+
+/// Certificates and their keys, in their order.
+pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
+    let first = read_first(table);
+    let elements = table.elements(
+        MORE_CERTIFICATES,
+        "a list of tables, such as [{ tls_certificate = \"shop.pem\", tls_key = \"shop.key\" }]",
+    );
+    if !elements.is_empty() && !table.has(TLS_CERTIFICATE.name) {
+        refuse_without(table, MORE_CERTIFICATES, TLS_CERTIFICATE.name);
+    }
+    let mut all = Vec::from_iter(first);
+    for element in &elements {
+        let mut inner = table.enter(element);
+        let certificate = inner.required(&TLS_CERTIFICATE);
+        let key = inner.required(&TLS_KEY);
+        inner.finish();
+        if let (Some(certificate), Some(key)) = (certificate, key) {
+            all.push(TlsConfig { certificate, key });
+        }
+    }
+    all
+}
+
+/// A certificate and its key; neither without the other.
+fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
+    let certificate = table.optional(&TLS_CERTIFICATE);
+    let key = table.optional(&TLS_KEY);
+    let (given, missing) = match (certificate, key) {
+        (Some(certificate), Some(key)) => return Some(TlsConfig { certificate, key }),
+        (Some(_), None) => (TLS_CERTIFICATE.name, TLS_KEY.name),
+        (None, Some(_)) => (TLS_KEY.name, TLS_CERTIFICATE.name),
+        (None, None) => return None,
+    };
+    // One that was given and could not be read was told already.
+    if !table.has(missing) {
+        refuse_without(table, given, missing);
+    }
+    None
+}
+
+/// Who is sent to https.
+pub(super) struct Redirect {
+    /// Where visitors come who must be sent.
+    pub(super) from: Option<SocketAddr>,
+    /// To which port, if it is not the one that is listened at.
+    pub(super) to_port: Option<u16>,
+}
+
+/// Reads who is sent to https. `others` are the addresses that are taken.
+pub(super) fn read_redirect(
+    table: &mut Table<'_>,
+    has_tls: bool,
+    others: &[SocketAddr],
+) -> Redirect {
+    let from = table.optional(&REDIRECT_FROM);
+    let to_port = table.optional(&REDIRECT_TO_PORT);
+    if to_port.is_some() && !table.has(REDIRECT_FROM.name) {
+        refuse_without(table, REDIRECT_TO_PORT.name, REDIRECT_FROM.name);
+    }
+    if let Some(from) = from {
+        check_redirect(table, has_tls, from, others);
+    }
+    Redirect { from, to_port }
+}
+
+fn check_redirect(table: &mut Table<'_>, has_tls: bool, from: SocketAddr, others: &[SocketAddr]) {
+    let spot = table.spot(REDIRECT_FROM.name);
+    if !has_tls {
+        let finding = Finding::Remark("redirect_from needs tls_certificate and tls_key".to_owned());
+        table.notes.refuse(&spot, finding, "", None);
+    }
+    if let Some(other) = others.iter().find(|other| share_a_port(from, **other)) {
+        let finding = Finding::Remark(format!("{from} and {other} cannot share a port"));
+        table.notes.refuse(&spot, finding, "", None);
+    }
+}
+
+fn refuse_without(table: &mut Table<'_>, given: &str, missing: &str) {
+    let spot = table.spot(given);
+    let finding = Finding::Remark(format!("{given} is of no use without {missing}"));
+    table.notes.refuse(&spot, finding, "", None);
+}

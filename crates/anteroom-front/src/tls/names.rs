@@ -1,0 +1,61 @@
+//! Which of several certificates is shown? The one with the name that is asked for; the first, if there is
+//! none.
+//!
+//! Names are what stands in the certificates themselves, so nobody has to keep a second list.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
+use tokio_rustls::rustls::sign::CertifiedKey;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::extensions::GeneralName;
+
+/// Certificates by the names in them, in lower case; `*.example.com` as it stands there.
+#[derive(Debug, Default)]
+pub(super) struct ByName {
+    first: Option<Arc<CertifiedKey>>,
+    names: HashMap<String, Arc<CertifiedKey>>,
+}
+
+impl ByName {
+    /// Adds a certificate. The first is shown to whoever asks for no name that is known; a name that several
+    /// have is that of the first of them.
+    pub(super) fn add(&mut self, names: Vec<String>, certificate: CertifiedKey) {
+        let certificate = Arc::new(certificate);
+        for name in names {
+            let entry = self.names.entry(name);
+            entry.or_insert_with(|| Arc::clone(&certificate));
+        }
+        self.first.get_or_insert(certificate);
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
+        let name = name.to_ascii_lowercase();
+        self.names.get(&name).or_else(|| {
+            // A star is one label, and the first one (RFC 6125, section 6.4.3).
+            let (_, domain) = name.split_once('.')?;
+            self.names.get(&format!("*.{domain}"))
+        })
+    }
+}
+
+impl ResolvesServerCert for ByName {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        let found = hello.server_name().and_then(|name| self.find(name));
+        found.or(self.first.as_ref()).cloned()
+    }
+}
+
+/// The names of hosts in a certificate, in lower case.
+pub(super) fn names_of(certificate: &X509Certificate<'_>) -> Vec<String> {
+    let Ok(Some(names)) = certificate.subject_alternative_name() else {
+        return Vec::new();
+    };
+    let names = names.value.general_names.iter();
+    let hosts = names.filter_map(|name| match name {
+        GeneralName::DNSName(host) => Some(host.to_ascii_lowercase()),
+        _ => None,
+    });
+    hosts.collect()
+}
