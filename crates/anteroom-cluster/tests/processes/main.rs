@@ -1,10 +1,12 @@
-//! What becomes of visitors when a process is replaced, and of its certificate when that is.
+//! What becomes of visitors when a process is replaced, and of its certificate and its origins when those
+//! are.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
 )]
 
 mod activation;
+mod origins;
 mod successor;
 mod tls;
 

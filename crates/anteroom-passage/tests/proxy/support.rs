@@ -115,6 +115,15 @@ pub(crate) struct Gateway {
     pub(crate) group: Arc<Group<Body>>,
 }
 
+impl Gateway {
+    /// What became of requests at the first origin, as far as anything did.
+    pub(crate) fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        let mut outcomes = self.group.figures().origins.remove(0).outcomes;
+        outcomes.retain(|(_, count)| *count > 0);
+        outcomes
+    }
+}
+
 pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     gateway_to(setup, &[origin]).await
 }
@@ -182,6 +191,7 @@ fn tell_outcome(response: &mut Response<Body>) {
         Some(OriginOutcome::ConnectFailed) => "connect-failed",
         Some(OriginOutcome::TimedOut) => "timed-out",
         Some(OriginOutcome::Broken) => "broken",
+        Some(OriginOutcome::Abandoned) => unreachable!("nobody would be there to be told"),
         None => "none",
     };
     let outcome = HeaderValue::from_static(outcome);

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom::gateway::Gateway;
-use anteroom_config::Config;
+use anteroom_config::{Config, Origin as OriginConfig, RoomName};
+use anteroom_core::time::Span;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -261,4 +262,61 @@ async fn origins_change_without_a_dropped_request() {
         head.starts_with("HTTP/1.1 200 ") && body.ends_with("this is one"),
         "{head}{body}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_that_fails_for_its_origins_changes_nothing() {
+    let origin = Origin::start("one").await;
+    let site = Site::open(&[origin.address], "").await;
+    let name = RoomName::new("shop").unwrap();
+    let mut next = config(&site.folder, &[origin.address], "");
+    let room = &mut next.rooms[0];
+    room.rules.limits.total_active_users = 7;
+    room.origins.list = vec![OriginConfig::parse("https://127.0.0.1:9").unwrap()];
+    room.origins.ca_file = Some("no/such/file.pem".into());
+    // What another room would have found in order is not taken over either.
+    let mut other = room.clone();
+    other.name = RoomName::new("other").unwrap();
+    other.origins.ca_file = None;
+    next.rooms.push(other);
+    let error = site.gateway.reload(&next).unwrap_err();
+    assert!(error.to_string().contains("1 room"), "{error:#}");
+    let node = site.gateway.node();
+    let limits = node.room(&name).unwrap().config().rules.limits;
+    assert_eq!(limits.total_active_users, 100);
+    assert!(node.room(&RoomName::new("other").unwrap()).is_none());
+    let inside = site.insider().await;
+    let (_, body) = site.ask("/", &inside).await;
+    assert!(body.ends_with("this is one"), "{body}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_out() {
+    let origin = Origin::start("one").await;
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(&folder, &[origin.address], "");
+    let wait = Duration::from_secs(4);
+    config.server.time_outs.origin_response = Span(4_000);
+    let gateway = Gateway::start(&config).await.unwrap();
+    let site = Arc::new(Site { gateway, folder });
+    let inside = site.insider().await;
+    let mut visitors = JoinSet::new();
+    for _ in 0..3 {
+        let (site, inside) = (Arc::clone(&site), inside.clone());
+        visitors.spawn(async move { site.ask("/held", &inside).await });
+    }
+    eventually("all three are there", async || {
+        origin.seen.holds.load(Relaxed) == 3
+    })
+    .await;
+    // Long, for a visitor; what is tried here is that this time has passed, and the time-out has not.
+    tokio::time::sleep(wait / 4).await;
+    visitors.shutdown().await;
+    eventually("the room is told", async || {
+        site.state().await["degraded"] == "origin_down"
+    })
+    .await;
+    let metrics = site.operators("/metrics").await;
+    let told = "anteroom_origin_outcomes_total{class=\"abandoned\",room=\"shop\"} 3\n";
+    assert!(metrics.contains(told), "{metrics}");
 }
