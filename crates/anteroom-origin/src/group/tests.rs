@@ -137,6 +137,7 @@ async fn a_broken_page_puts_nobody_out_and_an_origin_that_cannot_goes_by_its_sha
     for _ in 0..1_000 {
         answer(0, StatusCode::INTERNAL_SERVER_ERROR);
     }
+    assert_eq!(picked(&group, 10), [5, 5]);
     tokio::time::advance(Duration::from_secs(10)).await;
     // Somebody asks again and again for a page that fails; others ask for other pages.
     for _ in 0..100 {

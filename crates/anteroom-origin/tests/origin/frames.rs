@@ -89,6 +89,18 @@ impl Frames {
         }
     }
 
+    /// Sees to it that no request came after those that were read.
+    pub(crate) async fn no_more_requests(&mut self) {
+        self.send(PING, 0, 0, &[7; 8]).await;
+        loop {
+            let frame = self.next().await.expect("the connection is open");
+            assert_ne!(frame.kind, HEADERS, "one request too many");
+            if frame.kind == PING && frame.flags & ACK != 0 {
+                return;
+            }
+        }
+    }
+
     /// Reads until the other side has closed the connection.
     pub(crate) async fn ends(&mut self) {
         while self.next().await.is_some() {}

@@ -82,7 +82,7 @@ async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_
     })
     .await;
     // Long, for a visitor; what is tried here is that this time has passed, and the time-out has not.
-    tokio::time::sleep(wait / 4).await;
+    tokio::time::sleep(wait / 4).await; // tidy: time passes
     visitors.shutdown().await;
     eventually("the room is told", async || {
         site.state().await["degraded"] == "origin_down"
