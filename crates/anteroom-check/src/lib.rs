@@ -10,7 +10,7 @@ pub mod store_password;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems};
+use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems, Refused};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
@@ -102,25 +102,46 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     let text = std::fs::read_to_string(file).map_err(|error| Report {
         lines: vec![format!("{name}: cannot read the file: {error}")],
     })?;
-    let parsed = Config::parse_with(&name, &text, CHECKS);
-    let mut parsed = parsed.map_err(|problems| Report::of_problems(&problems))?;
-    // Without a configuration there are no rooms to look at; from here on all is told at once.
-    let mut lines = page_files::load(&mut parsed.config, file);
-    lines.extend(anteroom_origin::find_ca_files(&mut parsed.config, file));
-    lines.extend(room_mistakes(&name, &parsed.config));
+    match Config::parse_partly(&name, &text, CHECKS) {
+        Ok(mut parsed) => {
+            let lines = mistakes_around(&name, &mut parsed.config, file);
+            parsed.warnings.extend(open_keys(&name, &parsed.config));
+            unless(lines, parsed)
+        }
+        Err(Refused { problems, readable }) => {
+            let mut report = Report::of_problems(&problems);
+            // All is told at once, also what stands in other files.
+            if let Some(mut config) = readable {
+                let lines = mistakes_around(&name, &mut config, file);
+                report.lines.extend(lines);
+            }
+            Err(report)
+        }
+    }
+}
+
+/// What the text alone does not show: what stands in the files that it names, which are found
+/// from anywhere from now on, and how its rooms go together.
+fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> {
+    let mut lines = page_files::load(config, file);
+    lines.extend(anteroom_origin::find_ca_files(config, file));
+    lines.extend(room_mistakes(name, config));
     if let Some(folder) = file.parent() {
-        let tls = &mut parsed.config.server.tls;
+        let tls = &mut config.server.tls;
         tls.iter_mut().for_each(|files| files.resolve_paths(folder));
         for (number, error) in Tls::check(tls) {
             let key = tls_key(number);
             lines.push(format!("{name}: {key}: {}", chain(&error)));
         }
-        let open = tls.iter().enumerate();
-        let open = open.filter(|(_, files)| anteroom_front::tls::is_open_to_all(&files.key));
-        let warnings = open.map(|(number, _)| open_key(&name, number));
-        parsed.warnings.extend(warnings);
     }
-    unless(lines, parsed)
+    lines
+}
+
+/// Private keys that are none, of files whose paths have been found.
+fn open_keys(name: &str, config: &Config) -> Vec<Problem> {
+    let files = config.server.tls.iter().enumerate();
+    let open = files.filter(|(_, files)| anteroom_front::tls::is_open_to_all(&files.key));
+    open.map(|(number, _)| open_key(name, number)).collect()
 }
 
 /// What names a certificate and its key, from 0.
@@ -225,4 +246,35 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
         Ok(_) => ExitCode::SUCCESS,
         Err(_) => ExitCode::from(EXIT_BAD_CONFIG),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_of_a_file_do_not_hide_those_of_the_files_that_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("anteroom.toml");
+        let text = "[server]\ntls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\nlisten = 5\n\
+                    [[room]]\nname = \"shop\"\norigin = \"https://a\"\ntotal_active_users = 1\n\
+                    new_users_per_minute = 1\nbypass = [\"what is this\"]\n\
+                    session_duration = 5\norigin_ca_file = \"ca.pem\"\n\
+                    custom_page_file = \"page.html\"\n";
+        std::fs::write(&file, text).unwrap();
+        std::fs::write(folder.path().join("ca.pem"), "nothing").unwrap();
+        let lines = read(&file).unwrap_err().lines();
+        let told = [
+            ":4: server.listen: ",
+            ":10: room \"shop\": bypass",
+            ":11: room \"shop\": session_duration: ",
+            ":13: room \"shop\": custom_page_file: cannot read",
+            "(origin_ca_file) holds no certificate",
+            "cannot read the certificate",
+        ];
+        assert_eq!(lines.len(), told.len(), "each once: {lines:#?}");
+        for (line, told) in lines.iter().zip(told) {
+            assert!(line.contains(told), "{told}: {lines:#?}");
+        }
+    }
 }

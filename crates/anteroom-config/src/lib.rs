@@ -71,6 +71,18 @@ pub struct Parsed {
     pub warnings: Vec<Problem>,
 }
 
+/// A text that is no configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Refused {
+    /// Every mistake that the text holds.
+    pub problems: Problems,
+    /// What could be read in spite of them, for whoever looks into the files that it names, so that their
+    /// mistakes are told in the same run; never to be started. Rooms that lack something required are
+    /// absent, and so is what somebody has judged already: bypass rules and templates in the text.
+    /// `None` if the text is no TOML.
+    pub readable: Option<Box<Config>>,
+}
+
 impl Config {
     /// Reads a config file. `source_name` is what messages call it.
     ///
@@ -88,11 +100,24 @@ impl Config {
     ///
     /// As [`Config::parse`], mistakes in those included.
     pub fn parse_with(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Problems> {
+        let parsed = Self::parse_partly(source_name, text, checks);
+        parsed.map_err(|refused| refused.problems)
+    }
+
+    /// The same, with what can be read of a text that holds mistakes.
+    ///
+    /// # Errors
+    ///
+    /// [`Refused`], with the mistakes of [`Config::parse_with`].
+    pub fn parse_partly(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Refused> {
         let source = Source::new(source_name, text);
         let mut notes = Notes::new(Some(source), checks);
         match document::parse(&mut notes, text) {
             Some(document) => read(notes, &document),
-            None => Err(Problems(notes.problems)),
+            None => Err(Refused {
+                problems: Problems(notes.problems),
+                readable: None,
+            }),
         }
     }
 
@@ -112,7 +137,8 @@ impl Config {
     ///
     /// As [`Config::single_room`], mistakes in those included.
     pub fn single_room_with(flags: &Flags, checks: Checks) -> Result<Parsed, Problems> {
-        read(Notes::new(None, checks), &flags.table())
+        let read = read(Notes::new(None, checks), &flags.table());
+        read.map_err(|refused| refused.problems)
     }
 
     /// Every key of the file by its path, such as `room.cookie_attributes.secure`: for whatever
@@ -134,7 +160,7 @@ impl Config {
     }
 }
 
-fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Problems> {
+fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Refused> {
     let FileRead {
         server,
         store,
@@ -144,18 +170,30 @@ fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Problems> {
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
     notes.warnings.sort_by_key(by_line);
-    let rooms: Option<Vec<RoomConfig>> = rooms.into_iter().map(|room| room.config).collect();
-    match (store, rooms) {
-        (Some(store), Some(rooms)) if notes.problems.is_empty() => Ok(Parsed {
-            config: Config {
-                server,
-                store,
-                rooms,
-            },
+    let is_whole = store.is_some() && rooms.iter().all(|room| room.config.is_some());
+    let mut config = Config {
+        server,
+        store: store.unwrap_or(StoreConfig::Embedded),
+        rooms: rooms.into_iter().filter_map(|room| room.config).collect(),
+    };
+    if is_whole && notes.problems.is_empty() {
+        return Ok(Parsed {
+            config,
             warnings: notes.warnings,
-        }),
-        _ => Err(Problems(notes.problems)),
+        });
     }
+    config.rooms.iter_mut().for_each(forget_judged);
+    Err(Refused {
+        problems: Problems(notes.problems),
+        readable: Some(Box::new(config)),
+    })
+}
+
+/// Takes out what was judged while it was read.
+fn forget_judged(room: &mut RoomConfig) {
+    room.bypass.clear();
+    let is_text = |template: &mut _| matches!(template, PageTemplate::Html(_));
+    room.page.template.take_if(is_text);
 }
 
 /// The tables of a file, as far as they could be read.

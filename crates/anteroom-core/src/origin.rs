@@ -18,7 +18,7 @@ pub enum OriginOutcome {
 }
 
 /// Failures to connect in a row that mean down. One may be a restart of a worker.
-const UNREACHABLE_IN_A_ROW: u32 = 3;
+pub const UNREACHABLE_IN_A_ROW: u32 = 3;
 /// 5xx answers are judged over this long.
 const WINDOW: Span = Span(10_000);
 /// And only if there were so many answers.

@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 use anteroom_config::{Config, RoomName};
 use anteroom_front::drain::DrainSignal;
 use anteroom_node::{Arrival, Node, Outcome, Pass};
-use anteroom_origin::{Origins, RoomOriginFigures};
+use anteroom_origin::{Origins, Plan, RoomOriginFigures};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -61,6 +61,18 @@ struct Gate {
     origins: Origins<Body>,
 }
 
+/// What [`WaitingRoomLayer::plan`] found; to be let hold, or thrown away.
+pub struct NextRooms {
+    origins: Plan<Body>,
+    doors: doors::Draft,
+}
+
+impl std::fmt::Debug for NextRooms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NextRooms({:?})", self.origins)
+    }
+}
+
 impl WaitingRoomLayer {
     /// A layer for the rooms of `config`, which run in `node`, until `draining` says that the process
     /// ends.
@@ -80,7 +92,8 @@ impl WaitingRoomLayer {
         let tallies = Tallies::default();
         let origins = Origins::new(origins::limits(&config.server));
         let plan = origins::plan(&origins, config)?;
-        let doors = Doors::new(&node, config, &tallies, &plan)?;
+        let draft = doors::Draft::new(config, &plan)?;
+        let doors = Doors::new(&node, draft, &tallies)?;
         origins.commit(plan);
         let connections = config.server.size_limits.connections;
         prepare();
@@ -104,16 +117,27 @@ impl WaitingRoomLayer {
         Doors::check(config)
     }
 
-    /// Applies a changed configuration to requests from now on. The node reloads first.
+    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has
+    /// changed yet.
     ///
     /// # Errors
     ///
-    /// As [`WaitingRoomLayer::new`]; nothing changes then.
-    pub fn reload(&self, config: &Config) -> Result<(), DoorsError> {
+    /// As [`WaitingRoomLayer::new`].
+    pub fn plan(&self, config: &Config) -> Result<NextRooms, DoorsError> {
+        let origins = origins::plan(&self.gate.origins, config)?;
+        let doors = doors::Draft::new(config, &origins)?;
+        Ok(NextRooms { origins, doors })
+    }
+
+    /// Lets a plan hold for requests from now on. The node runs its rooms already.
+    ///
+    /// # Errors
+    ///
+    /// [`DoorsError`] if the node does not run one of them; nothing changes then.
+    pub fn commit(&self, plan: NextRooms) -> Result<(), DoorsError> {
         let gate = &self.gate;
-        let plan = origins::plan(&gate.origins, config)?;
-        let doors = Doors::new(&gate.node, config, &gate.tallies, &plan)?;
-        gate.origins.commit(plan);
+        let doors = Doors::new(&gate.node, plan.doors, &gate.tallies)?;
+        gate.origins.commit(plan.origins);
         gate.doors.store(Arc::new(doors));
         Ok(())
     }

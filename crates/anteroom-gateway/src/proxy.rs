@@ -82,7 +82,7 @@ impl ReverseProxy {
             None => None,
         };
         let progress = request.body_mut().watch();
-        let mut delivery = Delivery::new(group, upgrade.is_some());
+        let mut delivery = Delivery::new(group, upgrade.is_some(), self.response_wait);
         let waiting = wait::Waiting {
             limit: self.response_wait,
             progress: progress.as_ref(),
@@ -90,12 +90,18 @@ impl ReverseProxy {
         };
         match waiting.for_head(delivery.send(request)).await {
             Ok(Answer { response, lease }) => {
+                let outcome = judge(&response, upgrade.as_ref());
+                delivery.settle(outcome);
                 let attached = Attached {
                     lease,
                     unasked: permission.and_then(expect::Permission::close),
                     request: progress,
                 };
-                self.pass_back(response, attached, upgrade, format)
+                if matches!(outcome, OriginOutcome::Answered(_)) {
+                    self.pass_back(response, attached, upgrade)
+                } else {
+                    failed(outcome, format)
+                }
             }
             Err(no_answer) => {
                 let broken = progress.as_ref().and_then(|progress| progress.failure());
@@ -116,26 +122,15 @@ impl ReverseProxy {
         }
     }
 
+    /// The answer as the client gets it, which may be passed on.
     fn pass_back(
         &self,
         mut answer: Response<Incoming>,
         attached: Attached,
         upgrade: Option<upgrade::Asked>,
-        format: Format,
     ) -> Response<Body> {
         let status = answer.status();
-        if hop::has_foreign_coding(answer.headers()) {
-            return failed(OriginOutcome::Broken, format);
-        }
-        let granted = match (status, upgrade) {
-            (StatusCode::SWITCHING_PROTOCOLS, Some(asked))
-                if asked.is_granted_by(answer.headers()) =>
-            {
-                Some(asked)
-            }
-            (StatusCode::SWITCHING_PROTOCOLS, _) => return failed(OriginOutcome::Broken, format),
-            _ => None,
-        };
+        let granted = upgrade.filter(|_| status == StatusCode::SWITCHING_PROTOCOLS);
         let origin = granted.is_some().then(|| hyper::upgrade::on(&mut answer));
         let (mut head, body) = answer.into_parts();
         hop::clean_response(&mut head.headers);
@@ -152,6 +147,17 @@ impl ReverseProxy {
         let body = Body::incoming(body, self.body_idle).attach(attached);
         Response::from_parts(head, body)
     }
+}
+
+/// What the head of an answer says of the origin: an answer that cannot be passed on is none.
+fn judge(answer: &Response<Incoming>, asked: Option<&upgrade::Asked>) -> OriginOutcome {
+    let status = answer.status();
+    let is_granted = |asked: &upgrade::Asked| asked.is_granted_by(answer.headers());
+    let is_unasked = status == StatusCode::SWITCHING_PROTOCOLS && !asked.is_some_and(is_granted);
+    if is_unasked || hop::has_foreign_coding(answer.headers()) {
+        return OriginOutcome::Broken;
+    }
+    OriginOutcome::Answered(status)
 }
 
 /// The request as the origin gets it; `None` if it has no path.

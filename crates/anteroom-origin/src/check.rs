@@ -1,6 +1,7 @@
 //! Asks origins whether they are well, one task for each, over connections of their own.
 
 use std::error::Error;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -8,10 +9,13 @@ use anteroom_config::HealthCheck;
 use http::header::{CONNECTION, HOST, USER_AGENT};
 use http::{HeaderValue, Request};
 use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::group::Group;
 use crate::pool::RequestBody;
+
+/// The first check comes within so long.
+const FIRST_WITHIN: Duration = Duration::from_secs(1);
 
 /// Begins to check the origins of a group, if it has checks; the tasks end with the group.
 pub(crate) fn begin<B: RequestBody + Sync>(group: &Arc<Group<B>>, host: &str) {
@@ -30,7 +34,10 @@ async fn watch<B: RequestBody + Sync>(
     check: HealthCheck,
     host: String,
 ) {
-    let mut ticks = interval(Duration::from_millis(check.every.0));
+    let every = Duration::from_millis(check.every.0);
+    // Not the same for two of them, nor for two nodes.
+    let lot = RandomState::new().hash_one(index);
+    let mut ticks = interval_at(Instant::now() + first_after(lot, every), every);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -45,6 +52,15 @@ async fn watch<B: RequestBody + Sync>(
         };
         group.note_check(index, result.unwrap_or_else(late));
     }
+}
+
+/// How long the first check waits: a part of the time between two that is drawn by lot, so that not all
+/// origins of all rooms are asked at the same moment, for ever; and not long, for nobody knows
+/// until then whether there is an origin.
+fn first_after(lot: u64, every: Duration) -> Duration {
+    const LOTS: u32 = 1_024;
+    let part = u32::try_from(lot % u64::from(LOTS)).unwrap_or(0);
+    every.min(FIRST_WITHIN) * part / LOTS
 }
 
 async fn ask<B: RequestBody>(
@@ -96,4 +112,23 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_checks_are_spread_over_a_second_or_the_time_between_two() {
+        let check = |lot, every_ms, expected_ms| {
+            let after = first_after(lot, Duration::from_millis(every_ms));
+            assert_eq!(after, Duration::from_millis(expected_ms), "{lot}");
+        };
+        check(0, 5_000, 0);
+        check(512, 5_000, 500);
+        check(u64::MAX - 511, 5_000, 500);
+        check(256, 100, 25);
+        let last = first_after(1_023, Duration::from_secs(60));
+        assert!(last < FIRST_WITHIN);
+    }
 }

@@ -15,6 +15,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use tower::Service as _;
 
+use crate::resolve::Resolver;
 use crate::trust::{Tls, TrustError};
 
 /// Why there is no connection.
@@ -64,7 +65,7 @@ pub(crate) struct Target {
     uri: Uri,
     tls: Option<(Arc<Tls>, ServerName<'static>)>,
     http2: Http2,
-    connector: HttpConnector,
+    connector: HttpConnector<Resolver>,
 }
 
 impl Target {
@@ -92,7 +93,7 @@ impl Target {
             }
             None => None,
         };
-        let mut connector = HttpConnector::new();
+        let mut connector = HttpConnector::new_with_resolver(Resolver);
         connector.set_nodelay(true);
         // Shared out among the addresses of a name: a dead one leaves time for the next.
         connector.set_connect_timeout(Some(wait));

@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use http::StatusCode;
+
 use crate::origin::Outcome;
 
 /// Upper bounds of the classes of times, in milliseconds: from an answer out of memory to the
@@ -35,6 +37,19 @@ impl Counts {
         self.sum_us.fetch_add(micros, Relaxed);
     }
 
+    /// How often this was the outcome; which status is not looked at beyond its class.
+    pub(crate) fn of(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome.index()].load(Relaxed)
+    }
+
+    /// How many requests were answered, with whatever status.
+    pub(crate) fn answers(&self) -> u64 {
+        [StatusCode::OK, StatusCode::INTERNAL_SERVER_ERROR]
+            .map(|status| self.of(Outcome::Answered(status)))
+            .iter()
+            .sum()
+    }
+
     pub(crate) fn outcomes(&self) -> [(&'static str, u64); Outcome::NAMES.len()] {
         let mut all = Outcome::NAMES.map(|name| (name, 0));
         for (named, count) in all.iter_mut().zip(&self.outcomes) {
@@ -57,8 +72,6 @@ impl Counts {
 
 #[cfg(test)]
 mod tests {
-    use http::StatusCode;
-
     use super::*;
 
     #[test]

@@ -1,13 +1,16 @@
 //! One request on its way: to an origin, and to another one where that does no harm.
 //!
 //! - A request of which nothing was sent goes to another origin, whatever its method.
-//! - One that met a connection that was just being closed is sent once more, on a new connection, if
-//!   it is idempotent and has no body: GET, HEAD, OPTIONS, PUT, DELETE. What was closed after so
-//!   little as an answer's head is told as it is.
+//! - One that is idempotent and has no body (GET, HEAD, OPTIONS, PUT, DELETE) is sent once more, on a new
+//!   connection, if it met one that was just being closed: nothing came of an answer, it had
+//!   answered before, and it was closed within a second of the request's being sent.
+//! - The same if the origin says that it did not look at it (HTTP/2: `REFUSED_STREAM`, or a `GOAWAY` that
+//!   leaves it out), or if nobody is there any more who answers a ping.
 //!
 //! A request is never sent twice in any other case: an origin may have done what it says.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{Method, Request, Response};
 use hyper::body::Incoming;
@@ -24,6 +27,11 @@ use crate::pool::{Again, How, NotSent, RequestBody, Sent};
 /// will hardly, and somebody waits.
 const ORIGINS_MAX: usize = 3;
 
+/// The part of the longest wait after which a visitor who leaves speaks against the origin, if that
+/// answered nobody meanwhile: 15 s with the usual time-out. Few wait so long, so it should not be
+/// much more; and pages that take some seconds are no hang.
+const HANG_PART: u32 = 4;
+
 /// The head of an answer, with what belongs to it until its body has ended.
 #[derive(Debug)]
 pub struct Answer {
@@ -34,10 +42,13 @@ pub struct Answer {
 }
 
 /// One request on its way.
+///
+/// Dropped while the origin is waited for, it counts as [`Outcome::Abandoned`] if it had waited for long.
 #[derive(Debug)]
-pub struct Delivery<B> {
+pub struct Delivery<B: RequestBody> {
     group: Arc<Group<B>>,
     needs_http1: bool,
+    hangs_after: Duration,
     tried: Vec<usize>,
     at: Option<Attempt<B>>,
 }
@@ -47,23 +58,32 @@ struct Attempt<B> {
     index: usize,
     origin: Arc<Origin<B>>,
     began: Instant,
+    /// Answers that the origin had given, also to others, when it began.
+    answers_before: u64,
     lease: Lease,
+    /// What went wrong; whether the origin is to blame is for the caller to say.
+    complaint: Option<String>,
+    /// Whether it is the origin, and nobody else, that is waited for.
+    is_waiting: bool,
 }
 
 impl<B: RequestBody> Delivery<B> {
-    /// A request to one of `group`; `needs_http1` if it asks to leave HTTP.
+    /// A request to one of `group`; `needs_http1` if it asks to leave HTTP. `wait` is how long the caller
+    /// waits for an answer at most.
     #[must_use]
-    pub const fn new(group: Arc<Group<B>>, needs_http1: bool) -> Self {
+    pub fn new(group: Arc<Group<B>>, needs_http1: bool, wait: Duration) -> Self {
         Self {
             group,
             needs_http1,
+            hangs_after: wait / HANG_PART,
             tried: Vec::new(),
             at: None,
         }
     }
 
     /// Sends the request, whose target is a path and which has a `Host`, and waits for the head of
-    /// the answer; for how long is for the caller to say.
+    /// the answer; for how long is for the caller to say. So is, with [`Delivery::settle`], what the answer
+    /// is worth.
     ///
     /// # Errors
     ///
@@ -74,25 +94,21 @@ impl<B: RequestBody> Delivery<B> {
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
         );
+        let has_no_body = request.body().is_end_stream();
         let mut how = How {
             needs_http1: self.needs_http1,
             fresh_since: None,
-            is_repeatable: is_idempotent && request.body().is_end_stream(),
+            is_repeatable: is_idempotent && has_no_body,
         };
         loop {
-            let origin = self.begin();
+            // With a body, it may be the visitor that everybody waits for.
+            let origin = self.begin(has_no_body);
             let not_sent = match origin.pool.send(request, how).await {
-                Ok(sent) => return self.answered(sent),
+                Ok(sent) => return Ok(self.answered(sent)),
                 Err(not_sent) => *not_sent,
             };
             let NotSent { failure, again } = not_sent;
-            debug!(
-                room = %self.group.room,
-                origin = origin.url,
-                error = &failure as &dyn std::error::Error,
-                "no answer"
-            );
-            *origin.complaint.lock() = Some(crate::check::chain(&failure));
+            self.note_failure(&failure);
             request = match again {
                 Some(Again::Unsent(request)) if self.may_go_elsewhere() => {
                     self.settle(failure.outcome());
@@ -106,6 +122,7 @@ impl<B: RequestBody> Delivery<B> {
                     // The same origin again: it is well, it only had enough of that connection.
                     self.at = self.at.take().map(|attempt| Attempt {
                         began: Instant::now(),
+                        complaint: None,
                         ..attempt
                     });
                     request
@@ -119,14 +136,19 @@ impl<B: RequestBody> Delivery<B> {
     pub fn settle(&mut self, outcome: Outcome) {
         if let Some(attempt) = self.at.take() {
             let after = attempt.began.elapsed();
+            if let Some(words) = outcome.complaint() {
+                let complaint = attempt.complaint.unwrap_or_else(|| words.to_owned());
+                *attempt.origin.complaint.lock() = Some(complaint);
+            }
             self.group.settle(attempt.index, outcome, after);
             self.tried.push(attempt.index);
         }
     }
 
     /// The origin that this goes to now.
-    fn begin(&mut self) -> Arc<Origin<B>> {
-        if let Some(attempt) = &self.at {
+    fn begin(&mut self, is_waiting: bool) -> Arc<Origin<B>> {
+        if let Some(attempt) = &mut self.at {
+            attempt.is_waiting = is_waiting;
             return Arc::clone(&attempt.origin);
         }
         let index = self.group.pick(&self.tried);
@@ -134,10 +156,25 @@ impl<B: RequestBody> Delivery<B> {
         self.at = Some(Attempt {
             index,
             lease: Lease::on(&origin.counts),
+            answers_before: origin.counts.answers(),
             began: Instant::now(),
             origin: Arc::clone(&origin),
+            complaint: None,
+            is_waiting,
         });
         origin
+    }
+
+    fn note_failure(&mut self, failure: &Failure) {
+        let Some(attempt) = &mut self.at else { return };
+        attempt.is_waiting = false;
+        attempt.complaint = Some(crate::check::chain(failure));
+        debug!(
+            room = %self.group.room,
+            origin = attempt.origin.url,
+            error = failure as &dyn std::error::Error,
+            "no answer"
+        );
     }
 
     fn may_go_elsewhere(&self) -> bool {
@@ -145,15 +182,28 @@ impl<B: RequestBody> Delivery<B> {
         tried < self.group.len().min(ORIGINS_MAX)
     }
 
-    fn answered(&mut self, sent: Sent) -> Result<Answer, Failure> {
+    fn answered(&mut self, sent: Sent) -> Answer {
         let Sent { response, held } = sent;
+        let mut lease = Lease::default();
         // There is one: `begin` put it there before the request was sent.
-        let mut lease = match self.at.as_mut() {
-            Some(attempt) => std::mem::take(&mut attempt.lease),
-            None => Lease::default(),
-        };
+        if let Some(attempt) = &mut self.at {
+            attempt.is_waiting = false;
+            lease = std::mem::take(&mut attempt.lease);
+        }
         lease.join(held);
-        self.settle(Outcome::Answered(response.status()));
-        Ok(Answer { response, lease })
+        Answer { response, lease }
+    }
+}
+
+impl<B: RequestBody> Drop for Delivery<B> {
+    fn drop(&mut self) {
+        let hangs = |attempt: &Attempt<B>| {
+            attempt.is_waiting
+                && attempt.began.elapsed() >= self.hangs_after
+                && attempt.origin.counts.answers() == attempt.answers_before
+        };
+        if self.at.as_ref().is_some_and(hangs) {
+            self.settle(Outcome::Abandoned);
+        }
     }
 }

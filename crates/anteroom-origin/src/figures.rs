@@ -39,7 +39,7 @@ pub struct OriginFigures {
 /// How often requests of a room were sent again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RetryFigures {
-    /// Because the connection was just being closed.
+    /// Because the connection was just being closed, or the origin did not look at the request.
     pub stale: u64,
     /// To another origin, because the first took no connection.
     pub elsewhere: u64,

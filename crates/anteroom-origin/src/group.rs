@@ -2,8 +2,8 @@
 //!
 //! The one of two drawn by lot that has less to do, chosen by tower's balancer among those that are up.
 //! Where none is, among those that checks have not found unhealthy; where there are none either,
-//! among all: whoever is inside is never held back. Requests alone never put out the last one that
-//! is up.
+//! among all: whoever is inside is never held back. Requests alone never put out more than half of
+//! them: what visitors can cause must not leave one origin with the load of all.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -22,8 +22,8 @@ use tower::discover::ServiceList;
 use tower::load::Load;
 use tracing::{info, warn};
 
-use crate::health::{Condition, Patience};
-use crate::origin::{Origin, Outcome};
+use crate::health::{Condition, Health, Patience};
+use crate::origin::{Origin, Outcome, Sign};
 use crate::pool::RequestBody;
 
 /// The origins of one room.
@@ -62,6 +62,14 @@ struct Balancer<B> {
 struct Candidate<B> {
     index: usize,
     origin: Arc<Origin<B>>,
+}
+
+/// An origin is taken for something else.
+struct Changed {
+    was: Condition,
+    /// For how long it was that.
+    lasted: Duration,
+    after: Condition,
 }
 
 impl Retries {
@@ -192,27 +200,44 @@ impl<B: RequestBody> Group<B> {
             return;
         }
         let now = Instant::now();
-        if outcome.is_good() {
-            self.change(
-                index,
-                now,
-                |health| health.handle_good(now),
-                "a good answer",
-            );
-            return;
-        }
-        // Locked while others are looked at: two must not go out for each other's sake.
-        let _alone = self.balancer.lock();
-        let mut others = self.origins.iter().enumerate();
-        let may_spare = others.any(|(other, origin)| {
-            other != index && origin.health.lock().condition(now) == Condition::Up
-        });
-        let why = match outcome {
+        let is_silent = match outcome.sign() {
+            Sign::Well => {
+                let changed = self.change(index, now, |health| health.handle_good(now));
+                self.tell(index, changed, || "a good answer".to_owned());
+                return;
+            }
+            Sign::Unfit => false,
+            Sign::Silent => true,
+        };
+        let changed = {
+            // Locked while others are looked at: two must not go out for each other's sake.
+            let _alone = self.balancer.lock();
+            let may_spare = self.may_spare(index, now);
+            let fail = |health: &mut Health| health.handle_failure(is_silent, may_spare, now);
+            self.change(index, now, fail)
+        };
+        self.tell(index, changed, || match outcome {
             Outcome::Answered(status) => format!("the last of several failures: status {status}"),
             other => format!("the last of several failures: {}", other.name()),
-        };
-        let fail = |health: &mut crate::health::Health| health.handle_failure(may_spare, now);
-        self.change(index, now, fail, &why);
+        });
+    }
+
+    /// Whether at least half of all would be up without this one.
+    fn may_spare(&self, index: usize, now: Instant) -> bool {
+        let others = self.origins.iter().enumerate();
+        let up = others.filter(|(other, origin)| {
+            *other != index && origin.health.lock().condition(now) == Condition::Up
+        });
+        up.count() >= self.origins.len().div_ceil(2)
+    }
+
+    /// How often a visitor left after a long wait in which its origin answered nobody; only rises while
+    /// the origins stay.
+    #[must_use]
+    pub fn abandoned(&self) -> u64 {
+        let origins = self.origins.iter();
+        let counts = origins.map(|origin| origin.counts.of(Outcome::Abandoned));
+        counts.sum()
     }
 
     /// Takes note of a check.
@@ -234,49 +259,56 @@ impl<B: RequestBody> Group<B> {
             &origin.counts.bad_checks
         };
         count.fetch_add(1, Relaxed);
-        let why = match &result {
-            Ok(()) => "checks pass again",
-            Err(why) => why.as_str(),
-        };
         let now = Instant::now();
-        self.change(
-            index,
-            now,
-            |health| health.handle_check(is_good, patience, now),
-            why,
-        );
+        let check = |health: &mut Health| health.handle_check(is_good, patience, now);
+        let changed = self.change(index, now, check);
+        self.tell(index, changed, || match &result {
+            Ok(()) => "checks pass again".to_owned(),
+            Err(why) => why.clone(),
+        });
         if let Err(why) = result {
             *origin.complaint.lock() = Some(why);
         }
         self.note_down();
     }
 
-    /// Changes an origin's health, and tells it if the origin is taken for something else from now on.
+    /// Changes an origin's health; what became of it, if the origin is taken for something else from now
+    /// on, or proved to be well after a trial.
     fn change(
         &self,
         index: usize,
         now: Instant,
-        change: impl FnOnce(&mut crate::health::Health),
-        why: &str,
-    ) {
-        let origin = &self.origins[index];
-        let (before, lasted, after) = {
-            let mut health = origin.health.lock();
-            let (before, lasted) = (health.condition(now), health.age(now));
-            change(&mut health);
-            (before, lasted, health.condition(now))
-        };
-        if before == after {
-            return;
+        change: impl FnOnce(&mut Health),
+    ) -> Option<Changed> {
+        let mut health = self.origins[index].health.lock();
+        let lasted = health.age(now);
+        let was_on_trial = health.is_on_trial(now);
+        let before = health.condition(now);
+        change(&mut health);
+        let after = health.condition(now);
+        let has_proved = was_on_trial && after == Condition::Up && !health.is_on_trial(now);
+        drop(health);
+        if before != after {
+            self.changes.fetch_add(1, Relaxed);
+        } else if !has_proved {
+            return None;
         }
-        self.changes.fetch_add(1, Relaxed);
-        let (room, origin) = (&self.room, &origin.url);
-        let seconds = lasted.as_secs();
+        let was = if has_proved { Condition::Out } else { before };
+        Some(Changed { was, lasted, after })
+    }
+
+    /// Writes a line about a change; not under a lock, for others may wait for that.
+    fn tell(&self, index: usize, changed: Option<Changed>, why: impl FnOnce() -> String) {
+        let Some(Changed { was, lasted, after }) = changed else {
+            return;
+        };
+        let (room, origin) = (&self.room, &self.origins[index].url);
+        let (was, seconds, why) = (was.name(), lasted.as_secs(), why());
         if after == Condition::Up {
-            info!(%room, origin, was = before.name(), seconds, why, "origin is up again");
+            info!(%room, origin, was, seconds, why, "origin is up again");
         } else {
             let is = after.name();
-            warn!(%room, origin, is, was = before.name(), seconds, why, "origin takes no requests");
+            warn!(%room, origin, is, was, seconds, why, "origin takes no requests");
         }
     }
 

@@ -1,17 +1,34 @@
 //! Is an origin well? What checks and requests say about it, as a state machine.
 //!
 //! Checks decide for good: after so many bad ones in a row an origin is unhealthy until as many good
-//! ones. Requests decide for a while: after so many failures in a row an origin is out, and comes back
-//! by itself, on trial; each time it fails again it stays away twice as long. The clock is brought as an
-//! argument; whether an origin may be spared at all is for the group to say.
+//! ones. Requests decide for a while: an origin that does not answer several in a row, or says of most that
+//! it cannot, is out, and comes back by itself, on trial; each time it fails again it stays away twice as
+//! long. The clock is brought as an argument; whether an origin may be spared at all is for the group
+//! to say.
+//!
+//! # Why not every 5xx, and not in a row
+//!
+//! Visitors choose what they ask for. If any 5xx counted, whoever knows a broken page could put out
+//! origins with five clicks. So a 500 is an answer like any other (as with nginx, where no status counts
+//! unless it is named, and with Envoy's gateway errors); 502, 503 and 504, which say that the origin or what
+//! stands behind it is not well, count by their share among all answers of a while (as with Envoy's
+//! failure percentage); and only what is no answer at all counts in a row. What is left to whoever makes
+//! an origin fall silent is bounded by the group: half of its origins.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Failures in a row that put an origin out. One may be a restart of a worker, and a page that is
-/// broken fails for everybody who asks for it.
-const FAILURES_MAX: u32 = 5;
+/// Requests in a row without an answer that put an origin out. One may be a restart of a worker.
+const SILENT_MAX: u32 = 5;
+/// The same on trial: it has failed before, and yet one may be a single odd page.
+const SILENT_ON_TRIAL_MAX: u32 = 2;
+/// Over how long answers are judged by their share; begun anew after it, as for admissions.
+const WINDOW: Duration = Duration::from_secs(10);
+/// And only if so many were 502, 503 or 504: fewer are what a limit of requests for one visitor gives.
+const UNFIT_MIN: u32 = 10;
+/// The same on trial, where the first good answer ends the trial.
+const UNFIT_ON_TRIAL_MIN: u32 = 3;
 /// How long for the first time: a restart takes about so long.
 const OUT_MIN: Duration = Duration::from_secs(10);
 /// And at most: an origin that was repaired should not stand idle for longer than this.
@@ -56,7 +73,13 @@ pub(crate) struct Health {
     is_unhealthy: bool,
     /// Checks in a row that speak against what is believed.
     contrary_checks: u32,
-    failures: u32,
+    /// Requests in a row without an answer.
+    silent: u32,
+    window_began: Instant,
+    /// In the window.
+    answers: u32,
+    /// Those of them that were 502, 503 or 504.
+    unfit: u32,
     out_until: Option<Instant>,
     /// How often it went out without a good answer in between.
     times_out: u32,
@@ -69,7 +92,10 @@ impl Health {
             is_known: false,
             is_unhealthy: false,
             contrary_checks: 0,
-            failures: 0,
+            silent: 0,
+            window_began: now,
+            answers: 0,
+            unfit: 0,
             out_until: None,
             times_out: 0,
         }
@@ -78,7 +104,7 @@ impl Health {
     pub(crate) fn condition(&self, now: Instant) -> Condition {
         if self.is_unhealthy {
             Condition::Unhealthy
-        } else if self.out_until.is_some_and(|until| now < until) {
+        } else if self.is_out(now) {
             Condition::Out
         } else {
             Condition::Up
@@ -132,35 +158,82 @@ impl Health {
         }
     }
 
+    /// Whether it was out, and nobody knows yet whether it is well again.
+    pub(crate) fn is_on_trial(&self, now: Instant) -> bool {
+        self.out_until.is_some_and(|until| until <= now)
+    }
+
     /// A request was answered as it should be.
     pub(crate) fn handle_good(&mut self, now: Instant) {
-        self.failures = 0;
-        // One that was sent before says nothing about what happened since.
-        if self.out_until.is_some_and(|until| until <= now) {
+        // One that was sent before it went out says nothing about what happened since.
+        if self.is_out(now) {
+            return;
+        }
+        if self.is_on_trial(now) {
             self.since = self.age_began(now);
             self.out_until = None;
             self.times_out = 0;
+            self.begin_window(now);
+        }
+        self.note_answer(false, now);
+    }
+
+    /// A request failed: without an answer (`is_silent`), or with 502, 503 or 504. Puts the origin out if
+    /// it was one too many and it may be spared.
+    pub(crate) fn handle_failure(&mut self, is_silent: bool, may_spare: bool, now: Instant) {
+        if self.is_out(now) {
+            return;
+        }
+        let is_on_trial = self.is_on_trial(now);
+        let is_enough = if is_silent {
+            self.silent = self.silent.saturating_add(1);
+            let most = if is_on_trial {
+                SILENT_ON_TRIAL_MAX
+            } else {
+                SILENT_MAX
+            };
+            self.silent >= most
+        } else {
+            self.note_answer(true, now);
+            let least = if is_on_trial {
+                UNFIT_ON_TRIAL_MIN
+            } else {
+                UNFIT_MIN
+            };
+            self.unfit >= least && self.unfit > self.answers / 2
+        };
+        if is_enough && may_spare {
+            self.put_out(now);
         }
     }
 
-    /// A request failed. Puts the origin out if it was one too many and it may be spared.
-    pub(crate) fn handle_failure(&mut self, may_spare: bool, now: Instant) {
-        self.failures = self.failures.saturating_add(1);
-        match self.out_until {
-            Some(until) if now < until => return,
-            // On trial.
-            Some(_) => {}
-            None if self.failures < FAILURES_MAX => return,
-            None => {}
-        }
-        if !may_spare {
-            return;
-        }
+    fn is_out(&self, now: Instant) -> bool {
+        self.out_until.is_some_and(|until| now < until)
+    }
+
+    fn put_out(&mut self, now: Instant) {
         let doubled = OUT_MIN.saturating_mul(1 << self.times_out.min(10));
+        let until = now + doubled.min(OUT_MAX);
         self.times_out = self.times_out.saturating_add(1);
-        self.out_until = Some(now + doubled.min(OUT_MAX));
+        self.out_until = Some(until);
         self.since = now;
-        self.failures = 0;
+        self.silent = 0;
+        self.begin_window(until);
+    }
+
+    fn note_answer(&mut self, is_unfit: bool, now: Instant) {
+        if now.saturating_duration_since(self.window_began) >= WINDOW {
+            self.begin_window(now);
+        }
+        self.silent = 0;
+        self.answers = self.answers.saturating_add(1);
+        self.unfit = self.unfit.saturating_add(u32::from(is_unfit));
+    }
+
+    fn begin_window(&mut self, at: Instant) {
+        self.window_began = at;
+        self.answers = 0;
+        self.unfit = 0;
     }
 
     fn age_began(&self, now: Instant) -> Instant {
@@ -201,19 +274,27 @@ mod tests {
         check("+--+--", Condition::Up);
     }
 
+    const SILENT: bool = true;
+    const UNFIT: bool = false;
+
+    fn fail(health: &mut Health, times: u32, is_silent: bool, now: Instant) {
+        for _ in 0..times {
+            health.handle_failure(is_silent, true, now);
+        }
+    }
+
     #[test]
-    fn five_failures_in_a_row_put_an_origin_out_and_it_comes_back_by_itself() {
+    fn five_requests_in_a_row_without_an_answer_put_an_origin_out_and_it_comes_back_by_itself() {
         let now = Instant::now();
         let mut health = Health::new(now);
-        for _ in 0..4 {
-            health.handle_failure(true, now);
-        }
+        fail(&mut health, 4, SILENT, now);
         health.handle_good(now);
-        for _ in 0..4 {
-            health.handle_failure(true, now);
-            assert_eq!(health.condition(now), Condition::Up);
-        }
-        health.handle_failure(true, now);
+        fail(&mut health, 4, SILENT, now);
+        // An answer, if not a good one.
+        fail(&mut health, 1, UNFIT, now);
+        fail(&mut health, 4, SILENT, now);
+        assert_eq!(health.condition(now), Condition::Up);
+        fail(&mut health, 1, SILENT, now);
         assert_eq!(health.condition(now), Condition::Out);
         assert_eq!(health.condition(now + seconds(9)), Condition::Out);
         assert_eq!(health.condition(now + seconds(10)), Condition::Up);
@@ -221,21 +302,45 @@ mod tests {
     }
 
     #[test]
-    fn on_trial_one_failure_is_enough_and_each_time_it_stays_away_twice_as_long() {
-        let mut now = Instant::now();
-        let mut health = Health::new(now);
-        for _ in 0..5 {
-            health.handle_failure(true, now);
-        }
-        for away in [10, 20, 40, 80, 160, 160] {
-            assert_eq!(health.back_at(), Some(now + seconds(away)));
-            // Requests that were on their way say nothing new.
-            health.handle_failure(true, now + seconds(1));
-            health.handle_good(now + seconds(2));
-            now += seconds(away);
-            assert_eq!(health.condition(now), Condition::Up);
-            health.handle_failure(true, now);
-            assert_eq!(health.condition(now), Condition::Out);
+    fn ten_answers_that_say_it_cannot_put_it_out_if_they_are_most_of_a_window() {
+        let now = Instant::now();
+        let check = |good: u32, unfit: u32, later: u64, expected| {
+            let mut health = Health::new(now);
+            for _ in 0..good {
+                health.handle_good(now);
+            }
+            fail(&mut health, unfit - 1, UNFIT, now);
+            fail(&mut health, 1, UNFIT, now + seconds(later));
+            let condition = health.condition(now + seconds(later));
+            assert_eq!(condition, expected, "{good} {unfit} {later}");
+        };
+        check(0, 9, 0, Condition::Up);
+        check(0, 10, 9, Condition::Out);
+        check(0, 10, 10, Condition::Up);
+        check(9, 10, 0, Condition::Out);
+        check(10, 10, 0, Condition::Up);
+        // Whoever asks for the same page again and again is not most of those who ask.
+        check(100, 100, 0, Condition::Up);
+    }
+
+    #[test]
+    fn on_trial_less_is_enough_and_each_time_it_stays_away_twice_as_long() {
+        for (is_silent, first, on_trial) in [(SILENT, 5, 2), (UNFIT, 10, 3)] {
+            let mut now = Instant::now();
+            let mut health = Health::new(now);
+            fail(&mut health, first, is_silent, now);
+            for away in [10, 20, 40, 80, 160, 160] {
+                assert_eq!(health.back_at(), Some(now + seconds(away)));
+                // Requests that were on their way say nothing new.
+                fail(&mut health, 20, is_silent, now + seconds(1));
+                health.handle_good(now + seconds(2));
+                now += seconds(away);
+                assert!(health.is_on_trial(now));
+                fail(&mut health, on_trial - 1, is_silent, now);
+                assert_eq!(health.condition(now), Condition::Up);
+                fail(&mut health, 1, is_silent, now);
+                assert_eq!(health.condition(now), Condition::Out);
+            }
         }
     }
 
@@ -243,16 +348,13 @@ mod tests {
     fn a_good_answer_on_trial_ends_it() {
         let now = Instant::now();
         let mut health = Health::new(now);
-        for _ in 0..5 {
-            health.handle_failure(true, now);
-        }
+        fail(&mut health, 5, SILENT, now);
         let back = now + seconds(10);
         health.handle_good(back);
-        for _ in 0..4 {
-            health.handle_failure(true, back);
-        }
+        assert!(!health.is_on_trial(back));
+        fail(&mut health, 4, SILENT, back);
         assert_eq!(health.condition(back), Condition::Up);
-        health.handle_failure(true, back);
+        fail(&mut health, 1, SILENT, back);
         assert_eq!(
             health.back_at(),
             Some(back + seconds(10)),
@@ -265,11 +367,12 @@ mod tests {
         let now = Instant::now();
         let mut health = Health::new(now);
         for _ in 0..50 {
-            health.handle_failure(false, now);
+            health.handle_failure(SILENT, false, now);
+            health.handle_failure(UNFIT, false, now);
         }
         assert_eq!(health.condition(now), Condition::Up);
         health.handle_check(false, PATIENCE, now);
-        health.handle_failure(true, now);
+        health.handle_failure(SILENT, true, now);
         assert_eq!(health.condition(now + seconds(60)), Condition::Unhealthy);
         health.forget_checks(now + seconds(60));
         assert_eq!(health.condition(now + seconds(60)), Condition::Up);

@@ -3,10 +3,13 @@
 //! What is buffered is bounded: an answer that nobody reads holds [`STREAM_WINDOW`] bytes, and a
 //! connection's window is so large that all its answers may be held without stopping one that is read.
 
-use std::sync::Arc;
+use std::future::{Future as _, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures_util::task::AtomicWaker;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
@@ -19,23 +22,36 @@ use crate::pool::{Limits, RequestBody};
 /// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
 /// to the origin it allows 50 MB/s for each request.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Requests at once on one connection; one more opens another. What RFC 9113 advises servers to allow
-/// at least.
+/// Requests at once on one connection, or fewer if the origin allows fewer; one more opens another. What
+/// RFC 9113 advises servers to allow at least.
 const STREAMS_MAX: usize = 100;
 /// Of a whole connection: see [`STREAM_WINDOW`]. A slow visitor must not hold up others.
 #[expect(clippy::cast_possible_truncation, reason = "100 fits")]
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX as u32;
 /// Bytes of one upload that may wait for the origin.
 const SEND_BUFFER: usize = 256 * 1024;
-/// How often a connection with requests on it is asked whether it is still there, and how long it
-/// may take to say so. Without it, an origin that lost its power is noticed after minutes.
-const PING_EVERY: Duration = Duration::from_secs(20);
-const PING_WAIT: Duration = Duration::from_secs(10);
+/// Requests at once on a connection whose origin has not yet said how many it allows: the others wait
+/// for that word, which is the first that it says, so none is ever refused for being one too many.
+const STREAMS_UNTIL_TOLD: usize = 1;
+/// How long nothing may come on a connection with requests on it until it is asked whether it is still
+/// there, and how long it may take to say so. Without it, an origin that lost its power is noticed
+/// after minutes; as things are, after ten seconds. A ping costs 17 bytes, and only where an origin is
+/// silent.
+const PING_EVERY: Duration = Duration::from_secs(5);
+const PING_WAIT: Duration = Duration::from_secs(5);
 
 /// All connections to one origin.
 #[derive(Debug)]
 pub(crate) struct Lines<B> {
-    lines: Mutex<Vec<Line<B>>>,
+    /// How long one is kept that nobody uses.
+    keep: Duration,
+    kept: Mutex<Kept<B>>,
+}
+
+#[derive(Debug)]
+struct Kept<B> {
+    lines: Vec<Line<B>>,
+    has_sweeper: bool,
 }
 
 #[derive(Debug)]
@@ -45,10 +61,21 @@ pub(crate) struct Line<B> {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shared {
-    streams: AtomicUsize,
+    usage: Mutex<Usage>,
+    /// How many requests the origin takes at once, as far as that is known, and we give.
+    streams_max: AtomicUsize,
     has_answered: AtomicBool,
+    /// Whoever moves the connection's bytes, and learns what the origin allows.
+    task: AtomicWaker,
+}
+
+#[derive(Debug)]
+struct Usage {
+    streams: usize,
+    /// Since when there are none, if there are none.
+    free_since: Instant,
 }
 
 impl<B> Clone for Line<B> {
@@ -67,57 +94,145 @@ pub(crate) struct StreamHold(Arc<Shared>);
 
 impl Drop for StreamHold {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Relaxed);
+        let mut usage = self.0.usage.lock();
+        usage.streams -= 1;
+        if usage.streams == 0 {
+            usage.free_since = Instant::now();
+        }
+    }
+}
+
+impl Shared {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            usage: Mutex::new(Usage {
+                streams: 0,
+                free_since: Instant::now(),
+            }),
+            streams_max: AtomicUsize::new(STREAMS_MAX),
+            has_answered: AtomicBool::new(false),
+            task: AtomicWaker::new(),
+        })
+    }
+
+    /// Takes note of how many requests the origin takes at once.
+    fn learn(&self, streams_max: usize) {
+        // An origin that has answered has said before what it allows.
+        let is_told = streams_max != STREAMS_UNTIL_TOLD || self.has_answered.load(Relaxed);
+        if is_told {
+            self.streams_max
+                .store(streams_max.min(STREAMS_MAX), Relaxed);
+        }
+    }
+
+    fn is_free_for(&self, now: Instant) -> Option<Duration> {
+        let usage = self.usage.lock();
+        (usage.streams == 0).then(|| now.saturating_duration_since(usage.free_since))
     }
 }
 
 impl<B> Line<B> {
+    fn new(sender: SendRequest<B>, shared: Arc<Shared>) -> Self {
+        Self {
+            sender,
+            made_at: Instant::now(),
+            shared,
+        }
+    }
+
     /// Whether an answer came over it before.
     pub(crate) fn has_answered(&self) -> bool {
         self.shared.has_answered.load(Relaxed)
     }
 
     pub(crate) fn note_answer(&self) {
-        self.shared.has_answered.store(true, Relaxed);
+        if !self.shared.has_answered.swap(true, Relaxed) {
+            self.shared.task.wake();
+        }
     }
 
+    /// A place for one request, whether it bears one more or not.
     pub(crate) fn hold(&self) -> StreamHold {
-        self.shared.streams.fetch_add(1, Relaxed);
+        self.shared.usage.lock().streams += 1;
         StreamHold(Arc::clone(&self.shared))
+    }
+
+    /// A place for one more request, if it bears one.
+    fn try_hold(&self) -> Option<StreamHold> {
+        let mut usage = self.shared.usage.lock();
+        if usage.streams >= self.shared.streams_max.load(Relaxed) {
+            return None;
+        }
+        usage.streams += 1;
+        Some(StreamHold(Arc::clone(&self.shared)))
     }
 }
 
 impl<B: RequestBody> Lines<B> {
-    pub(crate) const fn new() -> Self {
-        Self {
-            lines: Mutex::new(Vec::new()),
-        }
+    pub(crate) fn new(keep: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            keep,
+            kept: Mutex::new(Kept {
+                lines: Vec::new(),
+                has_sweeper: false,
+            }),
+        })
     }
 
     /// A connection that bears one more request; made after a moment, if one is given: many whose
     /// connection broke share the next one.
-    pub(crate) fn take(&self, made_after: Option<Instant>) -> Option<Line<B>> {
-        let mut lines = self.lines.lock();
-        lines.retain(|line| !line.sender.is_closed());
-        let mut free = lines.iter().filter(|line| Some(line.made_at) > made_after);
-        free.find(|line| line.shared.streams.load(Relaxed) < STREAMS_MAX)
-            .cloned()
+    pub(crate) fn take(&self, made_after: Option<Instant>) -> Option<(Line<B>, StreamHold)> {
+        let mut kept = self.kept.lock();
+        self.forget_idle(&mut kept.lines);
+        // The oldest that has room: in quiet times the others are used no more, and closed.
+        let mut free = kept.lines.iter();
+        free.find_map(|line| {
+            let is_wanted = Some(line.made_at) > made_after;
+            let hold = is_wanted.then(|| line.try_hold())??;
+            Some((line.clone(), hold))
+        })
     }
 
-    pub(crate) fn put(&self, sender: SendRequest<B>) -> Line<B> {
-        let line = Line {
-            sender,
-            made_at: Instant::now(),
-            shared: Arc::default(),
-        };
-        self.lines.lock().push(line.clone());
-        line
+    pub(crate) fn put(self: &Arc<Self>, line: Line<B>) {
+        let mut kept = self.kept.lock();
+        kept.lines.push(line);
+        if !std::mem::replace(&mut kept.has_sweeper, true) {
+            tokio::spawn(sweep(Arc::downgrade(self), self.keep));
+        }
     }
 
     /// Uses a connection no more for new requests.
     pub(crate) fn remove(&self, line: &Line<B>) {
-        let mut lines = self.lines.lock();
-        lines.retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
+        let mut kept = self.kept.lock();
+        kept.lines
+            .retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
+    }
+
+    /// A connection is closed when nobody has its sender any more, and its last answer has been read.
+    fn forget_idle(&self, lines: &mut Vec<Line<B>>) {
+        let now = Instant::now();
+        lines.retain(|line| {
+            let is_young = |free_for: Duration| free_for < self.keep;
+            !line.sender.is_closed() && line.shared.is_free_for(now).is_none_or(is_young)
+        });
+    }
+
+    /// Closes what nobody has used for too long; whether anything is left.
+    fn sweep(&self) -> bool {
+        let mut kept = self.kept.lock();
+        self.forget_idle(&mut kept.lines);
+        kept.has_sweeper = !kept.lines.is_empty();
+        kept.has_sweeper
+    }
+}
+
+/// Looks after connections while there are any.
+async fn sweep<B: RequestBody>(lines: Weak<Lines<B>>, every: Duration) {
+    loop {
+        tokio::time::sleep(every).await;
+        if !lines.upgrade().is_some_and(|lines| lines.sweep()) {
+            return;
+        }
     }
 }
 
@@ -125,24 +240,33 @@ impl<B: RequestBody> Lines<B> {
 pub(crate) async fn begin<B: RequestBody>(
     stream: impl Stream,
     limits: &Limits,
-) -> Result<SendRequest<B>, ConnectError> {
+) -> Result<Line<B>, ConnectError> {
     let mut http = http2::Builder::new(TokioExecutor::new());
     http.timer(TokioTimer::new())
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW)
         .max_send_buf_size(SEND_BUFFER)
         .max_header_list_size(u32::try_from(limits.head_bytes).unwrap_or(u32::MAX))
+        .initial_max_send_streams(STREAMS_UNTIL_TOLD)
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_WAIT);
     let begun = http.handshake(TokioIo::new(stream)).await;
-    let (sender, connection) = begun.map_err(ConnectError::Http)?;
+    let (sender, mut connection) = begun.map_err(ConnectError::Http)?;
+    let shared = Shared::new();
+    let line = Line::new(sender, Arc::clone(&shared));
+    let run = poll_fn(move |context| {
+        shared.task.register(context.waker());
+        let polled = Pin::new(&mut connection).poll(context);
+        shared.learn(connection.current_max_send_streams());
+        polled
+    });
     tokio::spawn(async move {
-        if let Err(error) = connection.await {
+        if let Err(error) = run.await {
             debug!(
                 error = &error as &dyn std::error::Error,
                 "a connection to an origin ended"
             );
         }
     });
-    Ok(sender)
+    Ok(line)
 }

@@ -12,6 +12,7 @@ mod check;
 mod connect;
 mod counts;
 mod delivery;
+mod dialect;
 mod failure;
 mod figures;
 mod group;
@@ -22,6 +23,7 @@ mod lease;
 mod origin;
 mod origins;
 mod pool;
+mod resolve;
 mod trust;
 
 pub use connect::ConnectError;

@@ -24,25 +24,43 @@ pub enum Outcome {
     TimedOut,
     /// It closed the connection, or what it said is not HTTP, or more than is taken.
     Broken,
+    /// The visitor left after a long wait in which the origin answered nobody.
+    Abandoned,
+}
+
+/// What an outcome says about an origin's health.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Sign {
+    /// It answers. Also with 500: that is what a broken page says, and whoever finds one can ask for
+    /// it as often as it likes.
+    Well,
+    /// It says that it, or who stands behind it, cannot answer: 502, 503, 504.
+    Unfit,
+    /// It does not answer.
+    Silent,
 }
 
 impl Outcome {
-    /// Names in the order of [`Outcome::index`].
-    pub(crate) const NAMES: [&'static str; 5] = [
+    /// Stable words for metrics, in the order of [`Outcome::index`].
+    pub const NAMES: [&'static str; 6] = [
         "answered",
         "server_error",
         "connect_failed",
         "timed_out",
         "broken",
+        "abandoned",
     ];
 
-    pub(crate) fn index(self) -> usize {
+    /// Which of [`Outcome::NAMES`] is its own.
+    #[must_use]
+    pub fn index(self) -> usize {
         match self {
             Self::Answered(status) if status.is_server_error() => 1,
             Self::Answered(_) => 0,
             Self::ConnectFailed => 2,
             Self::TimedOut => 3,
             Self::Broken => 4,
+            Self::Abandoned => 5,
         }
     }
 
@@ -52,10 +70,27 @@ impl Outcome {
         Self::NAMES[self.index()]
     }
 
-    /// Whether it speaks for the origin.
-    #[must_use]
-    pub fn is_good(self) -> bool {
-        self.index() == 0
+    pub(crate) fn sign(self) -> Sign {
+        match self {
+            Self::Answered(
+                StatusCode::BAD_GATEWAY
+                | StatusCode::SERVICE_UNAVAILABLE
+                | StatusCode::GATEWAY_TIMEOUT,
+            ) => Sign::Unfit,
+            Self::Answered(_) => Sign::Well,
+            Self::ConnectFailed | Self::TimedOut | Self::Broken | Self::Abandoned => Sign::Silent,
+        }
+    }
+
+    /// What operators are told where no error says more.
+    pub(crate) const fn complaint(self) -> Option<&'static str> {
+        match self {
+            Self::Answered(_) => None,
+            Self::ConnectFailed => Some("no connection"),
+            Self::TimedOut => Some("no head of an answer in time"),
+            Self::Broken => Some("an answer that cannot be passed on"),
+            Self::Abandoned => Some("nobody was answered while a visitor waited, who has left"),
+        }
     }
 }
 

@@ -43,8 +43,10 @@ pub struct Origins<B> {
 struct Held<B> {
     groups: BTreeMap<RoomName, Arc<Group<B>>>,
     /// Rooms with the same origin share its connections.
-    pools: HashMap<PoolKey, Weak<Pool<B>>>,
+    pools: Pools<B>,
 }
+
+type Pools<B> = HashMap<PoolKey, Weak<Pool<B>>>;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 struct PoolKey {
@@ -58,6 +60,7 @@ struct PoolKey {
 pub struct Plan<B> {
     groups: BTreeMap<RoomName, Arc<Group<B>>>,
     hosts: BTreeMap<RoomName, String>,
+    pools: Pools<B>,
 }
 
 impl<B> Plan<B> {
@@ -89,14 +92,14 @@ impl<B: RequestBody + Sync> Origins<B> {
     /// [`OriginsError`] for each room whose origins cannot be spoken to.
     pub fn plan(&self, rooms: &[RoomConfig]) -> Result<Plan<B>, Vec<OriginsError>> {
         let mut errors = Vec::new();
-        let mut trust = Trust::default();
-        let mut held = self.held.lock();
         let mut plan = Plan {
             groups: BTreeMap::new(),
             hosts: BTreeMap::new(),
+            pools: HashMap::new(),
         };
+        let mut draft = self.draft();
         for room in rooms {
-            match self.group(&mut held, &mut trust, &room.name, &room.origins) {
+            match draft.group(&room.name, &room.origins) {
                 Ok(group) => {
                     plan.groups.insert(room.name.clone(), group);
                     plan.hosts.insert(room.name.clone(), host_of(room));
@@ -107,7 +110,7 @@ impl<B: RequestBody + Sync> Origins<B> {
                 }),
             }
         }
-        held.pools.retain(|_, pool| pool.strong_count() > 0);
+        plan.pools = draft.pools;
         if errors.is_empty() {
             Ok(plan)
         } else {
@@ -134,8 +137,13 @@ impl<B: RequestBody + Sync> Origins<B> {
             }
             check::begin(group, plan.hosts.get(room).map_or("", String::as_str));
         }
-        // Those before end here, with their checks, once their last request has ended.
-        self.held.lock().groups = plan.groups;
+        let mut held = self.held.lock();
+        held.pools = plan.pools;
+        held.pools.retain(|_, pool| pool.strong_count() > 0);
+        let before = std::mem::replace(&mut held.groups, plan.groups);
+        drop(held);
+        // They end here, with their checks, once their last request has ended.
+        drop(before);
     }
 
     /// One group for one room that is in no file.
@@ -148,12 +156,12 @@ impl<B: RequestBody + Sync> Origins<B> {
         room: &RoomName,
         origins: &RoomOrigins,
     ) -> Result<Arc<Group<B>>, TrustError> {
-        let group = {
-            let mut held = self.held.lock();
-            let group = self.group(&mut held, &mut Trust::default(), room, origins)?;
-            held.groups.insert(room.clone(), Arc::clone(&group));
-            group
-        };
+        let mut draft = self.draft();
+        let group = draft.group(room, origins)?;
+        let mut held = self.held.lock();
+        held.pools = draft.pools;
+        held.groups.insert(room.clone(), Arc::clone(&group));
+        drop(held);
         check::begin(&group, "");
         Ok(group)
     }
@@ -168,17 +176,39 @@ impl<B: RequestBody + Sync> Origins<B> {
             .collect()
     }
 
+    /// Copies of what there is, to plan on: files are read meanwhile, and nobody waits for that.
+    fn draft(&self) -> Draft<B> {
+        let held = self.held.lock();
+        Draft {
+            limits: self.limits,
+            changes: Arc::clone(&self.changes),
+            groups: held.groups.clone(),
+            pools: held.pools.clone(),
+            trust: Trust::default(),
+        }
+    }
+}
+
+/// What a plan is made from.
+struct Draft<B> {
+    limits: Limits,
+    changes: Arc<AtomicU64>,
+    /// Those that hold until then.
+    groups: BTreeMap<RoomName, Arc<Group<B>>>,
+    pools: Pools<B>,
+    trust: Trust,
+}
+
+impl<B: RequestBody + Sync> Draft<B> {
     fn group(
-        &self,
-        held: &mut Held<B>,
-        trust: &mut Trust,
+        &mut self,
         room: &RoomName,
         config: &RoomOrigins,
     ) -> Result<Arc<Group<B>>, TrustError> {
-        let before = held.groups.get(room).map(Arc::clone);
+        let before = self.groups.get(room).map(Arc::clone);
         let mut origins = Vec::with_capacity(config.list.len());
         for origin in &config.list {
-            let pool = self.pool(held, trust, origin, config)?;
+            let pool = self.pool(origin, config)?;
             let url = origin.to_string();
             let known = before.as_ref().and_then(|group| {
                 let mut known = group.origins().iter();
@@ -200,14 +230,12 @@ impl<B: RequestBody + Sync> Origins<B> {
     }
 
     fn pool(
-        &self,
-        held: &mut Held<B>,
-        trust: &mut Trust,
+        &mut self,
         origin: &OriginConfig,
         config: &RoomOrigins,
     ) -> Result<Arc<Pool<B>>, TrustError> {
         let pem = match &config.ca_file {
-            Some(path) if origin.has_tls() => Some(trust.text(path)?),
+            Some(path) if origin.has_tls() => Some(self.trust.text(path)?),
             _ => None,
         };
         let key = PoolKey {
@@ -215,11 +243,11 @@ impl<B: RequestBody + Sync> Origins<B> {
             http2: config.http2,
             pem,
         };
-        if let Some(pool) = held.pools.get(&key).and_then(Weak::upgrade) {
+        if let Some(pool) = self.pools.get(&key).and_then(Weak::upgrade) {
             return Ok(pool);
         }
         let tls = if origin.has_tls() {
-            Some(trust.tls(config.ca_file.as_ref(), &key.pem)?)
+            Some(self.trust.tls(config.ca_file.as_ref(), &key.pem)?)
         } else {
             None
         };
@@ -227,7 +255,7 @@ impl<B: RequestBody + Sync> Origins<B> {
             Target::new(origin, config.http2, tls, self.limits.connect)?,
             self.limits,
         );
-        held.pools.insert(key, Arc::downgrade(&pool));
+        self.pools.insert(key, Arc::downgrade(&pool));
         Ok(pool)
     }
 }

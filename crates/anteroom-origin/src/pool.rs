@@ -8,17 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONNECTION, HOST, TE};
-use http::uri::{Authority, PathAndQuery};
-use http::{HeaderValue, Request, Response, Uri, Version};
+use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::connect::{ConnectError, Connected, Either, Target};
-use crate::failure::{self, Failure};
+use crate::dialect::{as_http1, as_http2, copy};
+use crate::failure::{self, Closing, Failure};
 use crate::http1::{self, Connection, Idle};
-use crate::http2::{self, Line, Lines};
+use crate::http2::{self, Line, Lines, StreamHold};
 use crate::lease::Lease;
 
 /// A body that can be sent to an origin; its default is none.
@@ -59,7 +58,7 @@ pub(crate) struct Pool<B> {
     target: Target,
     limits: Limits,
     idle: Arc<Idle<B>>,
-    lines: Lines<B>,
+    lines: Arc<Lines<B>>,
     /// Held while a connection is made that others may share.
     connecting: Mutex<()>,
     /// Whether the origin has chosen HTTP/1.1 where it had a choice.
@@ -93,22 +92,29 @@ pub(crate) struct NotSent<B> {
 pub(crate) enum Again<B> {
     /// Nothing of it was sent.
     Unsent(Request<B>),
-    /// It may be sent twice, and met a connection that was just being closed.
+    /// It may be sent twice, and either the origin did not look at it, or it met a connection that was
+    /// just being closed.
     Copy(Request<B>),
 }
 
 /// A connection that takes a request.
 enum Taken<B> {
     Http1(Connection<B>, bool),
-    Http2(Line<B>),
+    Http2(Line<B>, StreamHold),
 }
 
 impl<B> Taken<B> {
     fn was_used(&self) -> bool {
         match self {
             Self::Http1(_, was_used) => *was_used,
-            Self::Http2(line) => line.has_answered(),
+            Self::Http2(line, _) => line.has_answered(),
         }
+    }
+
+    /// Whether a request may fail on it for a reason that lets it be sent again. By HTTP/2 an origin may
+    /// refuse to look at it, also at the first.
+    fn may_fail_harmlessly(&self) -> bool {
+        matches!(self, Self::Http2(..)) || self.was_used()
     }
 }
 
@@ -118,7 +124,7 @@ impl<B: RequestBody> Pool<B> {
             target,
             limits,
             idle: Idle::new(limits.idle),
-            lines: Lines::new(),
+            lines: Lines::new(limits.idle),
             connecting: Mutex::new(()),
             prefers_http1: AtomicBool::new(false),
         })
@@ -146,7 +152,10 @@ impl<B: RequestBody> Pool<B> {
                 }
             };
             let was_used = taken.was_used();
-            let spare = (was_used && how.is_repeatable).then(|| copy(&request));
+            let needs_spare = how.is_repeatable && taken.may_fail_harmlessly();
+            // There is no later moment for it: what failed does not come back.
+            let spare = needs_spare.then(|| copy(&request));
+            let sent_at = Instant::now();
             let error = match self.send_over(taken, request).await {
                 Ok(sent) if sent.response.headers().len() > self.limits.headers => {
                     return Err(Box::new(NotSent {
@@ -171,7 +180,9 @@ impl<B: RequestBody> Pool<B> {
                     continue;
                 }
                 (Some(unsent), _) => Some(Again::Unsent(unsent)),
-                (None, Some(spare)) if failure::is_closing(&error) => Some(Again::Copy(spare)),
+                (None, Some(spare)) if may_repeat(&error, was_used, sent_at.elapsed()) => {
+                    Some(Again::Copy(spare))
+                }
                 _ => None,
             };
             return Err(Box::new(NotSent {
@@ -186,11 +197,18 @@ impl<B: RequestBody> Pool<B> {
         let connected = self.connect(false).await;
         let fresh = match connected.map_err(Failure::Connect)? {
             Fresh::Http1(connection) => Taken::Http1(connection, false),
-            Fresh::Http2(sender) => Taken::Http2(Lines::new().put(sender)),
+            Fresh::Http2(line) => {
+                let hold = line.hold();
+                Taken::Http2(line, hold)
+            }
         };
         let sent = match fresh {
             Taken::Http1(mut connection, _) => connection.sender.send_request(request).await,
-            Taken::Http2(mut line) => line.sender.send_request(self.as_http2(request)).await,
+            Taken::Http2(mut line, _hold) => {
+                line.sender
+                    .send_request(as_http2(request, self.target.scheme()))
+                    .await
+            }
         };
         sent.map_err(failure::of)
     }
@@ -210,16 +228,16 @@ impl<B: RequestBody> Pool<B> {
                 self.idle.keep_when_ready(connection);
                 Ok(Sent { response, held })
             }
-            Taken::Http2(mut line) => {
-                let held = Lease::of_stream(line.hold());
-                let request = self.as_http2(request);
+            Taken::Http2(mut line, hold) => {
+                let held = Lease::of_stream(hold);
+                let request = as_http2(request, self.target.scheme());
                 match line.sender.try_send_request(request).await {
                     Ok(response) => {
                         line.note_answer();
                         Ok(Sent { response, held })
                     }
                     Err(error) => {
-                        if failure::is_closing(error.error()) {
+                        if failure::closing(error.error()).is_some() {
                             self.lines.remove(&line);
                         }
                         Err(Box::new(error))
@@ -254,25 +272,27 @@ impl<B: RequestBody> Pool<B> {
                 }
                 Taken::Http1(connection, false)
             }
-            Fresh::Http2(sender) => {
+            Fresh::Http2(line) => {
                 self.prefers_http1.store(false, Relaxed);
-                Taken::Http2(self.lines.put(sender))
+                // Before others see it: whoever made it has its place on it.
+                let hold = line.hold();
+                self.lines.put(line.clone());
+                Taken::Http2(line, hold)
             }
         })
     }
 
     fn take_used(&self, how: How, may_share: bool) -> Option<Taken<B>> {
         let shared = if may_share {
-            self.lines.take(how.fresh_since)
+            let taken = self.lines.take(how.fresh_since);
+            taken.map(|(line, hold)| Taken::Http2(line, hold))
         } else {
             None
         };
         if how.fresh_since.is_some() {
-            return shared.map(Taken::Http2);
+            return shared;
         }
-        shared
-            .map(Taken::Http2)
-            .or_else(|| Some(Taken::Http1(self.idle.take()?, true)))
+        shared.or_else(|| Some(Taken::Http1(self.idle.take()?, true)))
     }
 
     async fn connect(&self, needs_http1: bool) -> Result<Fresh<B>, ConnectError> {
@@ -302,63 +322,26 @@ impl<B: RequestBody> Pool<B> {
             after: self.limits.connect,
         }
     }
-
-    /// RFC 9113, section 8.3.1: what `Host` says is said by `:authority`; nothing concerns the
-    /// connection alone.
-    fn as_http2(&self, mut request: Request<B>) -> Request<B> {
-        if request.version() == Version::HTTP_2 {
-            return request;
-        }
-        let host = request.headers_mut().remove(HOST);
-        request.headers_mut().remove(CONNECTION);
-        let authority = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
-        let mut parts = http::uri::Parts::default();
-        parts.path_and_query = Some(target_of(&request));
-        parts.scheme = Some(self.target.scheme());
-        parts.authority = authority;
-        if let Ok(uri) = Uri::from_parts(parts) {
-            *request.uri_mut() = uri;
-        }
-        *request.version_mut() = Version::HTTP_2;
-        request
-    }
 }
 
 /// A connection on which HTTP has begun.
 enum Fresh<B> {
     Http1(Connection<B>),
-    Http2(hyper::client::conn::http2::SendRequest<B>),
+    Http2(Line<B>),
 }
 
-/// Takes back what was done for HTTP/2, and says what HTTP/1.1 wants to hear.
-fn as_http1<B>(mut request: Request<B>) -> Request<B> {
-    if request.version() == Version::HTTP_2 {
-        if let Some(authority) = request.uri().authority()
-            && let Ok(host) = HeaderValue::from_str(authority.as_str())
-        {
-            request.headers_mut().insert(HOST, host);
-        }
-        *request.uri_mut() = Uri::from(target_of(&request));
+/// How soon a connection must be closed after a request was sent on it to have been *just being
+/// closed*: the time that a packet may need to an origin and back, with some losses. An origin that
+/// closes it later has most likely read the request, worked on it, and failed; one more would fail there
+/// too, or do harm.
+const STALE_WITHIN: Duration = Duration::from_secs(1);
+
+/// Whether a request that may be sent twice is to be sent again, after it failed with `error` so long after
+/// it was sent.
+fn may_repeat(error: &hyper::Error, was_used: bool, after: Duration) -> bool {
+    match failure::closing(error) {
+        Some(Closing::Unseen | Closing::Dead) => true,
+        Some(Closing::Closed) => was_used && after < STALE_WITHIN,
+        None => false,
     }
-    if request.headers().contains_key(TE) && !request.headers().contains_key(CONNECTION) {
-        // RFC 9110, section 10.1.4: whoever sends TE names it in Connection.
-        let te = HeaderValue::from_static("te");
-        request.headers_mut().insert(CONNECTION, te);
-    }
-    *request.version_mut() = Version::HTTP_11;
-    request
-}
-
-fn target_of<B>(request: &Request<B>) -> PathAndQuery {
-    let target = request.uri().path_and_query().cloned();
-    target.unwrap_or_else(|| PathAndQuery::from_static("/"))
-}
-
-/// The same request once more, without body and extensions.
-fn copy<B: Default>(request: &Request<B>) -> Request<B> {
-    let mut copy = Request::new(B::default());
-    copy.method_mut().clone_from(request.method());
-    copy.uri_mut().clone_from(request.uri());
-    copy.headers_mut().clone_from(request.headers());
-    copy
 }

@@ -14,6 +14,8 @@ mod framing;
 mod headers;
 #[path = "proxy/http2.rs"]
 mod http2;
+#[path = "proxy/leaving.rs"]
+mod leaving;
 #[path = "proxy/lifecycle.rs"]
 mod lifecycle;
 #[path = "proxy/outcomes.rs"]

@@ -224,15 +224,18 @@ impl Gateway {
                 "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
             );
         }
+        // All that may fail comes first: what is half applied serves rooms that nobody wrote down.
         let keys = ticket_keys(config, &self.dir.ticket_keys()?);
         let tokens = admin_tokens::load(&config.server, &self.dir)?;
+        let rooms = self.layer.plan(config)?;
         if let Some(tls) = &self.tls
             && !config.server.tls.is_empty()
         {
+            // Last of them: it changes at once, or not at all.
             tls.reload(&config.server.tls)?;
         }
         self.node.reload(config.rooms.clone());
-        self.layer.reload(config)?;
+        self.layer.commit(rooms)?;
         self.node.set_ticket_keys(&keys);
         self.tokens.set(tokens);
         for key in self.changed_until_restart(&config.server) {

@@ -1,4 +1,5 @@
-//! What becomes of visitors when a process is replaced, and of its certificate when that is.
+//! What becomes of visitors when a process is replaced, and of its certificate and its origins when those
+//! are.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
@@ -7,6 +8,7 @@
 mod activation;
 mod http2;
 mod leaving;
+mod origins;
 mod successor;
 mod tls;
 

@@ -54,7 +54,7 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     families.totals(
         Title {
             name: "origin_retries",
-            help: "Requests sent again: stale, the connection was just being closed; elsewhere, an origin took no connection and another one was asked.",
+            help: "Requests sent again: stale, the connection was just being closed or the origin did not look at the request; elsewhere, an origin took no connection and another one was asked.",
         },
         figures.origins.iter().flat_map(|(room, figures)| {
             let retries = figures.retries;

@@ -163,9 +163,10 @@ fn core_outcome(outcome: OriginOutcome) -> CoreOutcome {
     match outcome {
         OriginOutcome::Answered(status) if status.is_server_error() => CoreOutcome::ServerError,
         OriginOutcome::Answered(_) => CoreOutcome::Good,
-        OriginOutcome::ConnectFailed | OriginOutcome::TimedOut | OriginOutcome::Broken => {
-            CoreOutcome::Unreachable
-        }
+        OriginOutcome::ConnectFailed
+        | OriginOutcome::TimedOut
+        | OriginOutcome::Broken
+        | OriginOutcome::Abandoned => CoreOutcome::Unreachable,
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anteroom_config::language::Language;
 use anteroom_config::orders::Orders;
-use anteroom_config::{Config, Host, PageTemplate, RoomConfig};
+use anteroom_config::{Config, Host, PageTemplate, RoomConfig, RoomName};
 use anteroom_core::decision::Place;
 use anteroom_core::time::Millis;
 use anteroom_node::{Node, RoomHandle};
@@ -59,29 +59,89 @@ pub(super) struct Door {
     pub(super) tally: Arc<RoomTally>,
 }
 
-impl Doors {
-    pub(super) fn new(
-        node: &Node,
-        config: &Config,
-        tallies: &Tallies,
-        plan: &Plan<Body>,
-    ) -> Result<Self, DoorsError> {
+/// Rooms as requests would find them, before a node runs them; nothing has changed yet.
+pub(super) struct Draft {
+    routes: Routes,
+    rooms: Vec<DoorDraft>,
+}
+
+struct DoorDraft {
+    room: RoomName,
+    cookie_name: String,
+    name: HeaderValue,
+    bypass: BypassRules,
+    upstream: Upstream,
+    template: Option<CustomPage>,
+}
+
+impl Draft {
+    /// Everything about `config` that may be wrong is found out here.
+    pub(super) fn new(config: &Config, plan: &Plan<Body>) -> Result<Self, DoorsError> {
         let mut problems = Vec::new();
-        let mut doors = Vec::with_capacity(config.rooms.len());
+        let mut rooms = Vec::with_capacity(config.rooms.len());
         for room in &config.rooms {
-            match Door::new(node, room, tallies, plan) {
-                Ok(door) => doors.push(door),
+            match DoorDraft::new(room, plan) {
+                Ok(room) => rooms.push(room),
                 Err(more) => problems.extend(more),
             }
         }
-        let routes = routes(config, &mut problems);
-        match routes {
-            Some(routes) if problems.is_empty() => Ok(Self {
-                routes,
+        match routes(config, &mut problems) {
+            Some(routes) if problems.is_empty() => Ok(Self { routes, rooms }),
+            _ => Err(DoorsError { problems }),
+        }
+    }
+}
+
+impl DoorDraft {
+    fn new(config: &RoomConfig, plan: &Plan<Body>) -> Result<Self, Vec<RoomProblem>> {
+        let bypass = compile(config)?;
+        let group = plan.group(&config.name);
+        let group = group.ok_or_else(|| vec![problem(config, "nobody knows its origins")])?;
+        let template = template(config)?;
+        let name = HeaderValue::from_str(config.name.as_str());
+        let name = name.map_err(|_| vec![problem(config, "the name does not fit a header")])?;
+        Ok(Self {
+            room: config.name.clone(),
+            cookie_name: config.cookie_name(),
+            name,
+            bypass,
+            upstream: Upstream(group),
+            template,
+        })
+    }
+}
+
+fn problem(config: &RoomConfig, message: &str) -> RoomProblem {
+    RoomProblem {
+        room: config.name.to_string(),
+        line: 0,
+        message: message.to_owned(),
+    }
+}
+
+impl Doors {
+    /// The rooms of a draft, all of which `node` runs; otherwise those that it does not.
+    pub(super) fn new(node: &Node, draft: Draft, tallies: &Tallies) -> Result<Self, DoorsError> {
+        let mut problems = Vec::new();
+        let mut doors = Vec::with_capacity(draft.rooms.len());
+        for room in draft.rooms {
+            match node.room(&room.room) {
+                Some(handle) => doors.push(Door::new(handle, room, tallies)),
+                None => problems.push(RoomProblem {
+                    room: room.room.to_string(),
+                    line: 0,
+                    message: "the node does not run this room".to_owned(),
+                }),
+            }
+        }
+        if problems.is_empty() {
+            Ok(Self {
+                routes: draft.routes,
                 origins: origins(&doors),
                 doors,
-            }),
-            _ => Err(DoorsError { problems }),
+            })
+        } else {
+            Err(DoorsError { problems })
         }
     }
 
@@ -142,36 +202,17 @@ impl Doors {
 }
 
 impl Door {
-    fn new(
-        node: &Node,
-        config: &RoomConfig,
-        tallies: &Tallies,
-        plan: &Plan<Body>,
-    ) -> Result<Self, Vec<RoomProblem>> {
-        let problem = |message: &str| RoomProblem {
-            room: config.name.to_string(),
-            line: 0,
-            message: message.to_owned(),
-        };
-        let bypass = compile(config)?;
-        let group = plan.group(&config.name);
-        let group = group.ok_or_else(|| vec![problem("nobody knows its origins")])?;
-        let template = template(config)?;
-        let room = node
-            .room(&config.name)
-            .ok_or_else(|| vec![problem("the node does not run this room")])?;
-        let name = HeaderValue::from_str(config.name.as_str())
-            .map_err(|_| vec![problem("the name does not fit a header")])?;
-        Ok(Self {
-            cookie_name: config.cookie_name(),
+    fn new(room: Arc<RoomHandle>, draft: DoorDraft, tallies: &Tallies) -> Self {
+        Self {
             config: room.config(),
-            tally: tallies.of(&config.name),
+            tally: tallies.of(&draft.room),
             room,
-            name,
-            bypass,
-            upstream: Upstream(group),
-            template,
-        })
+            cookie_name: draft.cookie_name,
+            name: draft.name,
+            bypass: draft.bypass,
+            upstream: draft.upstream,
+            template: draft.template,
+        }
     }
 
     /// The language for whoever sent these headers.

@@ -1,25 +1,22 @@
 //! What rooms and their origins have to say to each other, beside single requests.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
 use std::sync::Weak;
 use std::time::Duration;
 
-use anteroom_config::{Config, ServerConfig};
-use anteroom_core::origin::OriginOutcome as CoreOutcome;
+use anteroom_config::{Config, RoomName, ServerConfig};
+use anteroom_core::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
 use anteroom_origin::{Limits, Origins, Plan};
 
 use super::Gate;
 use super::doors::{DoorsError, RoomProblem};
 use crate::body::Body;
-use crate::proxy::wait_of;
+use crate::proxy::{OriginOutcome, wait_of};
 
 /// How often rooms are told while their origins are down. A room sends somebody to try after five
 /// seconds without news; there is no need to where checks do that.
 const TELL_EVERY: Duration = Duration::from_secs(1);
-/// So many connections that failed in a row mean down to a room.
-const WORDS: usize = 3;
-
 /// What connections to origins may cost.
 pub(super) fn limits(server: &ServerConfig) -> Limits {
     Limits {
@@ -52,10 +49,11 @@ pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body
     })
 }
 
-/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; as long as
-/// there is a gate.
+/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; and of visitors who
+/// left an origin that answered nobody, whose requests are gone with them. As long as there is a gate.
 pub(super) async fn watch(gate: Weak<Gate>) {
     let mut down = BTreeSet::new();
+    let mut abandoned: BTreeMap<RoomName, u64> = BTreeMap::new();
     let mut ticks = tokio::time::interval(TELL_EVERY);
     loop {
         ticks.tick().await;
@@ -63,9 +61,15 @@ pub(super) async fn watch(gate: Weak<Gate>) {
         let doors = gate.doors.load_full();
         for door in doors.iter() {
             let name = &door.config.name;
+            let now = door.upstream.0.abandoned();
+            let before = abandoned.insert(name.clone(), now).unwrap_or(0);
+            for _ in before..now {
+                door.tally.count_outcome(OriginOutcome::Abandoned);
+                door.room.handle_origin_outcome(CoreOutcome::Unreachable);
+            }
             if door.upstream.0.is_down() {
                 down.insert(name.clone());
-                for _ in 0..WORDS {
+                for _ in 0..UNREACHABLE_IN_A_ROW {
                     door.room.handle_origin_outcome(CoreOutcome::Unreachable);
                 }
             } else if down.remove(name) {

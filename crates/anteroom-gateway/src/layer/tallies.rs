@@ -10,20 +10,11 @@ use parking_lot::Mutex;
 use super::access::Verdict;
 use crate::proxy::OriginOutcome;
 
-/// Names of what the origin did, in the order of their counts.
-const OUTCOMES: [&str; 5] = [
-    "answered",
-    "server_error",
-    "connect_failed",
-    "timed_out",
-    "broken",
-];
-
 /// Counts of one room; they only rise, also over reloads.
 #[derive(Debug, Default)]
 pub(super) struct RoomTally {
     verdicts: [AtomicU64; Verdict::ALL.len()],
-    outcomes: [AtomicU64; OUTCOMES.len()],
+    outcomes: [AtomicU64; OriginOutcome::NAMES.len()],
 }
 
 /// The counts of all rooms there have been.
@@ -43,14 +34,7 @@ impl RoomTally {
     }
 
     pub(super) fn count_outcome(&self, outcome: OriginOutcome) {
-        let at = match outcome {
-            OriginOutcome::Answered(status) if !status.is_server_error() => 0,
-            OriginOutcome::Answered(_) => 1,
-            OriginOutcome::ConnectFailed => 2,
-            OriginOutcome::TimedOut => 3,
-            OriginOutcome::Broken => 4,
-        };
-        self.outcomes[at].fetch_add(1, Ordering::Relaxed);
+        self.outcomes[outcome.index()].fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -66,7 +50,7 @@ impl Tallies {
     }
 
     pub(super) fn outcomes(&self) -> CountsByRoom {
-        self.read(&OUTCOMES, |tally| &tally.outcomes)
+        self.read(&OriginOutcome::NAMES, |tally| &tally.outcomes)
     }
 
     fn read(

@@ -102,7 +102,8 @@ async fn one_that_is_out_gets_nothing_until_it_comes_back() {
     assert_eq!(picked(&group, 90)[1], 0);
     tokio::time::advance(Duration::from_secs(1)).await;
     assert!(picked(&group, 90)[1] > 0);
-    // On trial: one failure is enough.
+    // On trial: two failures are enough.
+    group.settle(1, Outcome::TimedOut, Duration::ZERO);
     group.settle(1, Outcome::TimedOut, Duration::ZERO);
     assert_eq!(picked(&group, 90)[1], 0);
 }
@@ -118,19 +119,64 @@ async fn requests_never_put_out_the_last_one() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn five_hundreds_count_as_failures_and_a_good_answer_ends_the_row() {
-    let group = group(2);
-    let bad = Outcome::Answered(StatusCode::INTERNAL_SERVER_ERROR);
-    for _ in 0..4 {
-        group.settle(0, bad, Duration::ZERO);
+async fn requests_never_put_out_more_than_half() {
+    for (count, most) in [(2, 1), (3, 1), (4, 2), (5, 2), (7, 3)] {
+        let group = group(count);
+        for index in (0..count).cycle().take(10 * count) {
+            fail(&group, index);
+        }
+        let out = picked(&group, 100).iter().filter(|n| **n == 0).count();
+        assert_eq!(out, most, "of {count}");
     }
-    group.settle(0, Outcome::Answered(StatusCode::NOT_FOUND), Duration::ZERO);
-    for _ in 0..4 {
-        group.settle(0, bad, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_page_puts_nobody_out_and_an_origin_that_cannot_goes_by_its_share() {
+    let group = group(2);
+    let answer = |index, status| group.settle(index, Outcome::Answered(status), Duration::ZERO);
+    for _ in 0..1_000 {
+        answer(0, StatusCode::INTERNAL_SERVER_ERROR);
     }
     assert_eq!(picked(&group, 10), [5, 5]);
-    group.settle(0, bad, Duration::ZERO);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    // Somebody asks again and again for a page that fails; others ask for other pages.
+    for _ in 0..100 {
+        answer(0, StatusCode::GATEWAY_TIMEOUT);
+        answer(0, StatusCode::OK);
+        answer(0, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(picked(&group, 10), [5, 5]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    for _ in 0..10 {
+        answer(0, StatusCode::SERVICE_UNAVAILABLE);
+    }
     assert_eq!(picked(&group, 10), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_comes_back_is_told_of_when_it_has_answered() {
+    let group = group(2);
+    let is_told = |index, outcome| {
+        let now = Instant::now();
+        let good = |health: &mut Health| match outcome {
+            Outcome::Answered(_) => health.handle_good(now),
+            _ => health.handle_failure(true, true, now),
+        };
+        let changed = group.change(index, now, good);
+        changed.map(|changed| (changed.was, changed.lasted.as_secs(), changed.after))
+    };
+    let good = Outcome::Answered(StatusCode::OK);
+    for _ in 0..4 {
+        assert_eq!(is_told(0, Outcome::Broken), None);
+    }
+    let out = is_told(0, Outcome::Broken);
+    assert_eq!(out, Some((Condition::Up, 0, Condition::Out)));
+    assert_eq!(is_told(0, good), None, "it was sent before");
+    tokio::time::advance(Duration::from_secs(12)).await;
+    assert_eq!(is_told(0, Outcome::Broken), None);
+    let back = is_told(0, good);
+    assert_eq!(back, Some((Condition::Out, 2, Condition::Up)));
+    assert_eq!(is_told(0, good), None, "once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use anteroom_config::RoomConfig;
 use anteroom_origin::{Group, Origins};
 
-use crate::support::{Body, LIMITS, Origin, ask, room, text, until};
+use crate::support::{Body, LIMITS, Origin, ask, in_time, room, text, until};
 
 fn apply(origins: &Origins<Body>, room: &RoomConfig) -> Arc<Group<Body>> {
     let plan = origins.plan(std::slice::from_ref(room)).unwrap();
@@ -100,6 +101,30 @@ async fn a_plan_that_fails_changes_nothing() {
     let shown = &figures[&good.name].origins;
     assert_eq!((shown.len(), &*shown[0].url), (1, "http://127.0.0.1:9"));
     assert_eq!(answered(&group), [("http://127.0.0.1:9".to_owned(), 0)]);
+}
+
+#[tokio::test]
+async fn nobody_waits_while_files_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("ca.pem");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let origins = Arc::new(Origins::<Body>::new(LIMITS));
+    let lines = format!("origin = \"https://a\"\norigin_ca_file = {pipe:?}");
+    let room = room("shop", &lines);
+    let planning = {
+        let origins = Arc::clone(&origins);
+        tokio::task::spawn_blocking(move || origins.plan(&[room]).is_err())
+    };
+    // Opens once it is opened on the other side, where it is read until it is closed here.
+    let open = move || std::fs::OpenOptions::new().write(true).open(pipe);
+    let writer = tokio::task::spawn_blocking(open);
+    let writer = in_time("the file is read", writer).await.unwrap().unwrap();
+    let looking = tokio::task::spawn_blocking(move || origins.figures().len());
+    let shown = tokio::time::timeout(Duration::from_secs(20), looking).await;
+    drop(writer);
+    assert_eq!(shown.unwrap().unwrap(), 0);
+    assert!(planning.await.unwrap(), "there is no certificate in it");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom_config::{Config, RoomConfig};
-use anteroom_origin::{Answer, Delivery, Failure, Group, Limits};
+use anteroom_origin::{Answer, Delivery, Failure, Group, Limits, Outcome};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
@@ -15,6 +15,9 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 pub(crate) type Body = Empty<Bytes>;
+
+/// How long an answer is waited for.
+pub(crate) const WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) const LIMITS: Limits = Limits {
     connect: Duration::from_secs(20),
@@ -40,8 +43,21 @@ pub(crate) fn room(name: &str, lines: &str) -> RoomConfig {
 pub(crate) async fn ask(group: &Arc<Group<Body>>) -> Result<Answer, Failure> {
     let request = Request::get("/").header("host", "shop.example");
     let request = request.body(Body::new()).unwrap();
-    let mut delivery = Delivery::new(Arc::clone(group), false);
-    delivery.send(request).await
+    deliver(group, request).await
+}
+
+/// Brings a request to a group, and says of it what is to be said.
+pub(crate) async fn deliver(
+    group: &Arc<Group<Body>>,
+    request: Request<Body>,
+) -> Result<Answer, Failure> {
+    let mut delivery = Delivery::new(Arc::clone(group), false, WAIT);
+    let result = delivery.send(request).await;
+    delivery.settle(match &result {
+        Ok(answer) => Outcome::Answered(answer.response.status()),
+        Err(failure) => failure.outcome(),
+    });
+    result
 }
 
 /// Reads an answer to its end.
@@ -131,4 +147,17 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     };
     let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
     assert!(waited.is_ok(), "not in time: {what}");
+}
+
+/// Waits for something that comes, or the test fails.
+pub(crate) async fn in_time<T>(what: &str, future: impl Future<Output = T>) -> T {
+    let waited = tokio::time::timeout(Duration::from_secs(20), future).await;
+    waited.unwrap_or_else(|_| panic!("not in time: {what}"))
+}
+
+/// Lets time pass for everybody, at once.
+pub(crate) async fn advance(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
 }

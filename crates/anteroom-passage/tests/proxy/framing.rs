@@ -18,7 +18,7 @@ async fn refused(request: &str, expected: &str) {
 
 #[tokio::test]
 async fn an_origin_that_codes_its_answer_in_ways_we_cannot_tell_of_is_broken() {
-    let (mut client, _gateway, origin) = all(Setup::default()).await;
+    let (mut client, gateway, origin) = all(Setup::default()).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;
     wire.head().await;
@@ -27,6 +27,7 @@ async fn an_origin_that_codes_its_answer_in_ways_we_cannot_tell_of_is_broken() {
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 502 "), "{head}");
     assert_eq!(header(&head, "x-outcome"), Some("broken"));
+    assert_eq!(gateway.outcomes(), [("broken", 1)]);
 }
 
 #[tokio::test]

@@ -127,7 +127,7 @@ async fn an_origin_that_stops_in_the_middle_of_an_answer_is_given_up() {
 async fn an_upload_that_stops_is_408_and_not_the_origins_fault() {
     let mut setup = Setup::default();
     setup.time_outs.body_idle = Span(50);
-    let (mut client, _gateway, origin) = all(setup).await;
+    let (mut client, gateway, origin) = all(setup).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc")
         .await;
@@ -136,6 +136,8 @@ async fn an_upload_that_stops_is_408_and_not_the_origins_fault() {
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 408 "), "{head}");
     assert_eq!(header(&head, "x-outcome"), Some("none"));
+    let figures = gateway.group.figures().origins.remove(0);
+    assert_eq!((gateway.outcomes(), figures.last_error), (vec![], None));
 }
 
 #[tokio::test]

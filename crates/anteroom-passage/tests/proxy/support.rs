@@ -19,6 +19,7 @@ use anteroom_gateway::proxy::{OriginOutcome, ReverseProxy, Upstream};
 use anteroom_origin::{Group, Limits, Origins};
 pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
 use http::{HeaderValue, Request, Response};
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
@@ -33,6 +34,8 @@ pub(crate) struct Setup {
     pub(crate) head_bytes: usize,
     pub(crate) headers: usize,
     pub(crate) idle: Duration,
+    /// What the kernel may hold of what goes to one client; `None` = as much as it likes.
+    pub(crate) socket_bytes: Option<u32>,
 }
 
 impl Default for Setup {
@@ -61,6 +64,7 @@ impl Default for Setup {
             head_bytes: 16_384,
             headers: 100,
             idle: Duration::from_secs(20),
+            socket_bytes: None,
         }
     }
 }
@@ -115,6 +119,15 @@ pub(crate) struct Gateway {
     pub(crate) group: Arc<Group<Body>>,
 }
 
+impl Gateway {
+    /// What became of requests at the first origin, as far as anything did.
+    pub(crate) fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        let mut outcomes = self.group.figures().origins.remove(0).outcomes;
+        outcomes.retain(|(_, count)| *count > 0);
+        outcomes
+    }
+}
+
 pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     gateway_to(setup, &[origin]).await
 }
@@ -135,7 +148,7 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
             Ok::<_, Infallible>(response)
         }
     });
-    let listener = listen("127.0.0.1:0".parse().unwrap(), true).unwrap();
+    let listener = listener(setup.socket_bytes);
     let address = listener.local_addr().unwrap();
     let counts = Arc::new(Counts::default());
     let (trigger, signal) = drain();
@@ -156,6 +169,18 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
         ended,
         group,
     }
+}
+
+fn listener(socket_bytes: Option<u32>) -> TcpListener {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let Some(bytes) = socket_bytes else {
+        return listen(address, true).unwrap();
+    };
+    let socket = TcpSocket::new_v4().unwrap();
+    // Sockets that are accepted are like the one that accepts.
+    socket.set_send_buffer_size(bytes).unwrap();
+    socket.bind(address).unwrap();
+    socket.listen(1_024).unwrap()
 }
 
 fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
@@ -182,6 +207,7 @@ fn tell_outcome(response: &mut Response<Body>) {
         Some(OriginOutcome::ConnectFailed) => "connect-failed",
         Some(OriginOutcome::TimedOut) => "timed-out",
         Some(OriginOutcome::Broken) => "broken",
+        Some(OriginOutcome::Abandoned) => unreachable!("nobody would be there to be told"),
         None => "none",
     };
     let outcome = HeaderValue::from_static(outcome);

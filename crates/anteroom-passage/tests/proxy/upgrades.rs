@@ -89,7 +89,7 @@ async fn a_switch_that_nobody_asked_for_is_502() {
     let plain = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
     let other = GRANT.replace("WebSocket\r\nSec", "other\r\nSec");
     for (asked, granted) in [(plain, GRANT), (ASK, other.as_str())] {
-        let (mut client, _gateway, origin) = all(Setup::default()).await;
+        let (mut client, gateway, origin) = all(Setup::default()).await;
         client.send(asked).await;
         let mut wire = origin.accept().await;
         wire.head().await;
@@ -97,6 +97,7 @@ async fn a_switch_that_nobody_asked_for_is_502() {
         let head = client.head().await;
         assert!(head.starts_with("http/1.1 502 "), "{head}");
         assert_eq!(header(&head, "x-outcome"), Some("broken"));
+        assert_eq!(gateway.outcomes(), [("broken", 1)]);
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom::gateway::Gateway;
-use anteroom_config::Config;
+use anteroom_config::{Config, Origin as OriginConfig, RoomName};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
@@ -25,21 +25,21 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::support::{Wire, header};
 
 /// An origin that says its name; `/held` once it is released. Gone when dropped.
-struct Origin {
-    address: SocketAddr,
-    seen: Arc<Seen>,
+pub(crate) struct Origin {
+    pub(crate) address: SocketAddr,
+    pub(crate) seen: Arc<Seen>,
     task: JoinHandle<()>,
 }
 
 #[derive(Default)]
-struct Seen {
+pub(crate) struct Seen {
     requests: AtomicUsize,
-    holds: AtomicUsize,
+    pub(crate) holds: AtomicUsize,
     released: Notify,
 }
 
 impl Origin {
-    async fn start(name: &'static str) -> Self {
+    pub(crate) async fn start(name: &'static str) -> Self {
         Self::at("127.0.0.1:0".parse().unwrap(), name).await
     }
 
@@ -93,12 +93,12 @@ async fn answer(
 }
 
 /// A gateway with one room.
-struct Site {
-    gateway: Gateway,
-    folder: TempDir,
+pub(crate) struct Site {
+    pub(crate) gateway: Gateway,
+    pub(crate) folder: TempDir,
 }
 
-fn config(folder: &TempDir, origins: &[SocketAddr], more: &str) -> Config {
+pub(crate) fn config(folder: &TempDir, origins: &[SocketAddr], more: &str) -> Config {
     let urls: Vec<_> = origins
         .iter()
         .map(|origin| format!("http://{origin}"))
@@ -153,7 +153,7 @@ impl Site {
         cookie
     }
 
-    async fn operators(&self, path: &str) -> String {
+    pub(crate) async fn operators(&self, path: &str) -> String {
         let mut wire = Wire::connect(self.gateway.admin()).await;
         wire.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"))
             .await;
@@ -161,12 +161,12 @@ impl Site {
         wire.rest().await
     }
 
-    async fn state(&self) -> Value {
+    pub(crate) async fn state(&self) -> Value {
         serde_json::from_str(&self.operators("/rooms/shop/state").await).unwrap()
     }
 }
 
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let mut looks = tokio::time::interval(Duration::from_millis(20));
     let wait = async {
         while !is_so().await {
@@ -261,4 +261,30 @@ async fn origins_change_without_a_dropped_request() {
         head.starts_with("HTTP/1.1 200 ") && body.ends_with("this is one"),
         "{head}{body}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_that_fails_for_its_origins_changes_nothing() {
+    let origin = Origin::start("one").await;
+    let site = Site::open(&[origin.address], "").await;
+    let name = RoomName::new("shop").unwrap();
+    let mut next = config(&site.folder, &[origin.address], "");
+    let room = &mut next.rooms[0];
+    room.rules.limits.total_active_users = 7;
+    room.origins.list = vec![OriginConfig::parse("https://127.0.0.1:9").unwrap()];
+    room.origins.ca_file = Some("no/such/file.pem".into());
+    // What another room would have found in order is not taken over either.
+    let mut other = room.clone();
+    other.name = RoomName::new("other").unwrap();
+    other.origins.ca_file = None;
+    next.rooms.push(other);
+    let error = site.gateway.reload(&next).unwrap_err();
+    assert!(error.to_string().contains("1 room"), "{error:#}");
+    let node = site.gateway.node();
+    let limits = node.room(&name).unwrap().config().rules.limits;
+    assert_eq!(limits.total_active_users, 100);
+    assert!(node.room(&RoomName::new("other").unwrap()).is_none());
+    let inside = site.insider().await;
+    let (_, body) = site.ask("/", &inside).await;
+    assert!(body.ends_with("this is one"), "{body}");
 }
