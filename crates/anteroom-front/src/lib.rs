@@ -12,6 +12,7 @@ pub mod fuzz;
 pub mod handover;
 pub mod hold;
 mod io;
+pub mod lanes;
 pub mod listener;
 pub mod pace;
 pub mod redirect;

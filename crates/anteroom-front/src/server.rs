@@ -18,6 +18,7 @@ use tracing::{debug, warn};
 use crate::connection::{self, Http2, PING_WAIT};
 use crate::drain::DrainSignal;
 use crate::hold::{ConnectionCap, ConnectionHold, ConnectionObserver};
+use crate::lanes::Lanes;
 use crate::pace::Pace;
 use crate::screened::Patience;
 use crate::stall::StreamExecutor;
@@ -117,6 +118,7 @@ pub struct Server {
     cap: ConnectionCap,
     drain_wait: Duration,
     observer: Arc<dyn ConnectionObserver>,
+    lanes: Lanes,
 }
 
 impl Server {
@@ -134,7 +136,14 @@ impl Server {
             cap,
             drain_wait: wait_of(time_outs.drain),
             observer,
+            lanes: Lanes::default(),
         }
+    }
+
+    /// The same, with connections on these threads and not where they are accepted.
+    #[must_use]
+    pub fn on(self, lanes: Lanes) -> Self {
+        Self { lanes, ..self }
     }
 
     /// The same, encrypted.
@@ -213,8 +222,10 @@ impl Server {
             hold,
         };
         let protocols = Arc::clone(&self.protocols);
-        let served = connection::serve(stream, protocols, self.tls.clone(), handler, arrival);
-        tokio::spawn(served);
+        let tls = self.tls.clone();
+        self.lanes.spawn(stream, move |stream| {
+            connection::serve(stream, protocols, tls, handler, arrival)
+        });
     }
 }
 

@@ -1,13 +1,17 @@
 //! HTTP/1.1 connections to one origin that nobody uses at the moment.
 //!
-//! Newest first, so that in quiet times the rest grows old and is closed.
+//! Newest first, so that in quiet times the rest grows old and is closed. A connection is taken by the
+//! runtime on which its task runs: whoever shares one with another runtime wakes a thread twice for
+//! each request.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tracing::debug;
@@ -33,8 +37,14 @@ pub(crate) struct Idle<B> {
 
 #[derive(Debug)]
 struct Kept<B> {
-    connections: Vec<(Connection<B>, Instant)>,
+    by_runtime: HashMap<runtime::Id, Vec<(Connection<B>, Instant)>>,
     has_sweeper: bool,
+}
+
+impl<B> Kept<B> {
+    fn count(&self) -> usize {
+        self.by_runtime.values().map(Vec::len).sum()
+    }
 }
 
 /// A connection, and the task that moves its bytes.
@@ -42,6 +52,8 @@ struct Kept<B> {
 pub(crate) struct Connection<B> {
     pub(crate) sender: SendRequest<B>,
     pub(crate) task: AbortHandle,
+    /// Where the task runs.
+    runtime: runtime::Id,
     /// Which request it is at: whoever holds an earlier one ends it no more.
     pub(crate) turn: Turn,
 }
@@ -51,7 +63,7 @@ impl<B: RequestBody> Idle<B> {
         Arc::new(Self {
             keep,
             kept: Mutex::new(Kept {
-                connections: Vec::new(),
+                by_runtime: HashMap::new(),
                 has_sweeper: false,
             }),
         })
@@ -61,10 +73,11 @@ impl<B: RequestBody> Idle<B> {
     pub(crate) fn take(&self) -> Option<Connection<B>> {
         let now = Instant::now();
         let mut kept = self.kept.lock();
-        while let Some((connection, since)) = kept.connections.pop() {
+        let here = kept.by_runtime.get_mut(&Handle::current().id())?;
+        while let Some((connection, since)) = here.pop() {
             if now.saturating_duration_since(since) >= self.keep {
                 // All others are older.
-                kept.connections.clear();
+                here.clear();
                 return None;
             }
             if connection.sender.is_ready() {
@@ -94,10 +107,11 @@ impl<B: RequestBody> Idle<B> {
         // From here on it is somebody else's, though the last answer may not have been read to its end.
         connection.turn.pass_on();
         let mut kept = self.kept.lock();
-        if kept.connections.len() >= IDLE_MAX {
+        if kept.count() >= IDLE_MAX {
             return;
         }
-        kept.connections.push((connection, Instant::now()));
+        let here = kept.by_runtime.entry(connection.runtime).or_default();
+        here.push((connection, Instant::now()));
         if !std::mem::replace(&mut kept.has_sweeper, true) {
             tokio::spawn(sweep(Arc::downgrade(self), self.keep));
         }
@@ -108,9 +122,12 @@ impl<B: RequestBody> Idle<B> {
         let now = Instant::now();
         let mut kept = self.kept.lock();
         let is_young = |since: Instant| now.saturating_duration_since(since) < self.keep;
-        kept.connections
-            .retain(|(connection, since)| is_young(*since) && !connection.sender.is_closed());
-        kept.has_sweeper = !kept.connections.is_empty();
+        kept.by_runtime.retain(|_, connections| {
+            connections
+                .retain(|(connection, since)| is_young(*since) && !connection.sender.is_closed());
+            !connections.is_empty()
+        });
+        kept.has_sweeper = kept.count() > 0;
         kept.has_sweeper
     }
 }
@@ -149,6 +166,7 @@ pub(crate) async fn begin<B: RequestBody>(
     Ok(Connection {
         sender,
         task: task.abort_handle(),
+        runtime: Handle::current().id(),
         turn: Turn::default(),
     })
 }

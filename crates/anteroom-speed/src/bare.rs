@@ -1,7 +1,8 @@
 //! The peer that is the measure: hyper as a proxy, or answering a constant page, and nothing else.
 //!
-//! The same libraries, versions and kind of runtime as the gateway's, so that what differs is what the
-//! gateway does.
+//! The same libraries and versions as the gateway's, built in the same way, so that what differs is what
+//! the gateway does. On a runtime of one thread, as the gateway's connections are; the other kind races
+//! too, to show that it is not the slower one that is the measure.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -19,6 +20,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
+use tokio::runtime::Builder;
 
 /// What the peer does.
 #[derive(Args)]
@@ -35,12 +37,24 @@ pub(crate) struct Options {
     /// and one of so many at `/own`.
     #[arg(long)]
     own_bytes: usize,
+    /// It has tokio's runtime of several threads, where connections wander, and not one of a thread's own.
+    #[arg(long)]
+    wandering: bool,
 }
 
 type Answer = Response<Either<Incoming, Full<Bytes>>>;
 
 /// Serves until the process ends.
-pub(crate) async fn run(options: Options) -> anyhow::Result<()> {
+pub(crate) fn run(options: Options) -> anyhow::Result<()> {
+    let mut runtime = if options.wandering {
+        Builder::new_multi_thread()
+    } else {
+        Builder::new_current_thread()
+    };
+    runtime.enable_all().build()?.block_on(serve(options))
+}
+
+async fn serve(options: Options) -> anyhow::Result<()> {
     let listener = TcpListener::bind(options.listen).await?;
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
@@ -123,11 +137,12 @@ mod tests {
             origin: origin.parse().unwrap(),
             page_bytes,
             own_bytes: 2,
+            wandering: false,
         };
         let behind = SocketAddr::from(([127, 0, 0, 1], crate::process::free_port().unwrap()));
         // Its origin is one of its kind, which has nobody behind it.
-        tokio::spawn(run(options(listen, behind.to_string(), 6)));
-        tokio::spawn(run(options(behind, "127.0.0.1:1".to_owned(), 9)));
+        tokio::spawn(serve(options(listen, behind.to_string(), 6)));
+        tokio::spawn(serve(options(behind, "127.0.0.1:1".to_owned(), 9)));
         let client: Client<_, Full<Bytes>> = Client::builder(TokioExecutor::new()).build_http();
         let get = async |path: &str| {
             let uri: Uri = format!("http://{listen}{path}").parse().unwrap();

@@ -73,14 +73,14 @@ enum Role {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
+    if let Some(Role::Bare(bare)) = options.role {
+        return bare::run(bare);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("starting a runtime")?;
-    match options.role {
-        Some(Role::Bare(bare)) => runtime.block_on(bare::run(bare)),
-        None => runtime.block_on(measure(&options)),
-    }
+    runtime.block_on(measure(&options))
 }
 
 async fn measure(options: &Options) -> anyhow::Result<()> {

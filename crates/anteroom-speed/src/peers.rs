@@ -64,6 +64,15 @@ impl FromStr for Also {
     }
 }
 
+/// Where the bare peer's connections live.
+#[derive(Clone, Copy, Debug)]
+enum Threads {
+    /// Each on the thread where it was accepted.
+    Own,
+    /// On any, by tokio's usual runtime.
+    Shared,
+}
+
 /// A proxy, ready to be measured.
 pub(crate) struct Peer {
     pub(crate) name: String,
@@ -105,7 +114,9 @@ impl Stage {
             Crowd::bytes_of(first, Course::Page.path()).await?,
             Crowd::bytes_of(first, Course::OwnPage.path()).await?,
         ];
-        peers.push(nursery.bare(behind, page_bytes).await?);
+        for kind in [Threads::Own, Threads::Shared] {
+            peers.push(nursery.bare(behind, page_bytes, kind).await?);
+        }
         peers.push(nursery.nginx(behind, page_bytes).await?);
         if let Some(program) = find("haproxy") {
             peers.push(nursery.haproxy(&program, behind, page_bytes).await?);
@@ -203,11 +214,16 @@ impl Nursery<'_> {
         })
     }
 
-    async fn bare(&self, behind: SocketAddr, bytes: [usize; 2]) -> anyhow::Result<Peer> {
+    async fn bare(
+        &self,
+        behind: SocketAddr,
+        bytes: [usize; 2],
+        threads: Threads,
+    ) -> anyhow::Result<Peer> {
         let address = local()?;
         let (listen, origin) = (address.to_string(), behind.to_string());
         let [page, own] = bytes.map(|bytes| bytes.to_string());
-        let arguments = [
+        let mut arguments = vec![
             "bare",
             "--listen",
             &listen,
@@ -218,11 +234,18 @@ impl Nursery<'_> {
             "--own-bytes",
             &own,
         ];
+        let name = match threads {
+            Threads::Own => "bare hyper",
+            Threads::Shared => {
+                arguments.push("--wandering");
+                "bare hyper, wandering"
+            }
+        };
         let program = std::env::current_exe().context("a running program has a path")?;
         let process = self
-            .start("bare", OF_PROXIES, &program, &arguments, address)
+            .start(name, OF_PROXIES, &program, &arguments, address)
             .await?;
-        Ok(peer("bare hyper", address, process))
+        Ok(peer(name, address, process))
     }
 
     async fn nginx(&self, behind: SocketAddr, bytes: [usize; 2]) -> anyhow::Result<Peer> {

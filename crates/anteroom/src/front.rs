@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anteroom_config::ServerConfig;
 use anteroom_front::drain::DrainSignal;
 use anteroom_front::hold::ConnectionCap;
+use anteroom_front::lanes::Lanes;
 use anteroom_front::redirect::ToHttps;
 use anteroom_front::server::Server;
 use anteroom_front::tls::Tls;
@@ -29,6 +30,8 @@ pub(crate) struct Front {
     pub(crate) layer: WaitingRoomLayer,
     pub(crate) connections: Arc<Connections>,
     pub(crate) clock: Arc<dyn NodeClock>,
+    /// The threads on which visitors are served.
+    pub(crate) lanes: Lanes,
 }
 
 impl Front {
@@ -44,7 +47,8 @@ impl Front {
             &server.size_limits,
             ConnectionCap::new(server.size_limits.connections),
             self.connections,
-        );
+        )
+        .on(self.lanes);
         let to_https = ToHttps {
             port: server.redirect_to_port.unwrap_or_else(|| address.port()),
         };

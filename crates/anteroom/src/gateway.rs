@@ -10,6 +10,7 @@ use anteroom_config::{Config, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
 use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::handover::{Inherited, Legacy};
+use anteroom_front::lanes::Lanes;
 use anteroom_front::sockets::Sockets;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
@@ -61,21 +62,26 @@ impl Gateway {
     ///
     /// If an address is taken, the data folder cannot be used, or a room cannot be served.
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
-        Self::start_after(config, Inherited::default()).await
+        Self::start_after(config, Inherited::default(), Lanes::default()).await
     }
 
-    /// The same with what was handed on to this process.
+    /// The same with what was handed on to this process, and with visitors on threads of their own.
     ///
     /// # Errors
     ///
     /// As [`Gateway::start`].
-    pub async fn start_after(config: &Config, inherited: Inherited) -> anyhow::Result<Self> {
+    pub async fn start_after(
+        config: &Config,
+        inherited: Inherited,
+        lanes: Lanes,
+    ) -> anyhow::Result<Self> {
         WaitingRoomLayer::check(config)?;
         let server = &config.server;
         let dir = DataDir::open(&server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
         let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
-        Self::start_opened(config, dir, clock, opened, inherited).await
+        let from_outside = (inherited, lanes);
+        Self::start_opened(config, dir, clock, opened, from_outside).await
     }
 
     /// The same with a clock of the caller's.
@@ -89,7 +95,7 @@ impl Gateway {
         clock: Arc<C>,
     ) -> anyhow::Result<Self> {
         let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
-        Self::start_opened(config, dir, clock, opened, Inherited::default()).await
+        Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
     /// The same on a journal of the caller's.
@@ -104,7 +110,7 @@ impl Gateway {
         store: Arc<Embedded>,
     ) -> anyhow::Result<Self> {
         let opened = stores::alone(&dir, store)?;
-        Self::start_opened(config, dir, clock, opened, Inherited::default()).await
+        Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
     async fn start_opened<C: NodeClock>(
@@ -112,7 +118,7 @@ impl Gateway {
         dir: DataDir,
         clock: Arc<C>,
         opened: Opened,
-        inherited: Inherited,
+        (inherited, lanes): (Inherited, Lanes),
     ) -> anyhow::Result<Self> {
         let server = &config.server;
         // All that may fail comes before the first visitor: who is accepted here is answered here.
@@ -145,6 +151,7 @@ impl Gateway {
             layer: layer.clone(),
             connections,
             clock,
+            lanes,
         };
         let front = front.serve(server, address, draining);
         let (stop_control, mut stopped) = watch::channel(false);

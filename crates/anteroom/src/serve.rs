@@ -1,6 +1,7 @@
 //! `anteroom serve`: the gateway, until it is told to stop.
 
 use std::future::Future;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use anteroom_check::{self as check, store_password};
 use anteroom_config::{Config, Flags, Parsed};
 use anteroom_front::handover::{HandoverError, Inherited};
+use anteroom_front::lanes::Lanes;
 use anteroom_front::supervisor;
 use anteroom_store::chain;
 use anyhow::Context as _;
@@ -94,7 +96,9 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     };
     let mut inherited = Inherited::take()?;
     let predecessor = inherited.predecessor();
-    let gateway = Gateway::start_after(&config, inherited).await?;
+    let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let lanes = Lanes::start(processors).context("cannot start threads for visitors")?;
+    let gateway = Gateway::start_after(&config, inherited, lanes).await?;
     tracing::info!(
         visitors = %format_args!("{}://{}/", gateway.scheme(), gateway.address()),
         operators = %format_args!("http://{}/", gateway.admin()),

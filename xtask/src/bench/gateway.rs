@@ -32,7 +32,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let program = |package| {
         let messages = cargo::read(&[
             "build",
-            "--release",
+            "--profile=dist",
             "-p",
             package,
             "--message-format=json-render-diagnostics",

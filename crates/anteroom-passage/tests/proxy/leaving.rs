@@ -60,7 +60,7 @@ async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_
     std::fs::write(&files.certificate, cert.pem()).unwrap();
     std::fs::write(&files.key, signing_key.serialize_pem()).unwrap();
     let mut config = config(&folder, &[origin.address], "");
-    config.server.tls = Some(files);
+    config.server.tls = vec![files];
     // Nobody has to be inside.
     config.rooms[0].bypass = vec![BypassRule {
         expression: "path == \"/held\"".to_owned(),

@@ -89,8 +89,7 @@ mod tests {
 
     const fn id(number: u64) -> VisitorId {
         let mut bytes = [0; 16];
-        bytes[3] = (number % 256) as u8;
-        bytes[11] = (number / 256) as u8;
+        [bytes[3], bytes[11], ..] = number.to_le_bytes();
         VisitorId(bytes)
     }
 

@@ -1,0 +1,181 @@
+//! On which thread does a connection live?
+//!
+//! One thread for each processor, each with a runtime of its own. A connection stays on its thread, and
+//! with it its requests and the connections to origins that they make: nothing of it is handed from
+//! thread to thread, and nobody is woken on another one. What a request costs that way is written in
+//! `docs/speed.md`.
+//!
+//! Connections go where the fewest are open. A lane that is busy is not helped by the others: what takes
+//! long does not belong into a request.
+
+use std::future::Future;
+use std::io::Error as IoError;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
+
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+use tracing::error;
+
+/// How long a thread that ends waits for one that hangs in a disk or in a look-up.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Threads for connections; or none, and then each lives where it was accepted.
+#[derive(Clone, Debug, Default)]
+pub struct Lanes {
+    lanes: Arc<[Lane]>,
+}
+
+#[derive(Debug)]
+struct Lane {
+    runtime: Handle,
+    open: Arc<AtomicUsize>,
+    /// The thread ends when this is dropped.
+    _alive: watch::Sender<()>,
+}
+
+/// A connection that counts on its lane.
+struct Open(Arc<AtomicUsize>);
+
+impl Lanes {
+    /// Starts so many threads. They end when the last clone of this is dropped, with what is still open
+    /// on them.
+    ///
+    /// # Errors
+    ///
+    /// If the system gives no more threads or file descriptors.
+    pub fn start(count: usize) -> Result<Self, IoError> {
+        let lanes: Result<Vec<Lane>, IoError> = (0..count).map(Lane::start).collect();
+        Ok(Self {
+            lanes: lanes?.into(),
+        })
+    }
+
+    /// Lets a connection live on one of them.
+    pub(crate) fn spawn<F>(
+        &self,
+        stream: TcpStream,
+        serve: impl FnOnce(TcpStream) -> F + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let Some(lane) = self.lanes.iter().min_by_key(|lane| lane.open.load(Relaxed)) else {
+            tokio::spawn(serve(stream));
+            return;
+        };
+        let open = Open::on(lane);
+        // Out of the runtime that accepted it, and into the one that serves it.
+        let stream = match stream.into_std() {
+            Ok(stream) => stream,
+            Err(error) => return error!(%error, "could not hand on a connection"),
+        };
+        lane.runtime.spawn(async move {
+            let _open = open;
+            match TcpStream::from_std(stream) {
+                Ok(stream) => serve(stream).await,
+                Err(error) => error!(%error, "could not take over a connection"),
+            }
+        });
+    }
+}
+
+impl Lane {
+    fn start(number: usize) -> Result<Self, IoError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let (alive, mut ended) = watch::channel(());
+        thread::Builder::new()
+            .name(format!("visitors-{number}"))
+            .spawn(move || {
+                // An error: whoever could say something is gone.
+                runtime.block_on(async move { while ended.changed().await.is_ok() {} });
+                runtime.shutdown_timeout(PATIENCE);
+            })?;
+        Ok(Self {
+            runtime: handle,
+            open: Arc::default(),
+            _alive: alive,
+        })
+    }
+}
+
+impl Open {
+    fn on(lane: &Lane) -> Self {
+        lane.open.fetch_add(1, Relaxed);
+        Self(Arc::clone(&lane.open))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::ThreadId;
+
+    use tokio::net::TcpListener;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// A connection on one of the lanes until the sender is dropped, and the thread that it lives on.
+    async fn connect(lanes: &Lanes) -> (oneshot::Sender<()>, ThreadId) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let ((_, near), (stream, _)) = ((address, near.unwrap()), far.unwrap());
+        let (hold, held) = oneshot::channel::<()>();
+        let (say, said) = oneshot::channel();
+        lanes.spawn(stream, async move |stream: TcpStream| {
+            // It is registered here: an address could be had anywhere.
+            stream.writable().await.unwrap();
+            say.send(thread::current().id()).unwrap();
+            let _ = held.await;
+        });
+        let lives_on = said.await.unwrap();
+        drop(near);
+        (hold, lives_on)
+    }
+
+    #[tokio::test]
+    async fn connections_go_where_the_fewest_are() {
+        let lanes = Lanes::start(2).unwrap();
+        let (first, one) = connect(&lanes).await;
+        let (second, other) = connect(&lanes).await;
+        assert_ne!(one, other);
+        assert_ne!(one, thread::current().id());
+        let busy: Vec<_> = lanes
+            .lanes
+            .iter()
+            .map(|lane| lane.open.load(Relaxed))
+            .collect();
+        assert_eq!(busy, [1, 1]);
+        drop(first);
+        while lanes.lanes.iter().all(|lane| lane.open.load(Relaxed) > 0) {
+            tokio::task::yield_now().await;
+        }
+        let (_third, again) = connect(&lanes).await;
+        assert_eq!(again, one);
+        drop(second);
+    }
+
+    #[tokio::test]
+    async fn without_lanes_a_connection_stays_where_it_was_accepted() {
+        let (_hold, lives_on) = connect(&Lanes::default()).await;
+        assert_eq!(lives_on, thread::current().id());
+    }
+
+    #[tokio::test]
+    async fn what_is_open_ends_with_the_lanes() {
+        let lanes = Lanes::start(1).unwrap();
+        let (mut hold, _) = connect(&lanes).await;
+        drop(lanes);
+        hold.closed().await;
+    }
+}
