@@ -130,28 +130,30 @@ where
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
-            let wait = if forgotten.is_new() {
-                // It may not even have begun to speak HTTP/2.
-                patience.head
-            } else {
-                // All was answered, and the client does not take the last bytes of it.
-                protocols.write_idle
-            };
+            let (head, idle) = (patience.head, protocols.write_idle);
             tokio::select! {
                 biased;
                 ended = connection => ended,
                 () = signal.cut() => return,
-                () = is_forgotten(&forgotten, wait) => return,
+                () = is_forgotten(&forgotten, head, idle) => return,
             }
         }
     };
     tell(ended);
 }
 
-/// Resolves when a connection that is to end has had nothing to do for a while, and still has not.
-async fn is_forgotten(activity: &Activity, wait: Duration) {
-    tokio::time::sleep(wait).await;
-    activity.is_idle_for(wait).await;
+/// Resolves when a connection that is to end has had nothing to do for a while, and still has not: all was
+/// answered, and the client does not take the last bytes of it; or nothing was ever asked, and it may not
+/// even have begun to speak HTTP/2.
+async fn is_forgotten(activity: &Activity, head: Duration, idle: Duration) {
+    if activity.is_new() {
+        tokio::time::sleep(head).await;
+        if activity.is_new() {
+            return;
+        }
+    }
+    tokio::time::sleep(idle).await;
+    activity.is_idle_for(idle).await;
 }
 
 /// With time-outs and a least pace for what is written.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::drain::DrainSignal;
+use crate::lanes::Open;
 
 /// Is told what happens to connections, to count it.
 pub trait ConnectionObserver: Send + Sync {
@@ -119,10 +120,12 @@ impl ConnectionHold {
         permit: OwnedSemaphorePermit,
         observer: &Arc<dyn ConnectionObserver>,
         signal: DrainSignal,
+        open: Open,
     ) -> Self {
         observer.opened();
         let counted = Arc::new(Counted {
             _permit: permit,
+            _open: open,
             observer: Arc::clone(observer),
         });
         Self { signal, counted }
@@ -140,6 +143,7 @@ impl ConnectionHold {
 
 struct Counted {
     _permit: OwnedSemaphorePermit,
+    _open: Open,
     observer: Arc<dyn ConnectionObserver>,
 }
 
@@ -152,6 +156,20 @@ impl Drop for Counted {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn what_outlives_http_counts_on_its_lane() {
+        let lanes = crate::lanes::Lanes::start(1).unwrap();
+        let permit = ConnectionCap::new(2).permit(&Unobserved).await.unwrap();
+        let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
+        let (_trigger, signal) = crate::drain::drain();
+        let hold = ConnectionHold::new(permit, &observer, signal, lanes.choose().open);
+        let tunnel = hold.clone();
+        drop(hold);
+        assert_eq!(lanes.open(), [1]);
+        drop(tunnel);
+        assert_eq!(lanes.open(), [0]);
+    }
 
     #[test]
     fn a_cap_is_at_least_one_and_at_most_what_can_be_counted() {

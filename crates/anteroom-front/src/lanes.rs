@@ -37,8 +37,18 @@ struct Lane {
     _alive: watch::Sender<()>,
 }
 
-/// A connection that counts on its lane.
-struct Open(Arc<AtomicUsize>);
+/// A lane that was chosen for a connection.
+pub(crate) struct Choice {
+    pub(crate) runtime: Option<Handle>,
+    pub(crate) open: Open,
+}
+
+/// Counts a connection on its lane, also after it became a tunnel.
+#[derive(Debug, Default)]
+pub(crate) struct Open(Option<Arc<AtomicUsize>>);
+
+/// Has nobody choose a lane whose thread has ended, which only a mistake of the runtime's can do.
+struct Closed(Arc<AtomicUsize>);
 
 impl Lanes {
     /// Starts so many threads. They end when the last clone of this is dropped, with what is still open
@@ -54,32 +64,39 @@ impl Lanes {
         })
     }
 
-    /// Lets a connection live on one of them.
-    pub(crate) fn spawn<F>(
-        &self,
-        stream: TcpStream,
-        serve: impl FnOnce(TcpStream) -> F + Send + 'static,
-    ) where
-        F: Future<Output = ()> + Send + 'static,
-    {
-        let Some(lane) = self.lanes.iter().min_by_key(|lane| lane.open.load(Relaxed)) else {
-            tokio::spawn(serve(stream));
-            return;
-        };
-        let open = Open::on(lane);
-        // Out of the runtime that accepted it, and into the one that serves it.
-        let stream = match stream.into_std() {
-            Ok(stream) => stream,
-            Err(error) => return error!(%error, "could not hand on a connection"),
-        };
-        lane.runtime.spawn(async move {
-            let _open = open;
-            match TcpStream::from_std(stream) {
-                Ok(stream) => serve(stream).await,
-                Err(error) => error!(%error, "could not take over a connection"),
-            }
-        });
+    /// The lane for the next connection.
+    pub(crate) fn choose(&self) -> Choice {
+        let lane = self.lanes.iter().min_by_key(|lane| lane.open.load(Relaxed));
+        Choice {
+            runtime: lane.map(|lane| lane.runtime.clone()),
+            open: lane.map(Open::on).unwrap_or_default(),
+        }
     }
+}
+
+/// Lets a connection live on a lane; without one, here.
+pub(crate) fn spawn<F>(
+    lane: Option<Handle>,
+    stream: TcpStream,
+    serve: impl FnOnce(TcpStream) -> F + Send + 'static,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let Some(lane) = lane else {
+        tokio::spawn(serve(stream));
+        return;
+    };
+    // Out of the runtime that accepted it, and into the one that serves it.
+    let stream = match stream.into_std() {
+        Ok(stream) => stream,
+        Err(error) => return error!(%error, "could not hand on a connection"),
+    };
+    lane.spawn(async move {
+        match TcpStream::from_std(stream) {
+            Ok(stream) => serve(stream).await,
+            Err(error) => error!(%error, "could not take over a connection"),
+        }
+    });
 }
 
 impl Lane {
@@ -87,16 +104,19 @@ impl Lane {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (alive, mut ended) = watch::channel(());
+        let open = Arc::<AtomicUsize>::default();
+        let closed = Closed(Arc::clone(&open));
         thread::Builder::new()
             .name(format!("visitors-{number}"))
             .spawn(move || {
+                let _closed = closed;
                 // An error: whoever could say something is gone.
                 runtime.block_on(async move { while ended.changed().await.is_ok() {} });
                 runtime.shutdown_timeout(PATIENCE);
             })?;
         Ok(Self {
             runtime: handle,
-            open: Arc::default(),
+            open,
             _alive: alive,
         })
     }
@@ -105,13 +125,30 @@ impl Lane {
 impl Open {
     fn on(lane: &Lane) -> Self {
         lane.open.fetch_add(1, Relaxed);
-        Self(Arc::clone(&lane.open))
+        Self(Some(Arc::clone(&lane.open)))
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Relaxed);
+        if let Some(open) = &self.0 {
+            open.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        self.0.fetch_add(usize::MAX / 2, Relaxed);
+    }
+}
+
+#[cfg(test)]
+impl Lanes {
+    /// How many connections live on each.
+    pub(crate) fn open(&self) -> Vec<usize> {
+        let open = self.lanes.iter().map(|lane| lane.open.load(Relaxed));
+        open.collect()
     }
 }
 
@@ -132,7 +169,9 @@ mod tests {
         let ((_, near), (stream, _)) = ((address, near.unwrap()), far.unwrap());
         let (hold, held) = oneshot::channel::<()>();
         let (say, said) = oneshot::channel();
-        lanes.spawn(stream, async move |stream: TcpStream| {
+        let Choice { runtime, open } = lanes.choose();
+        spawn(runtime, stream, async move |stream: TcpStream| {
+            let _open = open;
             // It is registered here: an address could be had anywhere.
             stream.writable().await.unwrap();
             say.send(thread::current().id()).unwrap();
@@ -150,19 +189,22 @@ mod tests {
         let (second, other) = connect(&lanes).await;
         assert_ne!(one, other);
         assert_ne!(one, thread::current().id());
-        let busy: Vec<_> = lanes
-            .lanes
-            .iter()
-            .map(|lane| lane.open.load(Relaxed))
-            .collect();
-        assert_eq!(busy, [1, 1]);
+        assert_eq!(lanes.open(), [1, 1]);
         drop(first);
-        while lanes.lanes.iter().all(|lane| lane.open.load(Relaxed) > 0) {
+        while !lanes.open().contains(&0) {
             tokio::task::yield_now().await;
         }
         let (_third, again) = connect(&lanes).await;
         assert_eq!(again, one);
         drop(second);
+    }
+
+    #[tokio::test]
+    async fn a_lane_whose_thread_has_ended_gets_nobody() {
+        let lanes = Lanes::start(2).unwrap();
+        drop(Closed(Arc::clone(&lanes.lanes[0].open)));
+        let ids = [connect(&lanes).await, connect(&lanes).await];
+        assert_eq!(ids[0].1, ids[1].1);
     }
 
     #[tokio::test]

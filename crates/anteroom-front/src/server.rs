@@ -13,12 +13,13 @@ use anteroom_core::time::Span;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
 use crate::connection::{self, Http2, PING_WAIT};
 use crate::drain::DrainSignal;
 use crate::hold::{ConnectionCap, ConnectionHold, ConnectionObserver};
-use crate::lanes::Lanes;
+use crate::lanes::{self, Choice, Lanes};
 use crate::pace::Pace;
 use crate::screened::Patience;
 use crate::stall::StreamExecutor;
@@ -201,17 +202,18 @@ impl Server {
                 }
             };
             pause = PAUSE_MIN;
-            let hold = ConnectionHold::new(permit, &self.observer, signal.clone());
-            self.spawn(stream, peer, handler.clone(), hold);
+            let Choice { runtime, open } = self.lanes.choose();
+            let hold = ConnectionHold::new(permit, &self.observer, signal.clone(), open);
+            self.spawn(runtime, stream, (peer, hold), handler.clone());
         }
     }
 
     fn spawn<H: Handler>(
         &self,
+        lane: Option<Handle>,
         stream: TcpStream,
-        peer: SocketAddr,
+        (peer, hold): (SocketAddr, ConnectionHold),
         handler: H,
-        hold: ConnectionHold,
     ) {
         if let Err(error) = stream.set_nodelay(true) {
             debug!(%error, "could not set TCP_NODELAY");
@@ -223,7 +225,7 @@ impl Server {
         };
         let protocols = Arc::clone(&self.protocols);
         let tls = self.tls.clone();
-        self.lanes.spawn(stream, move |stream| {
+        lanes::spawn(lane, stream, move |stream| {
             connection::serve(stream, protocols, tls, handler, arrival)
         });
     }

@@ -86,12 +86,13 @@ impl Watch {
         }
         self.stall.has_given();
         let left = self.rest.len();
-        let length = if left <= TAIL_MAX {
-            left
-        } else {
-            PIECE_MAX.min(left - TAIL_MAX)
-        };
-        Some(self.rest.split_to(length))
+        if left <= TAIL_MAX {
+            // A copy: a part would keep all in memory that it is a part of.
+            let tail = Bytes::copy_from_slice(&self.rest);
+            self.rest = Bytes::new();
+            return Some(tail);
+        }
+        Some(self.rest.split_to(PIECE_MAX.min(left - TAIL_MAX)))
     }
 
     /// The first piece of what comes.
@@ -158,6 +159,8 @@ mod tests {
             let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
             assert_eq!(lengths, expected);
             assert_eq!((pieces.concat(), watch.left()), (whole.to_vec(), 0));
+            let last = pieces.last().unwrap().as_ptr();
+            assert!(!whole.as_ptr_range().contains(&last), "it keeps the whole");
         };
         check(0, &[0]);
         check(1, &[1]);

@@ -52,7 +52,7 @@ const SPEAK_TLS: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\
 #[non_exhaustive]
 pub enum TlsError {
     /// No such file, or no PEM in it.
-    #[error("server.tls_certificate: cannot read {}", .path.display())]
+    #[error("cannot read the certificate {}", .path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
@@ -61,13 +61,13 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// A file without any certificate.
-    #[error("server.tls_certificate: there is no certificate in {}", .path.display())]
+    #[error("there is no certificate in {}", .path.display())]
     NoCertificate {
         /// The file.
         path: PathBuf,
     },
     /// No such file, or no key in it.
-    #[error("server.tls_key: cannot read {}", .path.display())]
+    #[error("cannot read the key {}", .path.display())]
     Key {
         /// The file.
         path: PathBuf,
@@ -76,7 +76,7 @@ pub enum TlsError {
         source: pem::Error,
     },
     /// The certificate is none, or belongs to another key.
-    #[error("server.tls_certificate {} and server.tls_key {} do not go together", .files.certificate.display(), .files.key.display())]
+    #[error("the certificate {} and the key {} do not go together", .files.certificate.display(), .files.key.display())]
     Unfit {
         /// The files.
         files: TlsConfig,
@@ -85,7 +85,7 @@ pub enum TlsError {
         source: rustls::Error,
     },
     /// A certificate that does not say until when it is good.
-    #[error("server.tls_certificate: {} is malformed", .path.display())]
+    #[error("the certificate {} is malformed", .path.display())]
     Malformed {
         /// The file.
         path: PathBuf,

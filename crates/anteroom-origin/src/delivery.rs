@@ -65,6 +65,8 @@ struct Attempt<B> {
     complaint: Option<String>,
     /// Whether it is the origin, and nobody else, that is waited for.
     is_waiting: bool,
+    /// Whether what went wrong is to be judged; it is not when others have told of it.
+    is_news: bool,
 }
 
 impl<B: RequestBody> Delivery<B> {
@@ -107,15 +109,22 @@ impl<B: RequestBody> Delivery<B> {
                 Ok(sent) => return Ok(self.answered(sent)),
                 Err(not_sent) => *not_sent,
             };
-            let NotSent { failure, again } = not_sent;
-            self.note_failure(&failure);
+            let NotSent {
+                failure,
+                again,
+                is_news,
+            } = not_sent;
+            self.note_failure(&failure, is_news);
             request = match again {
                 Some(Again::Unsent(request)) if self.may_go_elsewhere() => {
                     self.settle(failure.outcome());
                     self.group.retries.count_elsewhere();
                     request
                 }
-                Some(Again::Copy(request)) if how.fresh_since.is_none() => {
+                // Also one that waited, unsent, on a connection that ended before it began.
+                Some(Again::Copy(request) | Again::Unsent(request))
+                    if how.fresh_since.is_none() && !matches!(failure, Failure::Connect(_)) =>
+                {
                     how.fresh_since = self.at.as_ref().map(|attempt| attempt.began);
                     how.is_repeatable = false;
                     self.group.retries.count_stale();
@@ -123,6 +132,7 @@ impl<B: RequestBody> Delivery<B> {
                     self.at = self.at.take().map(|attempt| Attempt {
                         began: Instant::now(),
                         complaint: None,
+                        is_news: true,
                         ..attempt
                     });
                     request
@@ -140,7 +150,11 @@ impl<B: RequestBody> Delivery<B> {
                 let complaint = attempt.complaint.unwrap_or_else(|| words.to_owned());
                 *attempt.origin.complaint.lock() = Some(complaint);
             }
-            self.group.settle(attempt.index, outcome, after);
+            if attempt.is_news {
+                self.group.settle(attempt.index, outcome, after);
+            } else {
+                self.group.count(attempt.index, outcome, after);
+            }
             self.tried.push(attempt.index);
         }
     }
@@ -161,13 +175,15 @@ impl<B: RequestBody> Delivery<B> {
             origin: Arc::clone(&origin),
             complaint: None,
             is_waiting,
+            is_news: true,
         });
         origin
     }
 
-    fn note_failure(&mut self, failure: &Failure) {
+    fn note_failure(&mut self, failure: &Failure, is_news: bool) {
         let Some(attempt) = &mut self.at else { return };
         attempt.is_waiting = false;
+        attempt.is_news = is_news;
         attempt.complaint = Some(crate::check::chain(failure));
         debug!(
             room = %self.group.room,

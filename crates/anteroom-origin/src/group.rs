@@ -194,8 +194,16 @@ impl<B: RequestBody> Group<B> {
 
     /// Takes note of what an origin did with a request.
     pub(crate) fn settle(&self, index: usize, outcome: Outcome, after: Duration) {
-        let origin = &self.origins[index];
-        origin.counts.count(outcome, after);
+        self.count(index, outcome, after);
+        self.judge(index, outcome);
+    }
+
+    /// The same of a request that failed with others by one and the same event, which is judged once.
+    pub(crate) fn count(&self, index: usize, outcome: Outcome, after: Duration) {
+        self.origins[index].counts.count(outcome, after);
+    }
+
+    fn judge(&self, index: usize, outcome: Outcome) {
         if self.origins.len() == 1 {
             return;
         }
@@ -337,7 +345,7 @@ impl<B: RequestBody> Balancer<B> {
             let health = origin.health.lock();
             if health.condition(now) == Condition::Up {
                 up.push(index);
-            } else if let Some(back) = health.back_at() {
+            } else if let Some(back) = health.back_at().filter(|back| *back > now) {
                 until = Some(until.map_or(back, |until| until.min(back)));
             }
             if !health.is_unhealthy() {
@@ -353,7 +361,7 @@ impl<B: RequestBody> Balancer<B> {
         });
         Self {
             as_of,
-            until: until.filter(|until| *until > now),
+            until,
             balance: Balance::new(ServiceList::new(candidates.collect::<Vec<_>>())),
             members,
         }

@@ -20,7 +20,7 @@ use crate::connect::{ConnectError, Stream};
 use crate::lease::Turn;
 use crate::pool::{Limits, RequestBody};
 
-/// How many idle connections to one origin are kept. A burst above that reconnects.
+/// How many idle connections to one origin each runtime keeps. A burst above that reconnects.
 const IDLE_MAX: usize = 1024;
 /// hyper's own limit of headers; one that was set costs an allocation for each answer.
 const USUAL_HEADERS: usize = 100;
@@ -39,12 +39,6 @@ pub(crate) struct Idle<B> {
 struct Kept<B> {
     by_runtime: HashMap<runtime::Id, Vec<(Connection<B>, Instant)>>,
     has_sweeper: bool,
-}
-
-impl<B> Kept<B> {
-    fn count(&self) -> usize {
-        self.by_runtime.values().map(Vec::len).sum()
-    }
 }
 
 /// A connection, and the task that moves its bytes.
@@ -107,10 +101,10 @@ impl<B: RequestBody> Idle<B> {
         // From here on it is somebody else's, though the last answer may not have been read to its end.
         connection.turn.pass_on();
         let mut kept = self.kept.lock();
-        if kept.count() >= IDLE_MAX {
+        let here = kept.by_runtime.entry(connection.runtime).or_default();
+        if here.len() >= IDLE_MAX {
             return;
         }
-        let here = kept.by_runtime.entry(connection.runtime).or_default();
         here.push((connection, Instant::now()));
         if !std::mem::replace(&mut kept.has_sweeper, true) {
             tokio::spawn(sweep(Arc::downgrade(self), self.keep));
@@ -127,7 +121,7 @@ impl<B: RequestBody> Idle<B> {
                 .retain(|(connection, since)| is_young(*since) && !connection.sender.is_closed());
             !connections.is_empty()
         });
-        kept.has_sweeper = kept.count() > 0;
+        kept.has_sweeper = !kept.by_runtime.is_empty();
         kept.has_sweeper
     }
 }

@@ -67,6 +67,7 @@ struct Shared {
     /// How many requests the origin takes at once, as far as that is known, and we give.
     streams_max: AtomicUsize,
     has_answered: AtomicBool,
+    has_failed: AtomicBool,
     /// Whoever moves the connection's bytes, and learns what the origin allows.
     task: AtomicWaker,
 }
@@ -111,6 +112,7 @@ impl Shared {
             }),
             streams_max: AtomicUsize::new(STREAMS_MAX),
             has_answered: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
             task: AtomicWaker::new(),
         })
     }
@@ -149,6 +151,11 @@ impl<B> Line<B> {
         if !self.shared.has_answered.swap(true, Relaxed) {
             self.shared.task.wake();
         }
+    }
+
+    /// Says that it ended under a request; whether nobody has said so before.
+    pub(crate) fn note_failure(&self) -> bool {
+        !self.shared.has_failed.swap(true, Relaxed)
     }
 
     /// A place for one request, whether it bears one more or not.

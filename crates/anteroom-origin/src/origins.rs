@@ -137,6 +137,8 @@ impl<B: RequestBody + Sync> Origins<B> {
             }
             check::begin(group, plan.hosts.get(room).map_or("", String::as_str));
         }
+        // Their balancers were made for the plan: what was forgotten since is news to them.
+        self.changes.fetch_add(1, Relaxed);
         let mut held = self.held.lock();
         held.pools = plan.pools;
         held.pools.retain(|_, pool| pool.strong_count() > 0);

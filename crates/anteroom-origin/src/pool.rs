@@ -86,6 +86,15 @@ pub(crate) struct Sent {
 pub(crate) struct NotSent<B> {
     pub(crate) failure: Failure,
     pub(crate) again: Option<Again<B>>,
+    /// Whether it is the first that is heard of this: a connection that breaks fails all of its
+    /// requests, and is one event.
+    pub(crate) is_news: bool,
+}
+
+/// A request that a connection brought no answer to.
+struct Unanswered<B> {
+    error: Box<hyper::client::conn::TrySendError<Request<B>>>,
+    is_news: bool,
 }
 
 /// What may be sent again.
@@ -148,6 +157,7 @@ impl<B: RequestBody> Pool<B> {
                     return Err(Box::new(NotSent {
                         failure: Failure::Connect(error),
                         again: Some(Again::Unsent(request)),
+                        is_news: true,
                     }));
                 }
             };
@@ -161,12 +171,13 @@ impl<B: RequestBody> Pool<B> {
                     return Err(Box::new(NotSent {
                         failure: Failure::TooLarge,
                         again: None,
+                        is_news: true,
                     }));
                 }
                 Ok(sent) => return Ok(sent),
                 Err(error) => error,
             };
-            let mut error = *error;
+            let Unanswered { mut error, is_news } = error;
             let unsent = error.take_message();
             let error = error.into_error();
             let again = match (unsent, spare) {
@@ -188,6 +199,7 @@ impl<B: RequestBody> Pool<B> {
             return Err(Box::new(NotSent {
                 failure: failure::of(error),
                 again,
+                is_news,
             }));
         }
     }
@@ -213,18 +225,17 @@ impl<B: RequestBody> Pool<B> {
         sent.map_err(failure::of)
     }
 
-    async fn send_over(
-        &self,
-        taken: Taken<B>,
-        request: Request<B>,
-    ) -> Result<Sent, Box<hyper::client::conn::TrySendError<Request<B>>>> {
+    async fn send_over(&self, taken: Taken<B>, request: Request<B>) -> Result<Sent, Unanswered<B>> {
         match taken {
             Taken::Http1(mut connection, _) => {
                 let request = as_http1(request);
                 // Whoever stops waiting ends the connection, also while it waits to write.
                 let held = Lease::of_task(connection.task.clone(), &connection.turn);
                 let sent = connection.sender.try_send_request(request).await;
-                let response = sent.map_err(Box::new)?;
+                let response = sent.map_err(|error| Unanswered {
+                    error: Box::new(error),
+                    is_news: true,
+                })?;
                 self.idle.keep_when_ready(connection);
                 Ok(Sent { response, held })
             }
@@ -237,10 +248,14 @@ impl<B: RequestBody> Pool<B> {
                         Ok(Sent { response, held })
                     }
                     Err(error) => {
-                        if failure::closing(error.error()).is_some() {
+                        let is_over = failure::closing(error.error()).is_some();
+                        if is_over {
                             self.lines.remove(&line);
                         }
-                        Err(Box::new(error))
+                        Err(Unanswered {
+                            error: Box::new(error),
+                            is_news: !is_over || line.note_failure(),
+                        })
                     }
                 }
             }

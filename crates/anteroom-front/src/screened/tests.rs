@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use super::*;
 use crate::drain::{DrainTrigger, drain};
 use crate::hold::{ConnectionCap, ConnectionObserver};
+use crate::lanes::Open;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,7 +34,7 @@ impl Scene {
         let seen = Arc::new(Seen::default());
         let observer = Arc::clone(&seen) as Arc<dyn ConnectionObserver>;
         let permit = ConnectionCap::new(1).permit(&*observer).await.unwrap();
-        let hold = ConnectionHold::new(permit, &observer, signal.clone());
+        let hold = ConnectionHold::new(permit, &observer, signal.clone(), Open::default());
         let activity = Activity::new(0, signal);
         let (client, near) = tokio::io::duplex(1_000_000);
         let patience = Patience {

@@ -31,7 +31,8 @@ impl ByName {
     }
 
     fn find(&self, name: &str) -> Option<&Arc<CertifiedKey>> {
-        let name = name.to_ascii_lowercase();
+        // A name may end with the dot of the root.
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         self.names.get(&name).or_else(|| {
             // A star is one label, and the first one (RFC 6125, section 6.4.3).
             let (_, domain) = name.split_once('.')?;

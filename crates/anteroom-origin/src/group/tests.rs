@@ -229,3 +229,26 @@ async fn a_change_is_seen_by_every_group_that_has_the_origin() {
     fail(&before, 0);
     assert_eq!(picked(&after, 10), [0, 10]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_by_one_event_is_counted_and_judged_once() {
+    let group = group(2);
+    group.settle(0, Outcome::Broken, Duration::ZERO);
+    for _ in 0..60 {
+        group.count(0, Outcome::Broken, Duration::ZERO);
+    }
+    assert_eq!(group.origins[0].counts.of(Outcome::Broken), 61);
+    assert_eq!(picked(&group, 10), [5, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_comes_back_is_seen_though_another_one_that_was_out_fails_its_checks() {
+    let group = checked(4);
+    fail(&group, 0);
+    group.note_check(0, Err("no".to_owned()));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    fail(&group, 1);
+    assert_eq!(picked(&group, 90)[..2], [0, 0]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(picked(&group, 90)[1] > 0);
+}

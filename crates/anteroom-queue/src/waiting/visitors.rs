@@ -52,6 +52,12 @@ impl<T> Visitors<T> {
         let Self { entries, places } = self;
         let found = places.find_entry(hash(visitor), |place| at(entries, *place).0 == visitor);
         let (place, _) = found.ok()?.remove();
+        Some(self.close_up(place))
+    }
+
+    /// Takes an entry out that the table has no place for any more.
+    fn close_up(&mut self, place: u32) -> T {
+        let Self { entries, places } = self;
         // The last one takes the place that is free now.
         let last = entries.len() - 1;
         if place as usize != last {
@@ -59,16 +65,27 @@ impl<T> Visitors<T> {
             let of_last = places.find_mut(moved, |place| *place as usize == last);
             *of_last.expect("every entry has its place in the table") = place;
         }
-        Some(entries.swap_remove(place as usize).1)
+        entries.swap_remove(place as usize).1
     }
 
-    /// Removes those of whom `stays` says so.
+    /// Keeps those of whom `stays` says so. Costs a look at each, and more only for those who go: there
+    /// may be millions who stay.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&T) -> bool) {
-        self.entries.retain(|(_, entry)| stays(entry));
-        let Self { entries, places } = self;
-        places.clear();
-        for (place, (visitor, _)) in (0..).zip(entries.iter()) {
-            places.insert_unique(hash(*visitor), place, |place| hash(at(entries, *place).0));
+        let mut place = 0;
+        while let Some((visitor, entry)) = self.entries.get(place as usize) {
+            if stays(entry) {
+                place += 1;
+                continue;
+            }
+            let visitor = *visitor;
+            let found = self
+                .places
+                .find_entry(hash(visitor), |known| *known == place);
+            if let Ok(known) = found {
+                known.remove();
+            }
+            // Whoever takes this place is looked at next.
+            self.close_up(place);
         }
     }
 }
