@@ -5,26 +5,22 @@
 //! among all: whoever is inside is never held back. Requests alone never put out more than half of
 //! them: what visitors can cause must not leave one origin with the load of all.
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
+mod balancer;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use anteroom_config::{HealthCheck, RoomName};
-use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
-use tower::balance::p2c::Balance;
-use tower::discover::ServiceList;
-use tower::load::Load;
 use tracing::{info, warn};
 
 use crate::health::{Condition, Health, Patience};
 use crate::origin::{Origin, Outcome, Sign};
 use crate::pool::RequestBody;
+use balancer::Balancer;
 
 /// The origins of one room.
 #[derive(Debug)]
@@ -46,22 +42,6 @@ pub struct Group<B> {
 pub(crate) struct Retries {
     stale: AtomicU64,
     elsewhere: AtomicU64,
-}
-
-/// Who may be chosen, as of some number of changes.
-struct Balancer<B> {
-    as_of: u64,
-    /// When somebody who is out comes back.
-    until: Option<Instant>,
-    members: Vec<usize>,
-    balance: Balance<ServiceList<Vec<Candidate<B>>>, ()>,
-}
-
-/// One that may be chosen.
-#[derive(Debug)]
-struct Candidate<B> {
-    index: usize,
-    origin: Arc<Origin<B>>,
 }
 
 /// An origin is taken for something else.
@@ -87,12 +67,6 @@ impl Retries {
 
     pub(crate) fn elsewhere(&self) -> u64 {
         self.elsewhere.load(Relaxed)
-    }
-}
-
-impl<B> std::fmt::Debug for Balancer<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Balancer({:?})", self.members)
     }
 }
 
@@ -332,71 +306,6 @@ impl<B: RequestBody> Group<B> {
         } else {
             info!(%room, "an origin is healthy again");
         }
-    }
-}
-
-impl<B: RequestBody> Balancer<B> {
-    fn among(origins: &[Arc<Origin<B>>], as_of: u64) -> Self {
-        let now = Instant::now();
-        let mut until: Option<Instant> = None;
-        let mut up = Vec::new();
-        let mut not_unhealthy = Vec::new();
-        for (index, origin) in origins.iter().enumerate() {
-            let health = origin.health.lock();
-            if health.condition(now) == Condition::Up {
-                up.push(index);
-            } else if let Some(back) = health.back_at().filter(|back| *back > now) {
-                until = Some(until.map_or(back, |until| until.min(back)));
-            }
-            if !health.is_unhealthy() {
-                not_unhealthy.push(index);
-            }
-        }
-        let ranks = [up, not_unhealthy, (0..origins.len()).collect()];
-        let members = ranks.into_iter().find(|members| !members.is_empty());
-        let members = members.unwrap_or_default();
-        let candidates = members.iter().map(|index| Candidate {
-            index: *index,
-            origin: Arc::clone(&origins[*index]),
-        });
-        Self {
-            as_of,
-            until,
-            balance: Balance::new(ServiceList::new(candidates.collect::<Vec<_>>())),
-            members,
-        }
-    }
-
-    fn pick(&mut self) -> Option<usize> {
-        use tower::Service as _;
-        // Candidates are ready at all times, so nobody needs to be woken.
-        let mut context = Context::from_waker(Waker::noop());
-        match self.balance.poll_ready(&mut context) {
-            Poll::Ready(Ok(())) => self.balance.call(()).now_or_never()?.ok(),
-            Poll::Ready(Err(_)) | Poll::Pending => None,
-        }
-    }
-}
-
-impl<B> Load for Candidate<B> {
-    type Metric = usize;
-
-    fn load(&self) -> usize {
-        self.origin.counts.in_flight.load(Relaxed)
-    }
-}
-
-impl<B> tower::Service<()> for Candidate<B> {
-    type Response = usize;
-    type Error = Infallible;
-    type Future = Ready<Result<usize, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, (): ()) -> Self::Future {
-        ready(Ok(self.index))
     }
 }
 
