@@ -15,6 +15,7 @@ use tracing::debug;
 
 use crate::activity::{Activity, Answering, Tracked};
 use crate::drain::Quietly;
+use crate::hold::ConnectionHold;
 use crate::io::TimedIo;
 use crate::screened::Screened;
 use crate::server::Protocols;
@@ -113,7 +114,13 @@ where
             () = leaving => {}
         }
     });
-    let forgotten = Arc::clone(&activity);
+    let forgotten = Forgotten {
+        activity: Arc::clone(&activity),
+        hold: arrival.hold.clone(),
+        head: patience.head,
+        idle: protocols.write_idle,
+        bytes_per_second_min: protocols.pace.bytes_per_second_min(),
+    };
     let stream = TokioIo::new(stream);
     let service = Served {
         handler,
@@ -130,30 +137,52 @@ where
         Some(ended) => ended,
         None => {
             connection.as_mut().graceful_shutdown();
-            let (head, idle) = (patience.head, protocols.write_idle);
             tokio::select! {
                 biased;
                 ended = connection => ended,
                 () = signal.cut() => return,
-                () = is_forgotten(&forgotten, head, idle) => return,
+                () = forgotten.is_so() => return,
             }
         }
     };
     tell(ended);
 }
 
-/// Resolves when a connection that is to end has had nothing to do for a while, and still has not: all was
-/// answered, and the client does not take the last bytes of it; or nothing was ever asked, and it may not
-/// even have begun to speak HTTP/2.
-async fn is_forgotten(activity: &Activity, head: Duration, idle: Duration) {
-    if activity.is_new() {
-        tokio::time::sleep(head).await;
+/// Fewer bytes than these in all that time are pings and their like, and no answers.
+const SIGNS_OF_LIFE: u64 = 1024;
+
+/// A connection that is to end, and whose client does not care.
+struct Forgotten {
+    activity: Arc<Activity>,
+    hold: ConnectionHold,
+    head: Duration,
+    idle: Duration,
+    bytes_per_second_min: u64,
+}
+
+impl Forgotten {
+    /// Resolves when all was answered, and the client does not take the last bytes of it; or when nothing
+    /// was ever asked: it may not even have begun to speak HTTP/2.
+    async fn is_so(&self) {
+        let activity = &self.activity;
         if activity.is_new() {
-            return;
+            tokio::time::sleep(self.head).await;
+            if activity.is_new() {
+                return;
+            }
+        }
+        let least = self
+            .bytes_per_second_min
+            .saturating_mul(self.idle.as_secs());
+        loop {
+            let before = self.hold.written();
+            tokio::time::sleep(self.idle).await;
+            activity.is_idle_for(self.idle).await;
+            if self.hold.written() - before < least.max(SIGNS_OF_LIFE) {
+                return;
+            }
         }
     }
-    tokio::time::sleep(idle).await;
-    activity.is_idle_for(idle).await;
 }
 
 /// With time-outs and a least pace for what is written.
@@ -192,3 +221,45 @@ pub(crate) type Http2 = hyper::server::conn::http2::Builder<StreamExecutor>;
 
 /// How long a client may take to answer a ping before its connection counts as dead.
 pub(crate) const PING_WAIT: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::drain::drain;
+    use crate::hold::{ConnectionCap, ConnectionObserver, Unobserved};
+    use crate::lanes::Open;
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_takes_the_last_answers_slowly_is_waited_for() {
+        let permit = ConnectionCap::new(1).permit(&Unobserved).await.unwrap();
+        let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
+        let (_trigger, signal) = drain();
+        let hold = ConnectionHold::new(permit, &observer, signal.clone(), Open::default());
+        let activity = Activity::new(0, signal);
+        activity.begin_and_answer(200);
+        let forgotten = Forgotten {
+            activity,
+            hold: hold.clone(),
+            head: Duration::from_secs(10),
+            idle: Duration::from_secs(60),
+            bytes_per_second_min: 250,
+        };
+        let began = Instant::now();
+        let client = tokio::spawn(async move {
+            // 40 KB/s for two and a half minutes, and pings from then on.
+            for _ in 0..150 {
+                hold.note_written(40_000);
+                tokio::time::sleep(Duration::from_secs(1)).await; // tidy: time passes
+            }
+            loop {
+                hold.note_written(17);
+                tokio::time::sleep(Duration::from_secs(20)).await; // tidy: time passes
+            }
+        });
+        forgotten.is_so().await;
+        client.abort();
+        assert_eq!(began.elapsed().as_secs() / 60, 4);
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::io::Error as IoError;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -126,6 +127,7 @@ impl ConnectionHold {
         let counted = Arc::new(Counted {
             _permit: permit,
             _open: open,
+            written: AtomicU64::new(0),
             observer: Arc::clone(observer),
         });
         Self { signal, counted }
@@ -136,6 +138,17 @@ impl ConnectionHold {
         self.signal.clone().cut().await;
     }
 
+    /// So many bytes are on their way to the client.
+    pub(crate) fn note_written(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.counted.written.fetch_add(bytes, Relaxed);
+    }
+
+    /// All bytes that have gone to the client.
+    pub(crate) fn written(&self) -> u64 {
+        self.counted.written.load(Relaxed)
+    }
+
     pub(crate) fn observer(&self) -> &dyn ConnectionObserver {
         &*self.counted.observer
     }
@@ -144,6 +157,8 @@ impl ConnectionHold {
 struct Counted {
     _permit: OwnedSemaphorePermit,
     _open: Open,
+    /// Bytes that have gone to the client.
+    written: AtomicU64,
     observer: Arc<dyn ConnectionObserver>,
 }
 

@@ -71,6 +71,9 @@ impl<T> TimedIo<T> {
     ) -> Poll<Result<R, IoError>> {
         if let Poll::Ready(result) = written {
             let bytes = result.as_ref().map_or(0, |written| bytes(*written));
+            if let Some(hold) = &self.hold {
+                hold.note_written(bytes);
+            }
             if !std::mem::take(&mut self.is_stuck) {
                 self.pace.note(bytes);
                 return Poll::Ready(result);
