@@ -13,7 +13,7 @@ mod wait;
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -88,7 +88,8 @@ impl ReverseProxy {
             progress: progress.as_ref(),
             permission: permission.as_ref(),
         };
-        match waiting.for_head(delivery.send(request)).await {
+        let answered = waiting.for_head(pin!(delivery.send(request))).await;
+        match answered {
             Ok(Answer { response, lease }) => {
                 let outcome = judge(&response, upgrade.as_ref());
                 delivery.settle(outcome);
@@ -205,5 +206,21 @@ impl tower::Service<Request<Body>> for ReverseProxy {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let proxy = *self;
         Box::pin(async move { Ok(proxy.forward(request).await) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_on_its_way_is_not_held_twice() {
+        let proxy = ReverseProxy {
+            response_wait: Duration::ZERO,
+            body_idle: Duration::ZERO,
+        };
+        let size = size_of_val(&proxy.forward(Request::new(Body::empty())));
+        // It was 8,224 when it was; each request is moved with all of it.
+        assert!(size < 6_000, "{size} bytes");
     }
 }

@@ -6,7 +6,7 @@
 //! take hours, and a dead origin is noticed after one time-out, at most two.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,12 +31,12 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Waits for the head of the answer.
+    /// Waits for the head of the answer, where it is: taken over, a request on its way would be held, and
+    /// moved, twice.
     pub(super) async fn for_head(
         self,
-        answer: impl Future<Output = Result<Answer, Failure>>,
+        mut answer: Pin<&mut impl Future<Output = Result<Answer, Failure>>>,
     ) -> Result<Answer, NoAnswer> {
-        let mut answer = pin!(answer);
         if let Some(permission) = self.permission {
             let patience = expect::PATIENCE.min(self.limit);
             if let Ok(answered) = timeout(patience, answer.as_mut()).await {
