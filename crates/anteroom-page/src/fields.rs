@@ -24,6 +24,20 @@ pub(crate) struct ByName<F>(pub(crate) F);
 /// Bytes that what stands in the places may take before the page is moved to a larger buffer.
 const VALUES_BYTES: usize = 1_024;
 
+impl<F: Fields> ByName<F> {
+    /// Whether there is such a name; if so, its value has been written.
+    fn put<E>(
+        &self,
+        name: &str,
+        write: impl FnOnce(F::Value<'_>) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        match self.0.field(name) {
+            Some(value) => write(value).map(|()| true),
+            None => Ok(false),
+        }
+    }
+}
+
 impl<F: Fields> Content for ByName<F> {
     fn capacity_hint(&self, template: &Template<'_>) -> usize {
         template.capacity_hint() + VALUES_BYTES
@@ -35,10 +49,7 @@ impl<F: Fields> Content for ByName<F> {
         name: &str,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        let value = self.0.field(name);
-        value.map_or(Ok(false), |value| {
-            value.render_escaped(encoder).map(|()| true)
-        })
+        self.put(name, |value| value.render_escaped(encoder))
     }
 
     fn render_field_unescaped<E: Encoder>(
@@ -47,10 +58,7 @@ impl<F: Fields> Content for ByName<F> {
         name: &str,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        let value = self.0.field(name);
-        value.map_or(Ok(false), |value| {
-            value.render_unescaped(encoder).map(|()| true)
-        })
+        self.put(name, |value| value.render_unescaped(encoder))
     }
 
     fn render_field_section<C: ContentSequence, E: Encoder>(
@@ -60,10 +68,7 @@ impl<F: Fields> Content for ByName<F> {
         section: Section<'_, C>,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        let value = self.0.field(name);
-        value.map_or(Ok(false), |value| {
-            value.render_section(section, encoder).map(|()| true)
-        })
+        self.put(name, |value| value.render_section(section, encoder))
     }
 
     fn render_field_inverse<C: ContentSequence, E: Encoder>(
@@ -73,10 +78,7 @@ impl<F: Fields> Content for ByName<F> {
         section: Section<'_, C>,
         encoder: &mut E,
     ) -> Result<bool, E::Error> {
-        let value = self.0.field(name);
-        value.map_or(Ok(false), |value| {
-            value.render_inverse(section, encoder).map(|()| true)
-        })
+        self.put(name, |value| value.render_inverse(section, encoder))
     }
 }
 
