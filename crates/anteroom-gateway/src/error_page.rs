@@ -29,7 +29,13 @@ impl Format {
     /// nothing else.
     #[must_use]
     pub fn asked_for(headers: &HeaderMap) -> Self {
-        let Some(accept) = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()) else {
+        Self::of(headers.get(ACCEPT))
+    }
+
+    /// The same, of the header itself.
+    #[must_use]
+    pub fn of(accept: Option<&HeaderValue>) -> Self {
+        let Some(accept) = accept.and_then(|accept| accept.to_str().ok()) else {
             return Self::Html;
         };
         for range in accept.split(',') {

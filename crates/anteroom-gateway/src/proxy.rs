@@ -21,6 +21,7 @@ use std::time::Duration;
 use anteroom_config::TimeOuts;
 use anteroom_core::time::Span;
 use anteroom_origin::{Answer, Delivery, Failure, Group};
+use http::header::ACCEPT;
 use http::{Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 
@@ -64,16 +65,18 @@ impl ReverseProxy {
     ///
     /// The path and query go on byte for byte; `Host` as it is in the request.
     pub async fn forward(&self, mut request: Request<Body>) -> Response<Body> {
-        let format = Format::asked_for(request.headers());
+        // Read if there is no answer, which is rare.
+        let accept = request.headers().get(ACCEPT).cloned();
+        let format = || Format::of(accept.as_ref());
         let Some(Upstream(group)) = request.extensions_mut().remove::<Upstream>() else {
-            return error_page::answer(Refusal::NotFound, format);
+            return error_page::answer(Refusal::NotFound, format());
         };
         let Ok(expected) = expect::take(&mut request) else {
-            return error_page::answer(Refusal::ExpectationFailed, format);
+            return error_page::answer(Refusal::ExpectationFailed, format());
         };
         let upgrade = upgrade::Asked::by(&mut request);
         let Some(mut request) = prepare(request, upgrade.as_ref()) else {
-            return error_page::answer(Refusal::BadRequest, format);
+            return error_page::answer(Refusal::BadRequest, format());
         };
         let permission = match expected {
             // What an origin says in between is not told over HTTP/2; the client is not kept waiting.
@@ -101,7 +104,7 @@ impl ReverseProxy {
                 if matches!(outcome, OriginOutcome::Answered(_)) {
                     self.pass_back(response, attached, upgrade)
                 } else {
-                    failed(outcome, format)
+                    failed(outcome, format())
                 }
             }
             Err(no_answer) => {
@@ -113,12 +116,12 @@ impl ReverseProxy {
                     wait::NoAnswer::TimedOut => OriginOutcome::TimedOut,
                     wait::NoAnswer::Failed(failure) => match (broken, failure) {
                         (_, failure @ Failure::Connect(_)) => failure.outcome(),
-                        (Some(refusal), _) => return error_page::answer(refusal, format),
+                        (Some(refusal), _) => return error_page::answer(refusal, format()),
                         (None, failure) => failure.outcome(),
                     },
                 };
                 delivery.settle(outcome);
-                failed(outcome, format)
+                failed(outcome, format())
             }
         }
     }

@@ -4,6 +4,7 @@
 //! mode then reveals no more than that two tickets are equal. What a ticket is worth is decided in
 //! the core; where nonces come from is the caller's business.
 
+mod base64url;
 mod layout;
 mod ring;
 

@@ -7,9 +7,8 @@ use anteroom_core::id::BirthId;
 use anteroom_core::ticket::Ticket;
 use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, Nonce, UnboundKey};
 use aws_lc_rs::digest::{SHA256, digest};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
+use crate::base64url;
 use crate::layout::{self, CONTENT_BYTES_MAX};
 
 /// Bytes of a nonce.
@@ -131,7 +130,7 @@ impl KeyRing {
         sealed[KEY_ID_BYTES..HEAD_BYTES].copy_from_slice(&nonce);
         sealed[HEAD_BYTES..tag_at].copy_from_slice(&content[..length]);
         sealed[tag_at..end].copy_from_slice(tag.as_ref());
-        URL_SAFE_NO_PAD.encode(&sealed[..end])
+        base64url::written(&sealed[..end])
     }
 
     /// Opens a cookie's value.
@@ -144,9 +143,7 @@ impl KeyRing {
             return Err(OpenError::Malformed);
         }
         let mut buffer = [0; TICKET_CHARS_MAX];
-        let length = URL_SAFE_NO_PAD
-            .decode_slice(text, &mut buffer)
-            .map_err(|_| OpenError::Malformed)?;
+        let length = base64url::read(text, &mut buffer).map_err(|_| OpenError::Malformed)?;
         let (head, sealed) = buffer[..length]
             .split_at_mut_checked(HEAD_BYTES)
             .ok_or(OpenError::Malformed)?;
