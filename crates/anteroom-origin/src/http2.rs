@@ -13,11 +13,13 @@ use futures_util::task::AtomicWaker;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use tokio::task;
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::connect::{ConnectError, Stream};
-use crate::pool::{Limits, RequestBody};
+use crate::failure::Closing;
+use crate::pool::{How, Limits, RequestBody};
 
 /// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
 /// to the origin it allows 50 MB/s for each request.
@@ -39,6 +41,10 @@ const STREAMS_UNTIL_TOLD: usize = 1;
 /// silent.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_WAIT: Duration = Duration::from_secs(5);
+/// How long requests that are refused over one connection are one event: an origin that is full for a moment
+/// refuses many at once, which must not count as many in a row without an answer; and one that refuses all is
+/// noticed in a few of these.
+const REFUSALS_FOR: Duration = Duration::from_secs(1);
 
 /// All connections to one origin.
 #[derive(Debug)]
@@ -58,6 +64,8 @@ struct Kept<B> {
 pub(crate) struct Line<B> {
     pub(crate) sender: SendRequest<B>,
     made_at: Instant,
+    /// What moves its bytes, and tells it from others.
+    pub(crate) task: task::Id,
     shared: Arc<Shared>,
 }
 
@@ -68,6 +76,8 @@ struct Shared {
     streams_max: AtomicUsize,
     has_answered: AtomicBool,
     has_failed: AtomicBool,
+    /// When a refused request was an event last.
+    refused_at: Mutex<Option<Instant>>,
     /// Whoever moves the connection's bytes, and learns what the origin allows.
     task: AtomicWaker,
 }
@@ -84,6 +94,7 @@ impl<B> Clone for Line<B> {
         Self {
             sender: self.sender.clone(),
             made_at: self.made_at,
+            task: self.task,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -113,6 +124,7 @@ impl Shared {
             streams_max: AtomicUsize::new(STREAMS_MAX),
             has_answered: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            refused_at: Mutex::new(None),
             task: AtomicWaker::new(),
         })
     }
@@ -127,6 +139,16 @@ impl Shared {
         }
     }
 
+    /// Says that one request was refused; whether nobody has said so for a while.
+    fn note_refusal(&self, now: Instant) -> bool {
+        let mut refused_at = self.refused_at.lock();
+        let is_news = refused_at.is_none_or(|before| before + REFUSALS_FOR <= now);
+        if is_news {
+            *refused_at = Some(now);
+        }
+        is_news
+    }
+
     fn is_free_for(&self, now: Instant) -> Option<Duration> {
         let usage = self.usage.lock();
         (usage.streams == 0).then(|| now.saturating_duration_since(usage.free_since))
@@ -134,10 +156,11 @@ impl Shared {
 }
 
 impl<B> Line<B> {
-    fn new(sender: SendRequest<B>, shared: Arc<Shared>) -> Self {
+    fn new(sender: SendRequest<B>, task: task::Id, shared: Arc<Shared>) -> Self {
         Self {
             sender,
             made_at: Instant::now(),
+            task,
             shared,
         }
     }
@@ -154,8 +177,17 @@ impl<B> Line<B> {
     }
 
     /// Says that it ended under a request; whether nobody has said so before.
-    pub(crate) fn note_failure(&self) -> bool {
+    fn note_failure(&self) -> bool {
         !self.shared.has_failed.swap(true, Relaxed)
+    }
+
+    /// Says that it brought no answer to a request; whether that is the first that is heard of it.
+    pub(crate) fn note_end(&self, closing: Option<Closing>) -> bool {
+        match closing {
+            None => true,
+            Some(Closing::Refused) => self.shared.note_refusal(Instant::now()),
+            Some(_) => self.note_failure(),
+        }
     }
 
     /// A place for one request, whether it bears one more or not.
@@ -186,15 +218,16 @@ impl<B: RequestBody> Lines<B> {
         })
     }
 
-    /// A connection that bears one more request; made after a moment, if one is given: many whose
-    /// connection broke share the next one.
-    pub(crate) fn take(&self, made_after: Option<Instant>) -> Option<(Line<B>, StreamHold)> {
+    /// A connection that bears one more request, and this one; made after a moment, if one is given: many
+    /// whose connection broke share the next one.
+    pub(crate) fn take(&self, how: How) -> Option<(Line<B>, StreamHold)> {
         let mut kept = self.kept.lock();
         self.forget_idle(&mut kept.lines);
         // The oldest that has room: in quiet times the others are used no more, and closed.
         let mut free = kept.lines.iter();
         free.find_map(|line| {
-            let is_wanted = Some(line.made_at) > made_after;
+            let is_wanted =
+                Some(line.made_at) > how.fresh_since && Some(line.task) != how.refused_by;
             let hold = is_wanted.then(|| line.try_hold())??;
             Some((line.clone(), hold))
         })
@@ -260,14 +293,14 @@ pub(crate) async fn begin<B: RequestBody>(
     let begun = http.handshake(TokioIo::new(stream)).await;
     let (sender, mut connection) = begun.map_err(ConnectError::Http)?;
     let shared = Shared::new();
-    let line = Line::new(sender, Arc::clone(&shared));
+    let seen = Arc::clone(&shared);
     let run = poll_fn(move |context| {
-        shared.task.register(context.waker());
+        seen.task.register(context.waker());
         let polled = Pin::new(&mut connection).poll(context);
-        shared.learn(connection.current_max_send_streams());
+        seen.learn(connection.current_max_send_streams());
         polled
     });
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         if let Err(error) = run.await {
             debug!(
                 error = &error as &dyn std::error::Error,
@@ -275,5 +308,18 @@ pub(crate) async fn begin<B: RequestBody>(
             );
         }
     });
-    Ok(line)
+    Ok(Line::new(sender, task.id(), shared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_at_once_is_one_event_and_what_is_refused_for_long_is_several() {
+        let (shared, start) = (Shared::new(), Instant::now());
+        let is_news = |ms| shared.note_refusal(start + Duration::from_millis(ms));
+        let told: Vec<u64> = (0..=3_000).step_by(250).filter(|ms| is_news(*ms)).collect();
+        assert_eq!(told, [0, 1_000, 2_000, 3_000]);
+    }
 }
