@@ -1,8 +1,14 @@
 //! HTTP/2 connections to one origin; each carries many requests at once.
 //!
+//! A connection is taken by the runtime on which its task runs, and by no other: whoever shares one with
+//! another runtime wakes a thread twice for each request, and the threads of all runtimes wait for the one
+//! that moves its bytes. So each runtime has as many as its own requests need: together at most one more for
+//! each runtime than if all were shared.
+//!
 //! What is buffered is bounded: an answer that nobody reads holds [`STREAM_WINDOW`] bytes, and a
 //! connection's window is so large that all its answers may be held without stopping one that is read.
 
+use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -13,6 +19,8 @@ use futures_util::task::AtomicWaker;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 use tokio::task;
 use tokio::time::Instant;
 use tracing::debug;
@@ -52,11 +60,13 @@ pub(crate) struct Lines<B> {
     /// How long one is kept that nobody uses.
     keep: Duration,
     kept: Mutex<Kept<B>>,
+    /// Held on a runtime while a connection is made that others there may share.
+    connecting: Mutex<HashMap<runtime::Id, Arc<AsyncMutex<()>>>>,
 }
 
 #[derive(Debug)]
 struct Kept<B> {
-    lines: Vec<Line<B>>,
+    by_runtime: HashMap<runtime::Id, Vec<Line<B>>>,
     has_sweeper: bool,
 }
 
@@ -66,6 +76,8 @@ pub(crate) struct Line<B> {
     made_at: Instant,
     /// What moves its bytes, and tells it from others.
     pub(crate) task: task::Id,
+    /// Where that runs.
+    runtime: runtime::Id,
     shared: Arc<Shared>,
 }
 
@@ -95,6 +107,7 @@ impl<B> Clone for Line<B> {
             sender: self.sender.clone(),
             made_at: self.made_at,
             task: self.task,
+            runtime: self.runtime,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -161,6 +174,7 @@ impl<B> Line<B> {
             sender,
             made_at: Instant::now(),
             task,
+            runtime: Handle::current().id(),
             shared,
         }
     }
@@ -212,20 +226,28 @@ impl<B: RequestBody> Lines<B> {
         Arc::new(Self {
             keep,
             kept: Mutex::new(Kept {
-                lines: Vec::new(),
+                by_runtime: HashMap::new(),
                 has_sweeper: false,
             }),
+            connecting: Mutex::default(),
         })
     }
 
-    /// A connection that bears one more request, and this one; made after a moment, if one is given: many
-    /// whose connection broke share the next one.
+    /// Waits for whoever makes a connection on this runtime.
+    pub(crate) async fn alone(&self) -> OwnedMutexGuard<()> {
+        let here = Handle::current().id();
+        let turn = Arc::clone(self.connecting.lock().entry(here).or_default());
+        turn.lock_owned().await
+    }
+
+    /// A connection of this runtime that bears one more request, and this one; made after a moment, if one
+    /// is given: many whose connection broke share the next one.
     pub(crate) fn take(&self, how: How) -> Option<(Line<B>, StreamHold)> {
         let mut kept = self.kept.lock();
-        self.forget_idle(&mut kept.lines);
+        let here = kept.by_runtime.get_mut(&Handle::current().id())?;
+        self.forget_idle(here);
         // The oldest that has room: in quiet times the others are used no more, and closed.
-        let mut free = kept.lines.iter();
-        free.find_map(|line| {
+        here.iter().find_map(|line| {
             let is_wanted =
                 Some(line.made_at) > how.fresh_since && Some(line.task) != how.refused_by;
             let hold = is_wanted.then(|| line.try_hold())??;
@@ -235,7 +257,7 @@ impl<B: RequestBody> Lines<B> {
 
     pub(crate) fn put(self: &Arc<Self>, line: Line<B>) {
         let mut kept = self.kept.lock();
-        kept.lines.push(line);
+        kept.by_runtime.entry(line.runtime).or_default().push(line);
         if !std::mem::replace(&mut kept.has_sweeper, true) {
             tokio::spawn(sweep(Arc::downgrade(self), self.keep));
         }
@@ -244,8 +266,9 @@ impl<B: RequestBody> Lines<B> {
     /// Uses a connection no more for new requests.
     pub(crate) fn remove(&self, line: &Line<B>) {
         let mut kept = self.kept.lock();
-        kept.lines
-            .retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
+        if let Some(there) = kept.by_runtime.get_mut(&line.runtime) {
+            there.retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
+        }
     }
 
     /// A connection is closed when nobody has its sender any more, and its last answer has been read.
@@ -260,8 +283,11 @@ impl<B: RequestBody> Lines<B> {
     /// Closes what nobody has used for too long; whether anything is left.
     fn sweep(&self) -> bool {
         let mut kept = self.kept.lock();
-        self.forget_idle(&mut kept.lines);
-        kept.has_sweeper = !kept.lines.is_empty();
+        kept.by_runtime.retain(|_, lines| {
+            self.forget_idle(lines);
+            !lines.is_empty()
+        });
+        kept.has_sweeper = !kept.by_runtime.is_empty();
         kept.has_sweeper
     }
 }

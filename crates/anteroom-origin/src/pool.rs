@@ -10,7 +10,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
-use tokio::sync::Mutex;
 use tokio::task;
 use tokio::time::{Instant, timeout};
 
@@ -60,8 +59,6 @@ pub(crate) struct Pool<B> {
     limits: Limits,
     idle: Arc<Idle<B>>,
     lines: Arc<Lines<B>>,
-    /// Held while a connection is made that others may share.
-    connecting: Mutex<()>,
     /// Whether the origin has chosen HTTP/1.1 where it had a choice.
     prefers_http1: AtomicBool,
 }
@@ -150,7 +147,6 @@ impl<B: RequestBody> Pool<B> {
             limits,
             idle: Idle::new(limits.idle),
             lines: Lines::new(limits.idle),
-            connecting: Mutex::new(()),
             prefers_http1: AtomicBool::new(false),
         })
     }
@@ -299,7 +295,7 @@ impl<B: RequestBody> Pool<B> {
         }
         let is_shared = || may_share && !self.prefers_http1.load(Relaxed);
         let _alone = if is_shared() {
-            let waited = timeout(self.limits.connect, self.connecting.lock()).await;
+            let waited = timeout(self.limits.connect, self.lines.alone()).await;
             let alone = waited.map_err(|_| self.timed_out())?;
             // Whoever was first may have made the connection that this one waited for.
             if let Some(taken) = self.take_used(how, may_share) {

@@ -13,13 +13,13 @@ use tokio::net::TcpListener;
 use crate::frames::{Frames, INTERNAL_ERROR, PING, REFUSED_STREAM};
 use crate::support::{Body, LIMITS, advance, ask, deliver, in_time, room};
 
-const ALWAYS: &str = "origin_http2 = \"always\"";
+pub(crate) const ALWAYS: &str = "origin_http2 = \"always\"";
 
 async fn origin() -> (TcpListener, Arc<Group<Body>>) {
     origin_with(ALWAYS, LIMITS.idle).await
 }
 
-async fn origin_with(http2: &str, idle: Duration) -> (TcpListener, Arc<Group<Body>>) {
+pub(crate) async fn origin_with(http2: &str, idle: Duration) -> (TcpListener, Arc<Group<Body>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let lines = format!("origin = \"http://{address}\"\n{http2}");
