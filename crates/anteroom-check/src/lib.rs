@@ -139,12 +139,12 @@ fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> 
 
 /// Private keys that are none, of files whose paths have been found.
 fn open_keys(name: &str, config: &Config) -> Vec<Problem> {
-    let files = config.server.tls.iter().enumerate();
-    let open = files.filter(|(_, files)| anteroom_front::tls::is_open_to_all(&files.key));
-    open.map(|(number, _)| open_key(name, number)).collect()
+    let files = config.server.tls.iter();
+    let open = files.filter(|files| anteroom_front::tls::is_open_to_all(&files.key));
+    open.map(|files| open_key(name, files.number)).collect()
 }
 
-/// What names a certificate and its key, from 0.
+/// What names the certificate and key of this number.
 fn tls_key(number: usize) -> String {
     match number {
         0 => "server.tls_certificate, tls_key".to_owned(),
@@ -276,5 +276,20 @@ mod tests {
         for (line, told) in lines.iter().zip(told) {
             assert!(line.contains(told), "{told}: {lines:#?}");
         }
+    }
+
+    #[test]
+    fn a_certificate_that_cannot_be_read_is_named_by_its_own_place_whatever_stands_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("anteroom.toml");
+        let text = "[server]\ntls_certificate = \"a.pem\"\n\
+                    more_certificates = [{ tls_certificate = \"b.pem\" }, \"c\", \
+                    { tls_certificate = \"d.pem\", tls_key = \"d.key\" }]\n\
+                    [[room]]\nname = \"shop\"\norigin = \"https://a\"\n\
+                    total_active_users = 1\nnew_users_per_minute = 1\n";
+        std::fs::write(&file, text).unwrap();
+        let lines = read(&file).unwrap_err().lines();
+        let told = ": server.more_certificates[3]: cannot read the certificate";
+        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
     }
 }

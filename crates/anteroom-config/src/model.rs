@@ -99,6 +99,9 @@ impl fmt::Debug for ServerConfig {
 /// Where a certificate and its key are.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TlsConfig {
+    /// How the file counts it: 0 = `tls_certificate`, others by their places in `more_certificates`, from 1.
+    /// Those before it may have been left out, because mistakes were in them.
+    pub number: usize,
     /// Certificates in PEM, the own one first.
     pub certificate: PathBuf,
     /// Its private key in PEM.

@@ -22,6 +22,8 @@ pub struct Key<K> {
 
 /// One of several tables, before it is entered.
 pub struct Element<'n> {
+    /// Where it stands among the others, from 1, those counted in that are no tables.
+    pub number: usize,
     entries: &'n DeTable<'n>,
     offset: usize,
     /// What its keys' paths begin with: `room[2].`.
@@ -184,6 +186,7 @@ impl<'n> Table<'n> {
         for (index, element) in list.into_iter().enumerate() {
             match element.get_ref().as_table() {
                 Some(entries) if is_list => elements.push(Element {
+                    number: index + 1,
                     entries,
                     offset: element.span().start,
                     path: format!("{}{name}[{}].", self.path, index + 1),
@@ -222,7 +225,7 @@ impl<'n> Table<'n> {
             return Vec::new();
         };
         let mut tables = Vec::with_capacity(entries.len());
-        for (key, value) in entries.iter() {
+        for (index, (key, value)) in entries.iter().enumerate() {
             let given: &'n str = key.get_ref();
             let path = format!("{}{name}.{}", self.path, key_name(given));
             let spot = self.notes.spot(key.span().start, self.room.as_ref(), path);
@@ -231,6 +234,7 @@ impl<'n> Table<'n> {
                 continue;
             };
             let element = Element {
+                number: index + 1,
                 entries,
                 offset: key.span().start,
                 path: format!("{}{name}.{}.", self.path, key_name(given)),

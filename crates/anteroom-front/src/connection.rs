@@ -15,11 +15,10 @@ use tracing::debug;
 
 use crate::activity::{Activity, Answering, Tracked};
 use crate::drain::Quietly;
-use crate::hold::ConnectionHold;
 use crate::io::TimedIo;
 use crate::screened::Screened;
 use crate::server::Protocols;
-use crate::stall::StreamExecutor;
+use crate::stall::{Progress, StreamExecutor};
 use crate::tls::{self, Tls};
 use crate::{Arrival, Handler};
 
@@ -99,7 +98,8 @@ where
     tell(ended);
 }
 
-async fn http2<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
+/// Serves HTTP/2 on what is encrypted already, until it ends.
+pub(crate) async fn http2<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
@@ -114,12 +114,15 @@ where
             () = leaving => {}
         }
     });
+    let progress = Progress::new(
+        arrival.hold.written(),
+        protocols.write_idle,
+        protocols.pace.bytes_per_second_min(),
+    );
     let forgotten = Forgotten {
         activity: Arc::clone(&activity),
-        hold: arrival.hold.clone(),
         head: patience.head,
-        idle: protocols.write_idle,
-        bytes_per_second_min: protocols.pace.bytes_per_second_min(),
+        progress: progress.clone(),
     };
     let stream = TokioIo::new(stream);
     let service = Served {
@@ -127,7 +130,10 @@ where
         arrival,
         activity,
     };
-    let mut connection = pin!(protocols.http2.serve_connection(stream, service));
+    let http2 = protocols.http2(StreamExecutor {
+        connection: progress,
+    });
+    let mut connection = pin!(http2.serve_connection(stream, service));
     let ended = tokio::select! {
         biased;
         ended = connection.as_mut() => Some(ended),
@@ -148,16 +154,11 @@ where
     tell(ended);
 }
 
-/// Fewer bytes than these in all that time are pings and their like, and no answers.
-const SIGNS_OF_LIFE: u64 = 1024;
-
 /// A connection that is to end, and whose client does not care.
 struct Forgotten {
     activity: Arc<Activity>,
-    hold: ConnectionHold,
     head: Duration,
-    idle: Duration,
-    bytes_per_second_min: u64,
+    progress: Progress,
 }
 
 impl Forgotten {
@@ -171,14 +172,12 @@ impl Forgotten {
                 return;
             }
         }
-        let least = self
-            .bytes_per_second_min
-            .saturating_mul(self.idle.as_secs());
+        let idle = self.progress.patience;
         loop {
-            let before = self.hold.written();
-            tokio::time::sleep(self.idle).await;
-            activity.is_idle_for(self.idle).await;
-            if self.hold.written() - before < least.max(SIGNS_OF_LIFE) {
+            let before = self.progress.written();
+            tokio::time::sleep(idle).await;
+            activity.is_idle_for(idle).await;
+            if !self.progress.went_on_since(before) {
                 return;
             }
         }
@@ -228,7 +227,7 @@ mod tests {
 
     use super::*;
     use crate::drain::drain;
-    use crate::hold::{ConnectionCap, ConnectionObserver, Unobserved};
+    use crate::hold::{ConnectionCap, ConnectionHold, ConnectionObserver, Unobserved};
     use crate::lanes::Open;
 
     #[tokio::test(start_paused = true)]
@@ -241,10 +240,8 @@ mod tests {
         activity.begin_and_answer(200);
         let forgotten = Forgotten {
             activity,
-            hold: hold.clone(),
             head: Duration::from_secs(10),
-            idle: Duration::from_secs(60),
-            bytes_per_second_min: 250,
+            progress: Progress::new(hold.written(), Duration::from_secs(60), 250),
         };
         let began = Instant::now();
         let client = tokio::spawn(async move {

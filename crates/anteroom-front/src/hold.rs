@@ -127,7 +127,7 @@ impl ConnectionHold {
         let counted = Arc::new(Counted {
             _permit: permit,
             _open: open,
-            written: AtomicU64::new(0),
+            written: Arc::default(),
             observer: Arc::clone(observer),
         });
         Self { signal, counted }
@@ -144,9 +144,9 @@ impl ConnectionHold {
         self.counted.written.fetch_add(bytes, Relaxed);
     }
 
-    /// All bytes that have gone to the client.
-    pub(crate) fn written(&self) -> u64 {
-        self.counted.written.load(Relaxed)
+    /// All bytes that have gone to the client; whoever has this count does not keep the connection counted.
+    pub(crate) fn written(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.counted.written)
     }
 
     pub(crate) fn observer(&self) -> &dyn ConnectionObserver {
@@ -158,7 +158,7 @@ struct Counted {
     _permit: OwnedSemaphorePermit,
     _open: Open,
     /// Bytes that have gone to the client.
-    written: AtomicU64,
+    written: Arc<AtomicU64>,
     observer: Arc<dyn ConnectionObserver>,
 }
 

@@ -58,7 +58,8 @@ const MISTAKES_MAX: usize = 100;
 /// What holds for every connection of a listener.
 pub(crate) struct Protocols {
     pub(crate) http1: http1::Builder,
-    pub(crate) http2: Http2,
+    head_bytes: u32,
+    http2_streams: u32,
     pub(crate) patience: Patience,
     pub(crate) pace: Pace,
     pub(crate) write_idle: Duration,
@@ -66,7 +67,7 @@ pub(crate) struct Protocols {
 }
 
 impl Protocols {
-    fn new(time_outs: &TimeOuts, sizes: &SizeLimits) -> Self {
+    pub(crate) fn new(time_outs: &TimeOuts, sizes: &SizeLimits) -> Self {
         // Not `pipeline_flush`: with it, hyper 1 buffers without bound for a client that does not
         // read, and loses the last answer of a connection that closes with requests unread.
         let mut http1 = http1::Builder::new();
@@ -80,16 +81,28 @@ impl Protocols {
         if sizes.request_headers > HEADERS_CHEAP {
             http1.max_headers(sizes.request_headers);
         }
-        let head_bytes = u32::try_from(sizes.request_head_bytes).unwrap_or(u32::MAX);
-        let write_idle = wait_of(time_outs.body_idle);
-        let mut http2 = Http2::new(StreamExecutor {
-            patience: write_idle,
-        });
+        Self {
+            http1,
+            head_bytes: u32::try_from(sizes.request_head_bytes).unwrap_or(u32::MAX),
+            http2_streams: sizes.http2_streams,
+            patience: Patience {
+                head: wait_of(time_outs.request_head),
+                keep_alive: wait_of(time_outs.keep_alive),
+            },
+            pace: Pace::new(sizes.body_bytes_per_second_min),
+            write_idle: wait_of(time_outs.body_idle),
+            requests_max: sizes.requests_per_connection,
+        }
+    }
+
+    /// What begins HTTP/2 on a connection whose streams this executor runs.
+    pub(crate) fn http2(&self, streams: StreamExecutor) -> Http2 {
+        let mut http2 = Http2::new(streams);
         // Extended CONNECT stays off: upgrades are a matter of HTTP/1.1.
         http2
             .timer(TokioTimer::new())
-            .max_concurrent_streams(sizes.http2_streams)
-            .max_header_list_size(head_bytes)
+            .max_concurrent_streams(self.http2_streams)
+            .max_header_list_size(self.head_bytes)
             .initial_stream_window_size(STREAM_WINDOW)
             .initial_connection_window_size(CONNECTION_WINDOW)
             .max_send_buf_size(SEND_BUFFER)
@@ -97,17 +110,7 @@ impl Protocols {
             .max_local_error_reset_streams(MISTAKES_MAX)
             .keep_alive_interval(PING_WAIT)
             .keep_alive_timeout(PING_WAIT);
-        Self {
-            http1,
-            http2,
-            patience: Patience {
-                head: wait_of(time_outs.request_head),
-                keep_alive: wait_of(time_outs.keep_alive),
-            },
-            pace: Pace::new(sizes.body_bytes_per_second_min),
-            write_idle,
-            requests_max: sizes.requests_per_connection,
-        }
+        http2
     }
 }
 

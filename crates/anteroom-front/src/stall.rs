@@ -4,11 +4,16 @@
 //! it waits the origin. So each stream is watched by itself: a piece was there, and the next one was not
 //! asked for within the time that a stuck connection has, too. Then the stream is reset.
 //!
+//! Unless the connection as a whole goes on: on a slow line many answers take turns, and each waits for all the
+//! others. Then a stream has [`TURNS_MAX`] times as long, and no longer, for its client may as well take
+//! everything but this one. The piece's own bytes count, too: alone it may have twice the time.
+//!
 //! "Asked for" is when there is room for a byte behind all that was given. So nobody asks on behalf of the
 //! last piece: it is handed over as a whole where there is room for its first byte, and the stream's task
 //! has ended. That is why pieces are cut, and the last cut is small.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -22,18 +27,78 @@ const PIECE_MAX: usize = 16 * 1024;
 /// The longest piece that may be the last of an answer. As much stays in memory for each stream of a client that
 /// takes nothing, as long as its connection lasts; where it is smaller, there are more frames.
 const TAIL_MAX: usize = 1024;
+/// How many times as long a piece may wait while other answers are taken. A hundred streams with a frame of
+/// 16 KiB each, in ten minutes: lines down to 3 KB/s, on which a page is hardly read any more. Fewer, and slower
+/// lines lose answers; more, and whoever takes one answer of many holds the others, and the origin's
+/// connections, for longer.
+const TURNS_MAX: u32 = 10;
+/// Fewer bytes than these in all that time are pings and their like, and no answers.
+const SIGNS_OF_LIFE: u64 = 1024;
 
 tokio::task_local! {
     static STREAM: Arc<Stall>;
 }
 
+/// Whether a connection goes on, whatever becomes of one of its streams.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    /// Bytes that have gone to the client.
+    written: Arc<AtomicU64>,
+    /// For how long it may stand still.
+    pub(crate) patience: Duration,
+    /// Bytes in that time that are as good as none.
+    least: u64,
+}
+
+impl Progress {
+    pub(crate) fn new(
+        written: Arc<AtomicU64>,
+        patience: Duration,
+        bytes_per_second_min: u64,
+    ) -> Self {
+        let least = bytes_per_second_min.saturating_mul(patience.as_secs());
+        Self {
+            written,
+            patience,
+            least: least.max(SIGNS_OF_LIFE),
+        }
+    }
+
+    /// All bytes until now.
+    pub(crate) fn written(&self) -> u64 {
+        self.written.load(Relaxed)
+    }
+
+    /// Whether it went on since so many bytes had been written, [`Self::patience`] ago.
+    pub(crate) fn went_on_since(&self, written: u64) -> bool {
+        self.written() - written >= self.least
+    }
+}
+
 /// Since when a piece of a stream's answer waits to be taken.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stall {
-    since: Mutex<Option<Instant>>,
+    given: Mutex<Option<Given>>,
+    connection: Progress,
+}
+
+/// A piece that waits.
+#[derive(Debug)]
+struct Given {
+    at: Instant,
+    /// When it was looked at last, and what the connection had written by then.
+    looked_at: Instant,
+    written: u64,
 }
 
 impl Stall {
+    const fn new(connection: Progress) -> Self {
+        Self {
+            given: Mutex::new(None),
+            connection,
+        }
+    }
+
     /// The one of the stream whose task this is; `None` for HTTP/1.
     fn of_this_stream() -> Option<Arc<Self>> {
         STREAM.try_with(Arc::clone).ok()
@@ -41,24 +106,44 @@ impl Stall {
 
     /// Somebody asks for the next piece.
     fn is_asked(&self) {
-        *self.since.lock() = None;
+        *self.given.lock() = None;
     }
 
     /// A piece was given.
     fn has_given(&self) {
-        *self.since.lock() = Some(Instant::now());
+        let now = Instant::now();
+        *self.given.lock() = Some(Given {
+            at: now,
+            looked_at: now,
+            written: self.connection.written(),
+        });
     }
 
-    /// Resolves when a piece was not taken for `patience`.
-    async fn too_long(&self, patience: Duration) {
-        loop {
-            let now = Instant::now();
-            let since = self.since.lock().unwrap_or(now);
-            if since + patience <= now {
-                return;
-            }
-            tokio::time::sleep_until(since + patience).await;
+    /// Resolves when a piece was not taken for too long.
+    async fn too_long(&self) {
+        while let Some(next) = self.look(Instant::now()) {
+            tokio::time::sleep_until(next).await;
         }
+    }
+
+    /// When to look again, unless it is too long now.
+    fn look(&self, now: Instant) -> Option<Instant> {
+        let patience = self.connection.patience;
+        let mut given = self.given.lock();
+        let Some(given) = &mut *given else {
+            return Some(now + patience);
+        };
+        let due = given.looked_at + patience;
+        if now < due {
+            return Some(due);
+        }
+        let is_shared = self.connection.went_on_since(given.written);
+        if !is_shared || now >= given.at + patience * TURNS_MAX {
+            return None;
+        }
+        given.looked_at = now;
+        given.written = self.connection.written();
+        Some(now + patience)
     }
 }
 
@@ -117,10 +202,10 @@ impl Watch {
     }
 }
 
-/// Runs the streams of a connection, and gives up on those that are stuck.
+/// Runs the streams of one connection, and gives up on those that are stuck.
 #[derive(Clone, Debug)]
 pub(crate) struct StreamExecutor {
-    pub(crate) patience: Duration,
+    pub(crate) connection: Progress,
 }
 
 impl<F> Executor<F> for StreamExecutor
@@ -128,14 +213,13 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     fn execute(&self, stream: F) {
-        let patience = self.patience;
-        let stall = Arc::new(Stall::default());
+        let stall = Arc::new(Stall::new(self.connection.clone()));
         let watched = STREAM.scope(Arc::clone(&stall), async move {
             tokio::select! {
                 biased;
                 () = stream => {}
                 // Dropping it resets the stream.
-                () = stall.too_long(patience) => tracing::debug!("an answer is not taken"),
+                () = stall.too_long() => tracing::debug!("an answer is not taken"),
             }
         });
         tokio::spawn(watched);
@@ -143,56 +227,4 @@ where
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn nothing_but_a_small_piece_is_the_last() {
-        let check = |length: usize, expected: &[usize]| {
-            let mut watch = Watch {
-                stall: Arc::default(),
-                rest: Bytes::new(),
-            };
-            let whole: Bytes = (0..length).map(|at| at.to_le_bytes()[0]).collect();
-            let mut pieces = vec![watch.cut(whole.clone())];
-            pieces.extend(std::iter::from_fn(|| watch.next_piece()));
-            let lengths: Vec<usize> = pieces.iter().map(Bytes::len).collect();
-            assert_eq!(lengths, expected);
-            assert_eq!((pieces.concat(), watch.left()), (whole.to_vec(), 0));
-            let last = pieces.last().unwrap().as_ptr();
-            assert!(!whole.as_ptr_range().contains(&last), "it keeps the whole");
-        };
-        check(0, &[0]);
-        check(1, &[1]);
-        check(1_024, &[1_024]);
-        check(1_025, &[1, 1_024]);
-        check(16_384, &[15_360, 1_024]);
-        check(40_000, &[16_384, 16_384, 6_208, 1_024]);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn only_an_answer_that_is_not_taken_is_given_up() {
-        let executor = StreamExecutor {
-            patience: Duration::from_secs(60),
-        };
-        let (ended, mut has_ended) = tokio::sync::mpsc::channel::<()>(1);
-        let start = Instant::now();
-        executor.execute(async move {
-            let _ended = ended;
-            let stall = Stall::of_this_stream().unwrap();
-            // An origin that takes its time, and a client that does.
-            tokio::time::sleep(Duration::from_secs(100)).await; // tidy: time passes
-            for _ in 0..3 {
-                stall.has_given();
-                tokio::time::sleep(Duration::from_secs(59)).await; // tidy: time passes
-                stall.is_asked();
-                tokio::time::sleep(Duration::from_secs(100)).await; // tidy: time passes
-            }
-            stall.has_given();
-            std::future::pending::<()>().await;
-        });
-        assert_eq!(has_ended.recv().await, None);
-        assert_eq!(start.elapsed().as_secs(), 100 + 3 * 159 + 60);
-        assert!(Stall::of_this_stream().is_none());
-    }
-}
+mod tests;

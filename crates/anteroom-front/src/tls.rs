@@ -185,13 +185,13 @@ impl Tls {
         }
     }
 
-    /// Says which certificates and keys could not be used, by their numbers from 0.
+    /// Says which certificates and keys could not be used, by their numbers.
     #[must_use]
     pub fn check(files: &[TlsConfig]) -> Vec<(usize, TlsError)> {
         let provider = aws_lc_rs::default_provider();
-        let read = files.iter().enumerate().map(|(number, files)| {
-            let read = read_one(files, number, &provider);
-            read.err().map(|error| (number, error))
+        let read = files.iter().map(|files| {
+            let read = read_one(files, &provider);
+            read.err().map(|error| (files.number, error))
         });
         read.flatten().collect()
     }
@@ -269,8 +269,8 @@ fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loade
     let provider = Arc::new(aws_lc_rs::default_provider());
     let mut by_name = ByName::default();
     let mut ends = Vec::with_capacity(files.len());
-    for (number, files) in files.iter().enumerate() {
-        let one = read_one(files, number, &provider)?;
+    for files in files {
+        let one = read_one(files, &provider)?;
         ends.push((files.certificate.clone(), one.expires_at));
         by_name.add(one.names, one.key);
     }
@@ -289,11 +289,7 @@ fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loade
 }
 
 /// Reads one of several certificates, and its key.
-fn read_one(
-    files: &TlsConfig,
-    number: usize,
-    provider: &CryptoProvider,
-) -> Result<Certificate, TlsError> {
+fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate, TlsError> {
     let path = || files.certificate.clone();
     let unreadable = |source| TlsError::Certificate {
         path: path(),
@@ -309,7 +305,7 @@ fn read_one(
     let (_, parsed) = parsed.map_err(|_| TlsError::Malformed { path: path() })?;
     let expires_at = parsed.validity().not_after.timestamp();
     let names = names_of(&parsed);
-    if number > 0 && names.is_empty() {
+    if files.number > 0 && names.is_empty() {
         return Err(TlsError::Nameless { path: path() });
     }
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| TlsError::Key {

@@ -5,7 +5,9 @@
 //!   connection, if it met one that was just being closed: nothing came of an answer, it had
 //!   answered before, and it was closed within a second of the request's being sent.
 //! - The same if the origin says that it did not look at it (HTTP/2: `REFUSED_STREAM`, or a `GOAWAY` that
-//!   leaves it out), or if nobody is there any more who answers a ping.
+//!   leaves it out), if nobody is there any more who answers a ping, or if the connection ended before the
+//!   request had its turn on it. What was refused goes by another connection that is there, if there is one:
+//!   an origin that refuses now and then is not brought one more each time.
 //!
 //! A request is never sent twice in any other case: an origin may have done what it says.
 
@@ -100,6 +102,7 @@ impl<B: RequestBody> Delivery<B> {
         let mut how = How {
             needs_http1: self.needs_http1,
             fresh_since: None,
+            refused_by: None,
             is_repeatable: is_idempotent && has_no_body,
         };
         loop {
@@ -121,25 +124,38 @@ impl<B: RequestBody> Delivery<B> {
                     self.group.retries.count_elsewhere();
                     request
                 }
-                // Also one that waited, unsent, on a connection that ended before it began.
-                Some(Again::Copy(request) | Again::Unsent(request))
-                    if how.fresh_since.is_none() && !matches!(failure, Failure::Connect(_)) =>
-                {
-                    how.fresh_since = self.at.as_ref().map(|attempt| attempt.began);
-                    how.is_repeatable = false;
-                    self.group.retries.count_stale();
-                    // The same origin again: it is well, it only had enough of that connection.
-                    self.at = self.at.take().map(|attempt| Attempt {
-                        began: Instant::now(),
-                        complaint: None,
-                        is_news: true,
-                        ..attempt
-                    });
-                    request
+                Some(again) if how.is_first() && !matches!(failure, Failure::Connect(_)) => {
+                    self.once_more(&mut how, again)
                 }
                 _ => return Err(failure),
             };
         }
+    }
+
+    /// Has a request brought to the same origin again: it is well, it only had enough of a connection, or of
+    /// requests on it.
+    fn once_more(&mut self, how: &mut How, again: Again<B>) -> Request<B> {
+        let began = self.at.as_ref().map(|attempt| attempt.began);
+        let request = match again {
+            // The former waited, unsent, on a connection that ended before it began.
+            Again::Unsent(request) | Again::Copy(request) => {
+                how.fresh_since = began;
+                request
+            }
+            Again::Refused(request, line) => {
+                how.refused_by = Some(line);
+                request
+            }
+        };
+        how.is_repeatable = false;
+        self.group.retries.count_stale();
+        self.at = self.at.take().map(|attempt| Attempt {
+            began: Instant::now(),
+            complaint: None,
+            is_news: true,
+            ..attempt
+        });
+        request
     }
 
     /// Says what became of the request at the origin that it was brought to last.

@@ -1,8 +1,14 @@
 //! HTTP/2 connections to one origin; each carries many requests at once.
 //!
+//! A connection is taken by the runtime on which its task runs, and by no other: whoever shares one with
+//! another runtime wakes a thread twice for each request, and the threads of all runtimes wait for the one
+//! that moves its bytes. So each runtime has as many as its own requests need: together at most one more for
+//! each runtime than if all were shared.
+//!
 //! What is buffered is bounded: an answer that nobody reads holds [`STREAM_WINDOW`] bytes, and a
 //! connection's window is so large that all its answers may be held without stopping one that is read.
 
+use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -13,11 +19,15 @@ use futures_util::task::AtomicWaker;
 use hyper::client::conn::http2::{self, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
+use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
+use tokio::task;
 use tokio::time::Instant;
 use tracing::debug;
 
 use crate::connect::{ConnectError, Stream};
-use crate::pool::{Limits, RequestBody};
+use crate::failure::Closing;
+use crate::pool::{How, Limits, RequestBody};
 
 /// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
 /// to the origin it allows 50 MB/s for each request.
@@ -39,6 +49,10 @@ const STREAMS_UNTIL_TOLD: usize = 1;
 /// silent.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_WAIT: Duration = Duration::from_secs(5);
+/// How long requests that are refused over one connection are one event: an origin that is full for a moment
+/// refuses many at once, which must not count as many in a row without an answer; and one that refuses all is
+/// noticed in a few of these.
+const REFUSALS_FOR: Duration = Duration::from_secs(1);
 
 /// All connections to one origin.
 #[derive(Debug)]
@@ -46,11 +60,13 @@ pub(crate) struct Lines<B> {
     /// How long one is kept that nobody uses.
     keep: Duration,
     kept: Mutex<Kept<B>>,
+    /// Held on a runtime while a connection is made that others there may share.
+    connecting: Mutex<HashMap<runtime::Id, Arc<AsyncMutex<()>>>>,
 }
 
 #[derive(Debug)]
 struct Kept<B> {
-    lines: Vec<Line<B>>,
+    by_runtime: HashMap<runtime::Id, Vec<Line<B>>>,
     has_sweeper: bool,
 }
 
@@ -58,6 +74,10 @@ struct Kept<B> {
 pub(crate) struct Line<B> {
     pub(crate) sender: SendRequest<B>,
     made_at: Instant,
+    /// What moves its bytes, and tells it from others.
+    pub(crate) task: task::Id,
+    /// Where that runs.
+    runtime: runtime::Id,
     shared: Arc<Shared>,
 }
 
@@ -68,6 +88,8 @@ struct Shared {
     streams_max: AtomicUsize,
     has_answered: AtomicBool,
     has_failed: AtomicBool,
+    /// When a refused request was an event last.
+    refused_at: Mutex<Option<Instant>>,
     /// Whoever moves the connection's bytes, and learns what the origin allows.
     task: AtomicWaker,
 }
@@ -84,6 +106,8 @@ impl<B> Clone for Line<B> {
         Self {
             sender: self.sender.clone(),
             made_at: self.made_at,
+            task: self.task,
+            runtime: self.runtime,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -113,6 +137,7 @@ impl Shared {
             streams_max: AtomicUsize::new(STREAMS_MAX),
             has_answered: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
+            refused_at: Mutex::new(None),
             task: AtomicWaker::new(),
         })
     }
@@ -127,6 +152,16 @@ impl Shared {
         }
     }
 
+    /// Says that one request was refused; whether nobody has said so for a while.
+    fn note_refusal(&self, now: Instant) -> bool {
+        let mut refused_at = self.refused_at.lock();
+        let is_news = refused_at.is_none_or(|before| before + REFUSALS_FOR <= now);
+        if is_news {
+            *refused_at = Some(now);
+        }
+        is_news
+    }
+
     fn is_free_for(&self, now: Instant) -> Option<Duration> {
         let usage = self.usage.lock();
         (usage.streams == 0).then(|| now.saturating_duration_since(usage.free_since))
@@ -134,10 +169,12 @@ impl Shared {
 }
 
 impl<B> Line<B> {
-    fn new(sender: SendRequest<B>, shared: Arc<Shared>) -> Self {
+    fn new(sender: SendRequest<B>, task: task::Id, shared: Arc<Shared>) -> Self {
         Self {
             sender,
             made_at: Instant::now(),
+            task,
+            runtime: Handle::current().id(),
             shared,
         }
     }
@@ -154,8 +191,17 @@ impl<B> Line<B> {
     }
 
     /// Says that it ended under a request; whether nobody has said so before.
-    pub(crate) fn note_failure(&self) -> bool {
+    fn note_failure(&self) -> bool {
         !self.shared.has_failed.swap(true, Relaxed)
+    }
+
+    /// Says that it brought no answer to a request; whether that is the first that is heard of it.
+    pub(crate) fn note_end(&self, closing: Option<Closing>) -> bool {
+        match closing {
+            None => true,
+            Some(Closing::Refused) => self.shared.note_refusal(Instant::now()),
+            Some(_) => self.note_failure(),
+        }
     }
 
     /// A place for one request, whether it bears one more or not.
@@ -180,21 +226,30 @@ impl<B: RequestBody> Lines<B> {
         Arc::new(Self {
             keep,
             kept: Mutex::new(Kept {
-                lines: Vec::new(),
+                by_runtime: HashMap::new(),
                 has_sweeper: false,
             }),
+            connecting: Mutex::default(),
         })
     }
 
-    /// A connection that bears one more request; made after a moment, if one is given: many whose
-    /// connection broke share the next one.
-    pub(crate) fn take(&self, made_after: Option<Instant>) -> Option<(Line<B>, StreamHold)> {
+    /// Waits for whoever makes a connection on this runtime.
+    pub(crate) async fn alone(&self) -> OwnedMutexGuard<()> {
+        let here = Handle::current().id();
+        let turn = Arc::clone(self.connecting.lock().entry(here).or_default());
+        turn.lock_owned().await
+    }
+
+    /// A connection of this runtime that bears one more request, and this one; made after a moment, if one
+    /// is given: many whose connection broke share the next one.
+    pub(crate) fn take(&self, how: How) -> Option<(Line<B>, StreamHold)> {
         let mut kept = self.kept.lock();
-        self.forget_idle(&mut kept.lines);
+        let here = kept.by_runtime.get_mut(&Handle::current().id())?;
+        self.forget_idle(here);
         // The oldest that has room: in quiet times the others are used no more, and closed.
-        let mut free = kept.lines.iter();
-        free.find_map(|line| {
-            let is_wanted = Some(line.made_at) > made_after;
+        here.iter().find_map(|line| {
+            let is_wanted =
+                Some(line.made_at) > how.fresh_since && Some(line.task) != how.refused_by;
             let hold = is_wanted.then(|| line.try_hold())??;
             Some((line.clone(), hold))
         })
@@ -202,7 +257,7 @@ impl<B: RequestBody> Lines<B> {
 
     pub(crate) fn put(self: &Arc<Self>, line: Line<B>) {
         let mut kept = self.kept.lock();
-        kept.lines.push(line);
+        kept.by_runtime.entry(line.runtime).or_default().push(line);
         if !std::mem::replace(&mut kept.has_sweeper, true) {
             tokio::spawn(sweep(Arc::downgrade(self), self.keep));
         }
@@ -211,8 +266,9 @@ impl<B: RequestBody> Lines<B> {
     /// Uses a connection no more for new requests.
     pub(crate) fn remove(&self, line: &Line<B>) {
         let mut kept = self.kept.lock();
-        kept.lines
-            .retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
+        if let Some(there) = kept.by_runtime.get_mut(&line.runtime) {
+            there.retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
+        }
     }
 
     /// A connection is closed when nobody has its sender any more, and its last answer has been read.
@@ -227,8 +283,11 @@ impl<B: RequestBody> Lines<B> {
     /// Closes what nobody has used for too long; whether anything is left.
     fn sweep(&self) -> bool {
         let mut kept = self.kept.lock();
-        self.forget_idle(&mut kept.lines);
-        kept.has_sweeper = !kept.lines.is_empty();
+        kept.by_runtime.retain(|_, lines| {
+            self.forget_idle(lines);
+            !lines.is_empty()
+        });
+        kept.has_sweeper = !kept.by_runtime.is_empty();
         kept.has_sweeper
     }
 }
@@ -260,14 +319,14 @@ pub(crate) async fn begin<B: RequestBody>(
     let begun = http.handshake(TokioIo::new(stream)).await;
     let (sender, mut connection) = begun.map_err(ConnectError::Http)?;
     let shared = Shared::new();
-    let line = Line::new(sender, Arc::clone(&shared));
+    let seen = Arc::clone(&shared);
     let run = poll_fn(move |context| {
-        shared.task.register(context.waker());
+        seen.task.register(context.waker());
         let polled = Pin::new(&mut connection).poll(context);
-        shared.learn(connection.current_max_send_streams());
+        seen.learn(connection.current_max_send_streams());
         polled
     });
-    tokio::spawn(async move {
+    let task = tokio::spawn(async move {
         if let Err(error) = run.await {
             debug!(
                 error = &error as &dyn std::error::Error,
@@ -275,5 +334,18 @@ pub(crate) async fn begin<B: RequestBody>(
             );
         }
     });
-    Ok(line)
+    Ok(Line::new(sender, task.id(), shared))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_at_once_is_one_event_and_what_is_refused_for_long_is_several() {
+        let (shared, start) = (Shared::new(), Instant::now());
+        let is_news = |ms| shared.note_refusal(start + Duration::from_millis(ms));
+        let told: Vec<u64> = (0..=3_000).step_by(250).filter(|ms| is_news(*ms)).collect();
+        assert_eq!(told, [0, 1_000, 2_000, 3_000]);
+    }
 }

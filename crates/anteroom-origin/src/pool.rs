@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
-use tokio::sync::Mutex;
+use tokio::task;
 use tokio::time::{Instant, timeout};
 
 use crate::connect::{ConnectError, Connected, Either, Target};
@@ -59,8 +59,6 @@ pub(crate) struct Pool<B> {
     limits: Limits,
     idle: Arc<Idle<B>>,
     lines: Arc<Lines<B>>,
-    /// Held while a connection is made that others may share.
-    connecting: Mutex<()>,
     /// Whether the origin has chosen HTTP/1.1 where it had a choice.
     prefers_http1: AtomicBool,
 }
@@ -72,8 +70,17 @@ pub(crate) struct How {
     pub(crate) needs_http1: bool,
     /// Not over a connection that was used before; only over one that was made after this moment.
     pub(crate) fresh_since: Option<Instant>,
+    /// Not over this connection, over which the origin has refused it; and not over one of HTTP/1.
+    pub(crate) refused_by: Option<task::Id>,
     /// It has no body and may be sent twice: a copy is to be kept.
     pub(crate) is_repeatable: bool,
+}
+
+impl How {
+    /// Whether it has not been sent yet, as far as anybody knows.
+    pub(crate) const fn is_first(&self) -> bool {
+        self.fresh_since.is_none() && self.refused_by.is_none()
+    }
 }
 
 /// An answer, and what is held of its connection.
@@ -94,6 +101,10 @@ pub(crate) struct NotSent<B> {
 /// A request that a connection brought no answer to.
 struct Unanswered<B> {
     error: Box<hyper::client::conn::TrySendError<Request<B>>>,
+    /// What became of the connection.
+    closing: Option<Closing>,
+    /// The connection, where others share it.
+    line: Option<task::Id>,
     is_news: bool,
 }
 
@@ -104,6 +115,8 @@ pub(crate) enum Again<B> {
     /// It may be sent twice, and either the origin did not look at it, or it met a connection that was
     /// just being closed.
     Copy(Request<B>),
+    /// The same, where the origin did not look at it, and at others on this connection it does.
+    Refused(Request<B>, task::Id),
 }
 
 /// A connection that takes a request.
@@ -134,7 +147,6 @@ impl<B: RequestBody> Pool<B> {
             limits,
             idle: Idle::new(limits.idle),
             lines: Lines::new(limits.idle),
-            connecting: Mutex::new(()),
             prefers_http1: AtomicBool::new(false),
         })
     }
@@ -177,9 +189,13 @@ impl<B: RequestBody> Pool<B> {
                 Ok(sent) => return Ok(sent),
                 Err(error) => error,
             };
-            let Unanswered { mut error, is_news } = error;
+            let Unanswered {
+                mut error,
+                closing,
+                line,
+                is_news,
+            } = error;
             let unsent = error.take_message();
-            let error = error.into_error();
             let again = match (unsent, spare) {
                 (Some(unsent), _) if was_used => {
                     // The connection had gone before the request came: another one. Each that was
@@ -191,13 +207,18 @@ impl<B: RequestBody> Pool<B> {
                     continue;
                 }
                 (Some(unsent), _) => Some(Again::Unsent(unsent)),
-                (None, Some(spare)) if may_repeat(&error, was_used, sent_at.elapsed()) => {
-                    Some(Again::Copy(spare))
+                (None, Some(spare)) => {
+                    let is_stale = may_repeat(closing, was_used, sent_at.elapsed());
+                    let refused_by = line.filter(|_| closing == Some(Closing::Refused));
+                    match refused_by {
+                        Some(line) => Some(Again::Refused(spare, line)),
+                        None => is_stale.then_some(Again::Copy(spare)),
+                    }
                 }
                 _ => None,
             };
             return Err(Box::new(NotSent {
-                failure: failure::of(error),
+                failure: failure::of(error.into_error()),
                 again,
                 is_news,
             }));
@@ -233,7 +254,9 @@ impl<B: RequestBody> Pool<B> {
                 let held = Lease::of_task(connection.task.clone(), &connection.turn);
                 let sent = connection.sender.try_send_request(request).await;
                 let response = sent.map_err(|error| Unanswered {
+                    closing: failure::closing(error.error()),
                     error: Box::new(error),
+                    line: None,
                     is_news: true,
                 })?;
                 self.idle.keep_when_ready(connection);
@@ -248,13 +271,16 @@ impl<B: RequestBody> Pool<B> {
                         Ok(Sent { response, held })
                     }
                     Err(error) => {
-                        let is_over = failure::closing(error.error()).is_some();
+                        let closing = failure::closing_under_stream(error.error());
+                        let is_over = !matches!(closing, None | Some(Closing::Refused));
                         if is_over {
                             self.lines.remove(&line);
                         }
                         Err(Unanswered {
                             error: Box::new(error),
-                            is_news: !is_over || line.note_failure(),
+                            closing,
+                            line: Some(line.task),
+                            is_news: line.note_end(closing),
                         })
                     }
                 }
@@ -269,7 +295,7 @@ impl<B: RequestBody> Pool<B> {
         }
         let is_shared = || may_share && !self.prefers_http1.load(Relaxed);
         let _alone = if is_shared() {
-            let waited = timeout(self.limits.connect, self.connecting.lock()).await;
+            let waited = timeout(self.limits.connect, self.lines.alone()).await;
             let alone = waited.map_err(|_| self.timed_out())?;
             // Whoever was first may have made the connection that this one waited for.
             if let Some(taken) = self.take_used(how, may_share) {
@@ -299,12 +325,12 @@ impl<B: RequestBody> Pool<B> {
 
     fn take_used(&self, how: How, may_share: bool) -> Option<Taken<B>> {
         let shared = if may_share {
-            let taken = self.lines.take(how.fresh_since);
+            let taken = self.lines.take(how);
             taken.map(|(line, hold)| Taken::Http2(line, hold))
         } else {
             None
         };
-        if how.fresh_since.is_some() {
+        if !how.is_first() {
             return shared;
         }
         shared.or_else(|| Some(Taken::Http1(self.idle.take()?, true)))
@@ -351,11 +377,11 @@ enum Fresh<B> {
 /// too, or do harm.
 const STALE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Whether a request that may be sent twice is to be sent again, after it failed with `error` so long after
+/// Whether a request that may be sent twice is to be sent again, after its connection ended so long after
 /// it was sent.
-fn may_repeat(error: &hyper::Error, was_used: bool, after: Duration) -> bool {
-    match failure::closing(error) {
-        Some(Closing::Unseen | Closing::Dead) => true,
+fn may_repeat(closing: Option<Closing>, was_used: bool, after: Duration) -> bool {
+    match closing {
+        Some(Closing::Refused | Closing::Unseen | Closing::Unknown | Closing::Dead) => true,
         Some(Closing::Closed) => was_used && after < STALE_WITHIN,
         None => false,
     }

@@ -17,5 +17,7 @@ mod leaving;
 mod reload;
 #[path = "origin/support.rs"]
 mod support;
+#[path = "origin/threads.rs"]
+mod threads;
 #[path = "origin/tls.rs"]
 mod tls;

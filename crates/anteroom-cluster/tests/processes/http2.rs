@@ -1,46 +1,18 @@
 //! A visitor of HTTP/2 waits on our own page and is told of its turn, on one connection.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_cluster::eventually;
 use anteroom_cluster::judge::{JudgingOrigin, LOGOUT};
 use anteroom_core::rules::Limits;
-use bytes::Bytes;
+use anteroom_testkit::http2::{Connection, connect};
 use http::{Request, Response, Version};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
-use hyper::client::conn::http2::{SendRequest, handshake};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
-use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::tls::renew;
 use crate::{config, node};
-
-type Connection = SendRequest<Empty<Bytes>>;
-
-async fn connect(address: SocketAddr, trusted: &CertificateDer<'static>) -> Connection {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted.clone()).unwrap();
-    let mut config = ClientConfig::builder()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    let connector = TlsConnector::from(Arc::new(config));
-    let stream = connector.connect(name, stream).await.unwrap();
-    let (connection, driver) = handshake(TokioExecutor::new(), TokioIo::new(stream))
-        .await
-        .unwrap();
-    tokio::spawn(driver);
-    connection
-}
 
 /// Somebody with a jar for one cookie.
 struct Visitor {
@@ -108,7 +80,7 @@ async fn who_waits_on_our_page_hears_of_its_turn_beside_other_requests_of_its_co
     let origin = JudgingOrigin::start(limits, Duration::from_secs(30)).await;
     let tls = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"";
     let node = node(&temp, &config(origin.address(), 1, tls)).await;
-    let connection = connect(node.door().address().unwrap(), &own).await;
+    let connection = connect(node.door().address().unwrap(), own).await;
 
     let mut inside = Visitor::new(&connection);
     let answer = inside.ask("/").await;

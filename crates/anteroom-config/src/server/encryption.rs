@@ -46,7 +46,11 @@ pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
         let key = inner.required(&TLS_KEY);
         inner.finish();
         if let (Some(certificate), Some(key)) = (certificate, key) {
-            all.push(TlsConfig { certificate, key });
+            all.push(TlsConfig {
+                number: element.number,
+                certificate,
+                key,
+            });
         }
     }
     all
@@ -57,7 +61,13 @@ fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
     let certificate = table.optional(&TLS_CERTIFICATE);
     let key = table.optional(&TLS_KEY);
     let (given, missing) = match (certificate, key) {
-        (Some(certificate), Some(key)) => return Some(TlsConfig { certificate, key }),
+        (Some(certificate), Some(key)) => {
+            return Some(TlsConfig {
+                number: 0,
+                certificate,
+                key,
+            });
+        }
         (Some(_), None) => (TLS_CERTIFICATE.name, TLS_KEY.name),
         (None, Some(_)) => (TLS_KEY.name, TLS_CERTIFICATE.name),
         (None, None) => return None,

@@ -46,6 +46,7 @@ pub(crate) fn tls_asking_for(protocols: &[&str]) -> (Tls, TlsConnector) {
     let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["a".to_owned()]).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let files = TlsConfig {
+        number: 0,
         certificate: folder.path().join("cert.pem"),
         key: folder.path().join("key.pem"),
     };

@@ -27,6 +27,7 @@ fn write_for(folder: &TempDir, name: &str, hosts: &[&str], until: i32) -> TlsCon
     let key = KeyPair::generate().unwrap();
     let certificate = params.self_signed(&key).unwrap();
     let files = TlsConfig {
+        number: 0,
         certificate: folder.path().join(format!("{name}.pem")),
         key: folder.path().join(format!("{name}.key")),
     };
@@ -47,6 +48,7 @@ fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
     assert_eq!(tls.expires_at(), IN_2040);
 
     let with = |certificate: &Path, key: &Path| TlsConfig {
+        number: 1,
         certificate: certificate.to_owned(),
         key: key.to_owned(),
     };
@@ -258,6 +260,10 @@ fn a_further_certificate_without_a_name_is_refused() {
         write_for(&folder, "b", &[], 2040),
     );
     Tls::load(std::slice::from_ref(&nameless)).unwrap();
-    let error = Tls::load(&[named, nameless]).unwrap_err();
+    let further = TlsConfig {
+        number: 1,
+        ..nameless
+    };
+    let error = Tls::load(&[named, further]).unwrap_err();
     assert!(matches!(error, TlsError::Nameless { .. }), "{error}");
 }

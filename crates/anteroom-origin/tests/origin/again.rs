@@ -13,13 +13,13 @@ use tokio::net::TcpListener;
 use crate::frames::{Frames, INTERNAL_ERROR, PING, REFUSED_STREAM};
 use crate::support::{Body, LIMITS, advance, ask, deliver, in_time, room};
 
-const ALWAYS: &str = "origin_http2 = \"always\"";
+pub(crate) const ALWAYS: &str = "origin_http2 = \"always\"";
 
 async fn origin() -> (TcpListener, Arc<Group<Body>>) {
     origin_with(ALWAYS, LIMITS.idle).await
 }
 
-async fn origin_with(http2: &str, idle: Duration) -> (TcpListener, Arc<Group<Body>>) {
+pub(crate) async fn origin_with(http2: &str, idle: Duration) -> (TcpListener, Arc<Group<Body>>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let lines = format!("origin = \"http://{address}\"\n{http2}");
@@ -93,6 +93,36 @@ async fn a_request_that_is_refused_is_sent_again_even_as_the_first_and_however_l
     let (answer, _open) = join(ask(&group), serve).await;
     answer.unwrap();
     assert_eq!(stale(&group), 1);
+}
+
+#[tokio::test]
+async fn a_connection_over_which_one_request_is_refused_stays_for_the_others() {
+    let (listener, group) = origin().await;
+    let (mut frames, _) = used(&listener, &group).await;
+    let serve = async {
+        let open = frames.request().await;
+        let refused = frames.request().await;
+        frames.reset(refused, REFUSED_STREAM).await;
+        let mut next = Frames::accept(&listener).await;
+        let stream = next.request().await;
+        next.answer(stream).await;
+        frames.answer(open).await;
+        (frames, next)
+    };
+    let (answers, (mut frames, mut next)) = join(join_all([ask(&group), ask(&group)]), serve).await;
+    assert!(answers.iter().all(Result::is_ok));
+    // The next ones come by it, and what it refuses goes by the other, not by a third.
+    for _ in 0..2 {
+        let serve = async {
+            let refused = frames.request().await;
+            frames.reset(refused, REFUSED_STREAM).await;
+            let stream = next.request().await;
+            next.answer(stream).await;
+        };
+        let (answer, ()) = join(ask(&group), serve).await;
+        answer.unwrap();
+    }
+    assert_eq!(stale(&group), 3);
 }
 
 #[tokio::test]
@@ -281,6 +311,34 @@ async fn nobody_is_refused_for_coming_before_the_origin_has_said_how_many_it_tak
     let (answers, ()) = join(join_all((0..10).map(|_| ask(&group))), serve).await;
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(stale(&group), 0);
+}
+
+#[tokio::test]
+async fn what_waited_for_its_turn_on_a_new_connection_that_ended_goes_by_the_next() {
+    for by_going_away in [true, false] {
+        let (listener, group) = origin().await;
+        let serve = async {
+            let mut frames = Frames::accept_with(&listener, 1).await;
+            let stream = frames.request().await;
+            frames.no_more_requests().await;
+            if by_going_away {
+                frames.go_away(stream).await;
+            }
+            drop(frames);
+            let mut next = Frames::accept(&listener).await;
+            for _ in 0..2 {
+                let stream = next.request().await;
+                next.answer(stream).await;
+            }
+            next
+        };
+        // One that is sent, one for which a stream is ready, and one that waits before.
+        let asked = join_all((0..3).map(|_| ask(&group)));
+        let (answers, _next) = join(asked, serve).await;
+        let is_answered: Vec<bool> = answers.iter().map(Result::is_ok).collect();
+        assert_eq!(is_answered, [false, true, true], "{answers:?}");
+        assert_eq!(stale(&group), 2);
+    }
 }
 
 #[tokio::test]

@@ -1,51 +1,19 @@
 //! Visitors who leave an origin that hangs, before any time-out: by HTTP/2, where a request that is given up
 //! ends at once. (Over HTTP/1.1 it goes on: a client may close its side after asking.)
 
-use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anteroom::gateway::Gateway;
 use anteroom_config::{BypassRule, TlsConfig};
 use anteroom_core::time::Span;
-use bytes::Bytes;
+use anteroom_testkit::http2::connect;
 use http::Request;
 use http_body_util::Empty;
-use hyper::client::conn::http2::{self, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use rcgen::{CertifiedKey, generate_simple_self_signed};
-use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::whole::{Origin, Site, config, eventually};
-
-async fn connect(
-    address: SocketAddr,
-    trusted: CertificateDer<'static>,
-) -> SendRequest<Empty<Bytes>> {
-    let mut roots = RootCertStore::empty();
-    roots.add(trusted).unwrap();
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    let connector = TlsConnector::from(Arc::new(config));
-    let stream = TokioIo::new(connector.connect(name, stream).await.unwrap());
-    let begun = http2::handshake(TokioExecutor::new(), stream).await;
-    let (sender, connection) = begun.unwrap();
-    tokio::spawn(connection);
-    sender
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_out() {
@@ -54,6 +22,7 @@ async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let files = TlsConfig {
+        number: 0,
         certificate: folder.path().join("cert.pem"),
         key: folder.path().join("key.pem"),
     };
