@@ -1,0 +1,79 @@
+//! Counters in a store that can only add, call by call.
+
+use super::*;
+use crate::sub_windows_strict::SubWindowsStrict;
+use crate::testing::{a_minute, at};
+use crate::verdict::Outcome;
+
+/// Ten calls a minute, counted in four parts.
+fn strict() -> Counters {
+    SubWindowsStrict::new(a_minute(10), 4).unwrap().counters()
+}
+
+fn judge(added_at: &str, read_at: &str, cost: Cost, counts: &[u32]) -> Verdict {
+    let call = AddThenRead {
+        added_at: at(added_at),
+        read_at: at(read_at),
+    };
+    strict().judge(call, cost, counts)
+}
+
+fn read(added_at: &str, read_at: &str) -> Vec<u64> {
+    let call = AddThenRead {
+        added_at: at(added_at),
+        read_at: at(read_at),
+    };
+    let now = strict().index_at(at("07:10:00")).0;
+    let indexes = strict().to_read(call);
+    indexes.map(|index| index.0 + 100 - now).collect()
+}
+
+#[test]
+fn newer_counters_are_read_only_if_reading_comes_late() {
+    assert_eq!(read("07:10:00", "07:10:14.9"), [100, 99, 98, 97, 96]);
+    assert_eq!(read("07:10:00", "07:10:15"), [101, 100, 99, 98, 97, 96]);
+    assert_eq!(
+        read("07:10:00", "08:00:00"),
+        [104, 103, 102, 101, 100, 99, 98, 97, 96]
+    );
+    assert_eq!(read("07:10:00", "07:09:00"), [100, 99, 98, 97, 96]);
+    assert_eq!(strict().matters_for(), MicroSpan::from_secs(75));
+}
+
+#[test]
+fn a_call_that_was_added_is_judged_by_what_is_there_with_it() {
+    let now = "07:10:01";
+    let verdict = judge(now, now, Cost::take(3), &[3, 1, 2, 0, 4]);
+    assert!(verdict.is_admitted());
+    assert_eq!((verdict.remaining, verdict.full_after.secs_ceil()), (0, 74));
+    let verdict = judge(now, now, Cost::take(3), &[4, 1, 2, 0, 4]);
+    // Without the call itself: 1, 1, 2, 0, 4.
+    let retry_after = Some(MicroSpan::from_secs(14));
+    assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
+    assert_eq!(verdict.remaining, 2);
+    let verdict = judge(now, now, Cost::take(11), &[11, 1, 2, 0, 4]);
+    assert_eq!(verdict.outcome, Outcome::Reject { retry_after: None });
+}
+
+#[test]
+fn a_peek_is_told_what_one_more_would_be() {
+    let now = "07:10:01";
+    assert!(judge(now, now, Cost::Peek, &[9]).is_admitted());
+    assert!(!judge(now, now, Cost::Peek, &[9, 1]).is_admitted());
+    let verdict = judge(now, now, Cost::refund(3), &[7, 1]);
+    assert!(verdict.is_admitted());
+    assert_eq!(verdict.remaining, 2);
+}
+
+#[test]
+fn a_call_that_is_read_behind_an_edge_must_fit_there_too() {
+    // Nine were added behind the edge by a node that could not see this one yet.
+    let (added, read) = ("07:10:14.9", "07:10:15.1");
+    assert!(judge(added, read, Cost::ONE, &[9, 1]).is_admitted());
+    let verdict = judge(added, read, Cost::take(2), &[9, 2]);
+    assert!(!verdict.is_admitted());
+    assert_eq!(verdict.remaining, 1);
+    // What has left the window behind the edge counted when the call was dated.
+    assert!(!judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 10]).is_admitted());
+    assert!(judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 9]).is_admitted());
+}

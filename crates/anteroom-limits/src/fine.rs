@@ -1,0 +1,194 @@
+//! How is a moment kept that lies between two microseconds?
+//!
+//! Seven calls a minute are one in 8,571,428 4/7 microseconds. A limit that rounds that gains or loses
+//! calls all day, so the fraction is kept, in parts of a microsecond of which there are as many as the
+//! rate has calls. A window is then a whole number of parts for each call, and sums are exact.
+
+use crate::exact::{div_ceil, product};
+use crate::rate::Rate;
+use crate::time::{MicroSpan, Micros};
+
+/// A point in time between two microseconds.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct FineMicros {
+    /// The microsecond that it lies in.
+    pub micros: Micros,
+    /// How far into it, in parts of a microsecond: there are as many as the rate has calls.
+    pub fraction: u32,
+}
+
+/// How far calls of a rate are apart.
+///
+/// In the methods, a *part* is one of `rate.calls()` parts of a microsecond, so that one call takes as
+/// many parts as the window has microseconds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Pace {
+    pub(crate) rate: Rate,
+    /// What one call takes. Kept, because the usual call then costs no division.
+    one: FineMicros,
+}
+
+impl FineMicros {
+    /// The first whole microsecond at or after this point.
+    #[must_use]
+    pub fn ceil(self) -> Micros {
+        self.micros + MicroSpan(u64::from(self.fraction > 0))
+    }
+}
+
+impl Pace {
+    pub(crate) fn new(rate: Rate) -> Self {
+        let mut pace = Self {
+            rate,
+            one: FineMicros::default(),
+        };
+        pace.one = pace.later(pace.one, u128::from(rate.window().0));
+        pace
+    }
+
+    /// How many parts `calls` take.
+    pub(crate) fn parts(&self, calls: u32) -> u128 {
+        product(u64::from(calls), self.rate.window().0)
+    }
+
+    /// The point as it is read by this rate. A rate with fewer calls has fewer parts; what is out of its
+    /// range is carried up, so that nothing that was spent is lost.
+    pub(crate) fn read(&self, point: FineMicros) -> FineMicros {
+        if point.fraction == 0 || point.fraction < self.rate.calls() {
+            return point;
+        }
+        FineMicros {
+            micros: point.ceil(),
+            fraction: 0,
+        }
+    }
+
+    /// How many parts `point` lies after `now`; zero if it does not.
+    pub(crate) fn parts_after(&self, now: Micros, point: FineMicros) -> u128 {
+        if point.micros < now {
+            return 0;
+        }
+        let whole = product(point.micros.since(now).0, u64::from(self.rate.calls()));
+        whole + u128::from(point.fraction)
+    }
+
+    /// How long `parts` take, rounded up to a whole microsecond.
+    pub(crate) fn span(&self, parts: u128) -> MicroSpan {
+        MicroSpan(match self.rate.calls() {
+            0 => u64::MAX,
+            calls => div_ceil(parts, u64::from(calls)),
+        })
+    }
+
+    /// The point that lies `calls` calls after `point`.
+    pub(crate) fn after(&self, point: FineMicros, calls: u32) -> FineMicros {
+        if calls == 1 {
+            let fraction = u64::from(point.fraction) + u64::from(self.one.fraction);
+            let micros = point.micros + MicroSpan(self.one.micros.0);
+            return self.carry(micros, fraction);
+        }
+        self.later(point, self.parts(calls))
+    }
+
+    /// The point that lies `calls` calls before `point`, but not before `floor`; `point` itself if that
+    /// lies before `floor` already.
+    pub(crate) fn before(&self, point: FineMicros, calls: u32, floor: Micros) -> FineMicros {
+        let ahead = self.parts_after(floor, point);
+        let left = ahead.saturating_sub(self.parts(calls));
+        if ahead == 0 || self.rate.calls() == 0 {
+            return point;
+        }
+        let start = FineMicros {
+            micros: floor,
+            fraction: 0,
+        };
+        self.later(start, left)
+    }
+
+    fn later(&self, point: FineMicros, parts: u128) -> FineMicros {
+        let calls = u128::from(self.rate.calls());
+        if calls == 0 {
+            return point;
+        }
+        let sum = parts + u128::from(point.fraction);
+        let (whole, fraction) = match u64::try_from(sum) {
+            Ok(sum) => {
+                let calls = u64::from(self.rate.calls());
+                (sum / calls, sum % calls)
+            }
+            Err(_) => (
+                u64::try_from(sum / calls).unwrap_or(u64::MAX),
+                u64::try_from(sum % calls).unwrap_or(0),
+            ),
+        };
+        self.carry(point.micros + MicroSpan(whole), fraction)
+    }
+
+    /// `fraction` is below twice the number of calls.
+    fn carry(&self, micros: Micros, fraction: u64) -> FineMicros {
+        let calls = u64::from(self.rate.calls());
+        let (micros, fraction) = if fraction >= calls {
+            (micros + MicroSpan(1), fraction.saturating_sub(calls))
+        } else {
+            (micros, fraction)
+        };
+        FineMicros {
+            micros,
+            fraction: u32::try_from(fraction).unwrap_or(0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(calls: u32) -> Pace {
+        Pace::new(Rate::new(calls, MicroSpan::from_secs(60)).unwrap())
+    }
+
+    fn fine(micros: u64, fraction: u32) -> FineMicros {
+        FineMicros {
+            micros: Micros(micros),
+            fraction,
+        }
+    }
+
+    #[test]
+    fn seven_calls_a_minute_are_a_minute_and_not_a_part_less() {
+        let pace = pace(7);
+        assert_eq!(pace.after(fine(0, 0), 1), fine(8_571_428, 4));
+        let mut point = fine(0, 0);
+        for _ in 0..7 {
+            point = pace.after(point, 1);
+        }
+        assert_eq!(point, fine(60_000_000, 0));
+        assert_eq!(pace.after(fine(0, 0), 7), point);
+    }
+
+    #[test]
+    fn going_back_undoes_going_on_and_stops_at_the_floor() {
+        let pace = pace(7);
+        let start = fine(1_000, 3);
+        let later = pace.after(start, 5);
+        assert_eq!(pace.before(later, 5, Micros(1_000)), start);
+        assert_eq!(pace.before(later, 6, Micros(1_000)), fine(1_000, 0));
+        assert_eq!(pace.before(start, 1, Micros(1_001)), start);
+    }
+
+    #[test]
+    fn a_fraction_that_is_out_of_range_is_carried_up() {
+        assert_eq!(pace(7).read(fine(5, 6)), fine(5, 6));
+        assert_eq!(pace(5).read(fine(5, 6)), fine(6, 0));
+        assert_eq!(pace(0).read(fine(5, 0)), fine(5, 0));
+        assert_eq!(pace(0).read(fine(5, 1)), fine(6, 0));
+    }
+
+    #[test]
+    fn a_span_in_parts_is_rounded_up() {
+        let pace = pace(7);
+        assert_eq!(pace.parts_after(Micros(10), fine(12, 3)), 17);
+        assert_eq!(pace.span(17), MicroSpan(3));
+        assert_eq!(pace.parts_after(Micros(13), fine(12, 3)), 0);
+    }
+}

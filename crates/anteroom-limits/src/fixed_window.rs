@@ -1,0 +1,142 @@
+//! Fixed window: how many calls were there since the minute began?
+//!
+//! One counter, which any store can keep. At each edge of a window all is forgotten, so that twice the
+//! limit can pass within a moment. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+//!
+//! Windows begin at the Unix epoch: minutes, hours and days are those of UTC, a window of a week begins
+//! on Thursday.
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::counters::{Counters, Oldest};
+use crate::rate::Rate;
+use crate::time::Micros;
+use crate::verdict::Verdict;
+
+/// A rate.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct FixedWindow {
+    rate: Rate,
+}
+
+/// What is remembered of one client.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    /// Where the window of the last charge begins.
+    pub starts_at: Micros,
+    /// What was charged in it.
+    pub count: u32,
+}
+
+impl FixedWindow {
+    /// Windows for this rate.
+    #[must_use]
+    pub const fn new(rate: Rate) -> Self {
+        Self { rate }
+    }
+
+    /// How many calls in how long.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The counters of a store that can only add.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        Counters::new(self.rate.calls(), self.rate.window(), 0, Oldest::Whole)
+    }
+}
+
+impl Algorithm for FixedWindow {
+    type State = State;
+
+    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        let count = core::slice::from_mut(&mut state.count);
+        self.counters().step(&mut state.starts_at, count, now, cost)
+    }
+
+    fn is_idle(&self, state: &State, now: Micros) -> bool {
+        self.counters()
+            .is_idle(state.starts_at, &[state.count], now)
+    }
+
+    /// `2 * calls`: any window lies in two of ours, and each has `calls` at most.
+    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
+        2 * u64::from(self.rate.calls())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Cost;
+    use crate::testing::{Client, a_minute, at};
+
+    fn client(calls: u32) -> Client<FixedWindow> {
+        Client::new(FixedWindow::new(a_minute(calls)))
+    }
+
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: what the counter of 07:10 knows at 07:10:23.
+    #[test]
+    fn a_call_at_23_seconds_past_is_counted_from_the_full_minute_on() {
+        let mut client = client(100);
+        client.call("07:09:23", 10);
+        client.call("07:10:00", 20);
+        assert_eq!(client.remaining("07:10:23"), 80);
+        assert_eq!(client.state.starts_at, at("07:10:00"));
+    }
+
+    // The same: 100 calls at 07:09:59 and 100 at 07:10:00.
+    #[test]
+    fn twice_the_limit_passes_at_the_edge_of_a_minute() {
+        let mut client = client(100);
+        let calls = client.call("07:09:59", 100) + client.call("07:10:00", 100);
+        assert_eq!(calls, 200);
+        assert_eq!(client.call("07:10:00", 1), 0);
+    }
+
+    #[test]
+    fn whoever_is_over_may_come_again_when_the_next_minute_begins() {
+        let mut client = client(100);
+        client.call("07:10:10", 99);
+        assert_eq!(client.retry_at("07:10:20", 2), Some(at("07:11:00")));
+        assert_eq!(client.full_at("07:10:20"), at("07:11:00"));
+        assert!(client.takes("07:10:20", 1));
+        assert_eq!(client.step("07:10:20", Cost::take(101)), {
+            let mut never = client.step("07:10:20", Cost::ONE);
+            never.outcome = crate::verdict::Outcome::Reject { retry_after: None };
+            never
+        });
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_opens_no_window_again() {
+        let mut client = client(100);
+        client.call("07:09:59", 100);
+        client.call("07:10:00", 100);
+        assert_eq!(client.call("07:09:00", 1), 0);
+        assert_eq!(client.retry_at("07:09:00", 1), Some(at("07:11:00")));
+    }
+
+    #[test]
+    fn what_was_spent_stays_spent_when_the_limit_changes() {
+        let mut client = client(100);
+        client.call("07:10:00", 60);
+        for (calls, left) in [(50, 0), (61, 1), (200, 140), (0, 0)] {
+            client.limit = FixedWindow::new(a_minute(calls));
+            assert_eq!(client.remaining("07:10:01"), left, "{calls}");
+        }
+    }
+
+    #[test]
+    fn only_charges_of_this_window_can_be_undone() {
+        let mut client = client(100);
+        client.call("07:09:59", 100);
+        client.step("07:09:59", Cost::refund(30));
+        assert_eq!(client.remaining("07:09:59"), 30);
+        client.call("07:10:00", 10);
+        client.step("07:10:01", Cost::refund(30));
+        assert_eq!(client.remaining("07:10:01"), 100);
+    }
+}

@@ -1,0 +1,212 @@
+//! Leaky bucket as a queue: when may this call go on?
+//!
+//! Calls go on one by one, as far apart as the rate says. One that comes too early is told how long to
+//! wait; it is rejected if it would wait longer than a full queue takes. Source: Muscat, "Distributed
+//! Rate-Limiting Algorithms", 2022.
+//!
+//! A call that counts more than one goes on at its beginning and takes as long as so many calls. One
+//! that counts more than the whole rate is never admitted.
+//!
+//! # Settings that change
+//!
+//! What was promised is kept as time: calls that wait go on when they were told to.
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::exact::{calls, div_floor};
+use crate::fine::{FineMicros, Pace};
+use crate::rate::Rate;
+use crate::time::Micros;
+use crate::verdict::{Standing, Verdict};
+
+/// A rate, and how many calls may wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LeakyBucket {
+    pace: Pace,
+    queue: u32,
+}
+
+/// What is remembered of one client.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    /// When the next call may go on.
+    pub next_at: FineMicros,
+}
+
+impl LeakyBucket {
+    /// A queue of zero lets no call wait: one that comes too early is rejected.
+    #[must_use]
+    pub fn new(rate: Rate, queue: u32) -> Self {
+        let pace = Pace::new(rate);
+        Self { pace, queue }
+    }
+
+    /// How many calls in how long.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        self.pace.rate
+    }
+
+    /// How many calls may wait.
+    #[must_use]
+    pub fn queue(&self) -> u32 {
+        self.queue
+    }
+
+    fn standing(&self, next_at: FineMicros, now: Micros) -> Standing {
+        let wait = self.pace.parts_after(now, next_at);
+        let left = self.pace.parts(self.queue).checked_sub(wait);
+        Standing {
+            now,
+            remaining: match left {
+                Some(left) if self.pace.rate.calls() > 0 => {
+                    let waiting = div_floor(left, self.pace.rate.window().0);
+                    calls(waiting.saturating_add(1))
+                }
+                _ => 0,
+            },
+            full_at: next_at.ceil(),
+        }
+    }
+
+    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+        let next_at = self.pace.read(state.next_at);
+        if taken.unwrap_or(1) > self.pace.rate.calls() {
+            return self.standing(next_at, now).reject(None);
+        }
+        let wait = self.pace.parts_after(now, next_at);
+        let longest = self.pace.parts(self.queue);
+        if wait > longest {
+            let retry_at = now + self.pace.span(wait - longest);
+            return self.standing(next_at, now).reject(Some(retry_at));
+        }
+        let departs_at = next_at.max(FineMicros {
+            micros: now,
+            fraction: 0,
+        });
+        if let Some(taken) = taken {
+            state.next_at = self.pace.after(departs_at, taken);
+        }
+        let standing = self.standing(self.pace.read(state.next_at), now);
+        standing.admit_at(departs_at.ceil())
+    }
+}
+
+impl Algorithm for LeakyBucket {
+    type State = State;
+
+    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        match cost {
+            Cost::Take(taken) => self.take(state, now, Some(taken.get())),
+            Cost::Peek => self.take(state, now, None),
+            Cost::Refund(back) => {
+                let next_at = self.pace.read(state.next_at);
+                state.next_at = self.pace.before(next_at, back.get(), now);
+                self.standing(state.next_at, now).admit()
+            }
+        }
+    }
+
+    fn is_idle(&self, state: &State, now: Micros) -> bool {
+        state.next_at.ceil() <= now
+    }
+
+    /// Counted where calls go on, not where they come: `calls - 1` and the largest cost, so `calls` if
+    /// each counts one. From the first that goes on in the window to the last there is less than a
+    /// window, and all but the last take their time in between: less than `calls`. Going on is rounded
+    /// up to whole microseconds, which moves no call from one window into another: windows are whole
+    /// too.
+    fn most_in_any_window(&self, cost_max: u32) -> u64 {
+        match self.pace.rate.calls() {
+            0 => 0,
+            calls => u64::from(calls) - 1 + u64::from(cost_max.min(calls)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Client, a_minute, at};
+    use crate::time::MicroSpan;
+    use crate::verdict::Outcome;
+
+    fn client(calls: u32, queue: u32) -> Client<LeakyBucket> {
+        Client::new(LeakyBucket::new(a_minute(calls), queue))
+    }
+
+    /// How long each of these calls has to wait, in seconds.
+    fn delays(client: &mut Client<LeakyBucket>, time: &str, costs: &[u32]) -> Vec<Option<u64>> {
+        let steps = costs
+            .iter()
+            .map(|&cost| client.step(time, Cost::take(cost)));
+        let delay = |verdict: Verdict| match verdict.outcome {
+            Outcome::Admit { delay } => Some(delay.secs_ceil()),
+            Outcome::Reject { .. } => None,
+        };
+        steps.map(delay).collect()
+    }
+
+    use alloc::vec::Vec;
+
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: calls wait, and what does not fit spills.
+    #[test]
+    fn calls_go_on_one_by_one_and_are_rejected_when_the_queue_is_full() {
+        let mut client = client(60, 3);
+        let seen = delays(&mut client, "07:10:00", &[1, 1, 1, 1, 1]);
+        assert_eq!(seen, [Some(0), Some(1), Some(2), Some(3), None]);
+        assert_eq!(client.retry_at("07:10:00", 1), Some(at("07:10:01")));
+        assert_eq!(delays(&mut client, "07:10:01", &[1, 1]), [Some(3), None]);
+        assert_eq!(client.full_at("07:10:01"), at("07:10:05"));
+        assert_eq!(delays(&mut client, "07:10:10", &[1]), [Some(0)]);
+    }
+
+    #[test]
+    fn without_a_queue_a_call_that_comes_too_early_is_rejected() {
+        let mut client = client(60, 0);
+        assert_eq!(client.call("07:10:00", 5), 1);
+        assert_eq!(client.remaining("07:10:00.999999"), 0);
+        assert_eq!(client.remaining("07:10:01"), 1);
+    }
+
+    #[test]
+    fn a_call_that_counts_more_holds_up_the_next_one_for_longer() {
+        let mut client = client(60, 10);
+        let seen = delays(&mut client, "07:10:00", &[5, 2, 1, 61]);
+        assert_eq!(seen, [Some(0), Some(5), Some(7), None]);
+        assert_eq!(client.retry_at("07:10:00", 61), None);
+    }
+
+    #[test]
+    fn seven_calls_a_minute_go_on_seven_a_minute() {
+        let mut client = client(7, 700);
+        let mut last = MicroSpan::ZERO;
+        for _ in 0..=700 {
+            match client.step("07:10:00", Cost::ONE).outcome {
+                Outcome::Admit { delay } => last = delay,
+                Outcome::Reject { .. } => panic!("the queue is long enough"),
+            }
+        }
+        assert_eq!(last, MicroSpan::from_secs(6_000));
+    }
+
+    #[test]
+    fn a_refund_gives_the_place_to_the_next_call() {
+        let mut client = client(60, 10);
+        delays(&mut client, "07:10:00", &[1, 1, 1]);
+        client.step("07:10:00", Cost::refund(1));
+        assert_eq!(delays(&mut client, "07:10:00", &[1]), [Some(2)]);
+        client.step("07:10:01", Cost::refund(9));
+        assert_eq!(delays(&mut client, "07:10:01", &[1]), [Some(0)]);
+    }
+
+    #[test]
+    fn calls_that_wait_go_on_as_they_were_told_when_the_settings_change() {
+        let mut client = client(60, 10);
+        delays(&mut client, "07:10:00", &[1, 1, 1]);
+        client.limit = LeakyBucket::new(a_minute(6), 1);
+        assert_eq!(delays(&mut client, "07:10:00", &[1, 1]), [Some(3), None]);
+        client.limit = LeakyBucket::new(a_minute(0), 1);
+        assert_eq!(delays(&mut client, "07:20:00", &[1]), [None]);
+    }
+}

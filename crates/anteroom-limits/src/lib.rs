@@ -1,0 +1,31 @@
+//! Is this call over its limit? The algorithms, each a pure step from a state, a moment and a cost to
+//! the next state and a verdict.
+//!
+//! Integers only. Deliberately absent: clocks, random numbers, keys, and where states are kept.
+//! [`policy`] holds any of the algorithms in one type, for stores and for the config.
+#![no_std]
+#![deny(clippy::float_arithmetic)]
+
+extern crate alloc;
+
+pub mod algorithm;
+pub mod cost;
+pub mod counters;
+mod exact;
+pub mod fine;
+pub mod fixed_window;
+pub mod gcra;
+pub mod leaky_bucket;
+pub mod policy;
+pub mod rate;
+mod ring;
+pub mod settings;
+pub mod sliding_log;
+pub mod sliding_window;
+pub mod sub_windows;
+pub mod sub_windows_strict;
+#[cfg(test)]
+mod testing;
+pub mod time;
+pub mod token_bucket;
+pub mod verdict;

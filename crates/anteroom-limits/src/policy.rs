@@ -1,0 +1,237 @@
+//! Any of the algorithms in one type: for stores, which keep states of all of them, and for the config,
+//! which says which one it is.
+
+use alloc::boxed::Box;
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::counters::Counters;
+use crate::fixed_window::{self, FixedWindow};
+use crate::gcra::{self, Gcra};
+use crate::leaky_bucket::{self, LeakyBucket};
+use crate::rate::Rate;
+use crate::sliding_log::{self, SlidingLog};
+use crate::sliding_window::{self, SlidingWindow};
+use crate::sub_windows::{self, SubWindows};
+use crate::sub_windows_strict::SubWindowsStrict;
+use crate::time::Micros;
+use crate::token_bucket::{self, TokenBucket};
+use crate::verdict::Verdict;
+
+/// One of the algorithms, with its settings.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[expect(missing_docs, reason = "each is said by its own module")]
+pub enum Policy {
+    SlidingLog(SlidingLog),
+    FixedWindow(FixedWindow),
+    SlidingWindow(SlidingWindow),
+    SubWindows(SubWindows),
+    SubWindowsStrict(SubWindowsStrict),
+    TokenBucket(TokenBucket),
+    Gcra(Gcra),
+    LeakyBucket(LeakyBucket),
+}
+
+/// What is remembered of one client, by whichever algorithm.
+///
+/// A state that another algorithm made counts as that of a client who never called. Both kinds of
+/// sub-windows understand each other's.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[expect(missing_docs, reason = "each is said by its own module")]
+pub enum State {
+    /// Nothing yet.
+    #[default]
+    New,
+    /// Boxed, for it is the only large one.
+    SlidingLog(Box<sliding_log::State>),
+    FixedWindow(fixed_window::State),
+    SlidingWindow(sliding_window::State),
+    SubWindows(sub_windows::State),
+    TokenBucket(token_bucket::State),
+    Gcra(gcra::State),
+    LeakyBucket(leaky_bucket::State),
+}
+
+/// What a store must offer to keep the states of a policy.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Needs {
+    /// To add to a counter and to read counters; see [`crate::counters`].
+    AtomicAdd,
+    /// To read a state and to write it back if nobody else did in between.
+    Transaction,
+}
+
+/// Does the same with whichever algorithm it is.
+macro_rules! each {
+    ($policy:expr, $algorithm:ident => $body:expr) => {
+        match $policy {
+            Policy::SlidingLog($algorithm) => $body,
+            Policy::FixedWindow($algorithm) => $body,
+            Policy::SlidingWindow($algorithm) => $body,
+            Policy::SubWindows($algorithm) => $body,
+            Policy::SubWindowsStrict($algorithm) => $body,
+            Policy::TokenBucket($algorithm) => $body,
+            Policy::Gcra($algorithm) => $body,
+            Policy::LeakyBucket($algorithm) => $body,
+        }
+    };
+}
+
+impl Policy {
+    /// How many calls in how long.
+    #[must_use]
+    pub fn rate(&self) -> Rate {
+        each!(self, algorithm => algorithm.rate())
+    }
+
+    /// What a store must offer.
+    #[must_use]
+    pub fn needs(&self) -> Needs {
+        match self.counters() {
+            Some(_) => Needs::AtomicAdd,
+            None => Needs::Transaction,
+        }
+    }
+
+    /// The counters of a store that can only add, if they are enough for this policy.
+    #[must_use]
+    pub fn counters(&self) -> Option<Counters> {
+        match self {
+            Self::FixedWindow(algorithm) => Some(algorithm.counters()),
+            Self::SlidingWindow(algorithm) => Some(algorithm.counters()),
+            Self::SubWindows(algorithm) => Some(algorithm.counters()),
+            Self::SubWindowsStrict(algorithm) => Some(algorithm.counters()),
+            Self::SlidingLog(_) | Self::TokenBucket(_) | Self::Gcra(_) | Self::LeakyBucket(_) => {
+                None
+            }
+        }
+    }
+
+    /// The state of a client who never called.
+    fn first_state(&self) -> State {
+        match self {
+            Self::SlidingLog(_) => State::SlidingLog(Box::default()),
+            Self::FixedWindow(_) => State::FixedWindow(fixed_window::State::default()),
+            Self::SlidingWindow(_) => State::SlidingWindow(sliding_window::State::default()),
+            Self::SubWindows(_) | Self::SubWindowsStrict(_) => {
+                State::SubWindows(sub_windows::State::default())
+            }
+            Self::TokenBucket(_) => State::TokenBucket(token_bucket::State::default()),
+            Self::Gcra(_) => State::Gcra(gcra::State::default()),
+            Self::LeakyBucket(_) => State::LeakyBucket(leaky_bucket::State::default()),
+        }
+    }
+
+    /// The step of a client that has no state of this algorithm yet.
+    fn step_first(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        let mut first = self.first_state();
+        let verdict = self.step(&mut first, now, cost);
+        if verdict.is_admitted() && matches!(cost, Cost::Take(_)) {
+            *state = first;
+        }
+        verdict
+    }
+}
+
+impl Algorithm for Policy {
+    type State = State;
+
+    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        match (self, &mut *state) {
+            (Self::SlidingLog(a), State::SlidingLog(s)) => a.step(s, now, cost),
+            (Self::FixedWindow(a), State::FixedWindow(s)) => a.step(s, now, cost),
+            (Self::SlidingWindow(a), State::SlidingWindow(s)) => a.step(s, now, cost),
+            (Self::SubWindows(a), State::SubWindows(s)) => a.step(s, now, cost),
+            (Self::SubWindowsStrict(a), State::SubWindows(s)) => a.step(s, now, cost),
+            (Self::TokenBucket(a), State::TokenBucket(s)) => a.step(s, now, cost),
+            (Self::Gcra(a), State::Gcra(s)) => a.step(s, now, cost),
+            (Self::LeakyBucket(a), State::LeakyBucket(s)) => a.step(s, now, cost),
+            _ => self.step_first(state, now, cost),
+        }
+    }
+
+    fn is_idle(&self, state: &State, now: Micros) -> bool {
+        match (self, state) {
+            (Self::SlidingLog(a), State::SlidingLog(s)) => a.is_idle(s, now),
+            (Self::FixedWindow(a), State::FixedWindow(s)) => a.is_idle(s, now),
+            (Self::SlidingWindow(a), State::SlidingWindow(s)) => a.is_idle(s, now),
+            (Self::SubWindows(a), State::SubWindows(s)) => a.is_idle(s, now),
+            (Self::SubWindowsStrict(a), State::SubWindows(s)) => a.is_idle(s, now),
+            (Self::TokenBucket(a), State::TokenBucket(s)) => a.is_idle(s, now),
+            (Self::Gcra(a), State::Gcra(s)) => a.is_idle(s, now),
+            (Self::LeakyBucket(a), State::LeakyBucket(s)) => a.is_idle(s, now),
+            _ => true,
+        }
+    }
+
+    fn most_in_any_window(&self, cost_max: u32) -> u64 {
+        each!(self, algorithm => algorithm.most_in_any_window(cost_max))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Client, a_minute};
+
+    fn all() -> [Policy; 8] {
+        let rate = a_minute(100);
+        [
+            Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+            Policy::FixedWindow(FixedWindow::new(rate)),
+            Policy::SlidingWindow(SlidingWindow::new(rate)),
+            Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
+            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+            Policy::TokenBucket(TokenBucket::new(rate, 100, 150).unwrap()),
+            Policy::Gcra(Gcra::new(rate, 10).unwrap()),
+            Policy::LeakyBucket(LeakyBucket::new(rate, 10)),
+        ]
+    }
+
+    #[test]
+    fn counters_need_an_add_and_all_others_a_transaction() {
+        use Needs::{AtomicAdd, Transaction};
+        let needs = all().map(|policy| policy.needs());
+        let (log, bucket, gcra, leaky) = (Transaction, Transaction, Transaction, Transaction);
+        let counters = [AtomicAdd; 4];
+        let [fixed, sliding, sub, strict] = counters;
+        assert_eq!(
+            needs,
+            [log, fixed, sliding, sub, strict, bucket, gcra, leaky]
+        );
+    }
+
+    #[test]
+    fn what_each_admits_in_a_window_is_stated() {
+        let most = all().map(|policy| policy.most_in_any_window(1));
+        assert_eq!(most, [100, 200, 199, 199, 100, 249, 109, 100]);
+        let most = all().map(|policy| policy.most_in_any_window(7));
+        assert_eq!(most, [100, 200, 199, 199, 100, 249, 109, 106]);
+    }
+
+    #[test]
+    fn a_state_of_another_algorithm_is_that_of_a_new_client() {
+        for made_by in all() {
+            let mut client = Client::new(made_by);
+            assert_eq!(client.call("07:10:00", 5), 5);
+            let made = client.state.clone();
+            for policy in all() {
+                let understands = core::mem::discriminant(&policy.first_state())
+                    == core::mem::discriminant(&made);
+                client.limit = policy;
+                client.state = made.clone();
+                let fresh = Client::new(policy).remaining("07:10:00");
+                assert_eq!(client.remaining("07:10:00") == fresh, !understands);
+                assert_eq!(client.state, made, "a peek changes nothing");
+                assert!(client.takes("07:10:00", 1));
+                assert!(client.remaining("07:10:00") < fresh);
+            }
+        }
+    }
+
+    #[test]
+    fn a_state_of_any_algorithm_is_small() {
+        assert!(size_of::<State>() <= 32, "{}", size_of::<State>());
+        assert!(size_of::<token_bucket::State>() <= 24);
+    }
+}

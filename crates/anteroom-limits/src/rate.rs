@@ -1,0 +1,68 @@
+//! How many calls in how long? What every limit has.
+
+use crate::settings::SettingsError;
+use crate::time::MicroSpan;
+
+/// The shortest window. Below a second, the clocks of several nodes differ by much of a window.
+pub const WINDOW_SHORTEST: MicroSpan = MicroSpan::from_secs(1);
+/// The longest window: a year, also a leap year. Calls times window then fit into 77 bits.
+pub const WINDOW_LONGEST: MicroSpan = MicroSpan::from_secs(366 * 86_400);
+
+/// So many calls in each window.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rate {
+    calls: u32,
+    window: MicroSpan,
+}
+
+impl Rate {
+    /// `calls` in each `window`. No calls at all means that every call is over the limit.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::WindowOutOfRange`] below [`WINDOW_SHORTEST`] and above [`WINDOW_LONGEST`].
+    pub const fn new(calls: u32, window: MicroSpan) -> Result<Self, SettingsError> {
+        if window.0 < WINDOW_SHORTEST.0 || window.0 > WINDOW_LONGEST.0 {
+            return Err(SettingsError::WindowOutOfRange {
+                window,
+                shortest: WINDOW_SHORTEST,
+                longest: WINDOW_LONGEST,
+            });
+        }
+        Ok(Self { calls, window })
+    }
+
+    /// How many calls.
+    #[must_use]
+    pub const fn calls(self) -> u32 {
+        self.calls
+    }
+
+    /// In how long.
+    #[must_use]
+    pub const fn window(self) -> MicroSpan {
+        self.window
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_from_a_second_to_a_leap_year() {
+        for window in [1_000_000, 60_000_000, 366 * 86_400_000_000] {
+            let rate = Rate::new(0, MicroSpan(window)).unwrap();
+            assert_eq!((rate.calls(), rate.window().0), (0, window));
+        }
+        for window in [0, 999_999, 366 * 86_400_000_000 + 1, u64::MAX] {
+            let window = MicroSpan(window);
+            let error = SettingsError::WindowOutOfRange {
+                window,
+                shortest: WINDOW_SHORTEST,
+                longest: WINDOW_LONGEST,
+            };
+            assert_eq!(Rate::new(1, window), Err(error));
+        }
+    }
+}

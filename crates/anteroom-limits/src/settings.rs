@@ -1,0 +1,56 @@
+//! What is wrong with the settings of a limit?
+//!
+//! One list for all algorithms, because whoever reads a config asks the same of each.
+
+use crate::time::MicroSpan;
+
+/// Why a limit cannot be made of these settings.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The window is shorter or longer than limits can have.
+    #[error("window of {window} is not from {shortest} to {longest}")]
+    WindowOutOfRange {
+        /// The window that was asked for.
+        window: MicroSpan,
+        /// The shortest one that can be had.
+        shortest: MicroSpan,
+        /// The longest one that can be had.
+        longest: MicroSpan,
+    },
+    /// More calls than a log can hold. Any other algorithm can count them.
+    #[error("log of {calls} calls is longer than {most}")]
+    LogTooLong {
+        /// The calls that were asked for.
+        calls: u32,
+        /// How many a log can hold.
+        most: u32,
+    },
+    /// No parts of a window, or too many.
+    #[error("{parts} sub-windows are not from 1 to {most}")]
+    PartsOutOfRange {
+        /// The number of parts that was asked for.
+        parts: u32,
+        /// The largest number of parts.
+        most: u32,
+    },
+    /// The parts of the window would not be whole microseconds long.
+    #[error("window of {window} has no {parts} equal parts of whole microseconds")]
+    PartsUneven {
+        /// The window that was asked for.
+        window: MicroSpan,
+        /// The number of parts that was asked for.
+        parts: u32,
+    },
+    /// A bucket or burst of nothing. To let nobody through, set the calls to zero.
+    #[error("burst of zero calls never lets one through")]
+    BurstZero,
+    /// A bucket that starts with less than it can hold.
+    #[error("initial burst of {initial_burst} is below the capacity of {capacity}")]
+    InitialBurstBelowCapacity {
+        /// The initial burst that was asked for.
+        initial_burst: u32,
+        /// The capacity beside it.
+        capacity: u32,
+    },
+}

@@ -1,0 +1,316 @@
+//! Sliding log: how many calls were there really in the last window?
+//!
+//! Remembers each call for a window. Exact, and the dearest: memory grows with the limit. Source:
+//! Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+//!
+//! Calls of one microsecond are one entry. What is over is dropped when the next call is charged, so a
+//! client that stops leaves its log behind until it is idle.
+
+use alloc::collections::VecDeque;
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::exact::calls;
+use crate::rate::Rate;
+use crate::settings::SettingsError;
+use crate::time::Micros;
+use crate::verdict::{Standing, Verdict};
+
+/// How many calls a log can hold. So many entries are 1.6 MB for a single client; whoever needs more is
+/// better served by sub-windows, which are as strict.
+pub const LOG_LONGEST: u32 = 100_000;
+
+/// A rate.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SlidingLog {
+    rate: Rate,
+}
+
+/// What is remembered of one client: its calls, oldest first.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    entries: VecDeque<Entry>,
+    /// The sum over all entries, also those that are over.
+    sum: u64,
+}
+
+/// Calls that were charged at one moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Entry {
+    /// When.
+    pub at: Micros,
+    /// How much they counted.
+    pub calls: u32,
+}
+
+/// What of a log counts at one moment.
+struct Live {
+    /// The entries before this one are over.
+    from: usize,
+    sum: u64,
+}
+
+impl SlidingLog {
+    /// A log for this rate.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::LogTooLong`] for more than [`LOG_LONGEST`] calls.
+    pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
+        if rate.calls() > LOG_LONGEST {
+            return Err(SettingsError::LogTooLong {
+                calls: rate.calls(),
+                most: LOG_LONGEST,
+            });
+        }
+        Ok(Self { rate })
+    }
+
+    /// How many calls in how long.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    fn live(&self, state: &State, now: Micros) -> Live {
+        let now = state.not_before_newest(now);
+        let mut live = Live {
+            from: 0,
+            sum: state.sum,
+        };
+        for entry in &state.entries {
+            if now.since(entry.at) < self.rate.window() {
+                break;
+            }
+            live.from += 1;
+            live.sum = live.sum.saturating_sub(u64::from(entry.calls));
+        }
+        live
+    }
+
+    fn standing(&self, state: &State, live: &Live, now: Micros) -> Standing {
+        let left = u64::from(self.rate.calls()).saturating_sub(live.sum);
+        let newest = state.entries.back().filter(|_| live.sum > 0);
+        Standing {
+            now,
+            remaining: calls(left),
+            full_at: newest.map_or(now, |newest| newest.at + self.rate.window()),
+        }
+    }
+
+    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+        let mut live = self.live(state, now);
+        let asked = u64::from(taken.unwrap_or(1));
+        let standing = self.standing(state, &live, now);
+        if asked > u64::from(standing.remaining) {
+            return standing.reject(self.fits_at(state, &live, asked));
+        }
+        let Some(taken) = taken else {
+            return standing.admit();
+        };
+        state.drop_oldest(&live);
+        state.push(now, taken);
+        live = Live {
+            from: 0,
+            sum: state.sum,
+        };
+        self.standing(state, &live, now).admit()
+    }
+
+    /// When enough of the calls that count now are over.
+    fn fits_at(&self, state: &State, live: &Live, asked: u64) -> Option<Micros> {
+        let allowed = u64::from(self.rate.calls()).checked_sub(asked)?;
+        let mut left = live.sum;
+        for entry in state.entries.iter().skip(live.from) {
+            left = left.saturating_sub(u64::from(entry.calls));
+            if left <= allowed {
+                return Some(entry.at + self.rate.window());
+            }
+        }
+        None
+    }
+
+    fn refund(&self, state: &mut State, now: Micros, back: u32) -> Verdict {
+        let live = self.live(state, now);
+        state.drop_oldest(&live);
+        state.pop(back);
+        let live = Live {
+            from: 0,
+            sum: state.sum,
+        };
+        self.standing(state, &live, now).admit()
+    }
+}
+
+impl State {
+    /// A state of these entries, in whatever order, as a store wrote them down.
+    #[must_use]
+    pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
+        let mut entries: VecDeque<Entry> = entries.into_iter().collect();
+        entries.retain(|entry| entry.calls > 0);
+        entries.make_contiguous().sort_by_key(|entry| entry.at);
+        let sum = entries.iter().map(|entry| u64::from(entry.calls)).sum();
+        Self { entries, sum }
+    }
+
+    /// The calls that are remembered, oldest first, those that are over among them.
+    pub fn entries(&self) -> impl ExactSizeIterator<Item = Entry> + '_ {
+        self.entries.iter().copied()
+    }
+
+    /// A clock that went back stands still until it has caught up.
+    fn not_before_newest(&self, now: Micros) -> Micros {
+        self.entries.back().map_or(now, |newest| now.max(newest.at))
+    }
+
+    fn drop_oldest(&mut self, live: &Live) {
+        self.entries.drain(..live.from);
+        self.sum = live.sum;
+    }
+
+    fn push(&mut self, now: Micros, taken: u32) {
+        let at = self.not_before_newest(now);
+        self.sum += u64::from(taken);
+        if let Some(newest) = self.entries.back_mut()
+            && newest.at == at
+            && let Some(calls) = newest.calls.checked_add(taken)
+        {
+            newest.calls = calls;
+            return;
+        }
+        self.entries.push_back(Entry { at, calls: taken });
+    }
+
+    fn pop(&mut self, back: u32) {
+        let mut left = back;
+        while let Some(newest) = self.entries.back_mut() {
+            let undone = newest.calls.min(left);
+            newest.calls -= undone;
+            left -= undone;
+            self.sum = self.sum.saturating_sub(u64::from(undone));
+            if newest.calls > 0 {
+                break;
+            }
+            self.entries.pop_back();
+        }
+    }
+}
+
+impl Algorithm for SlidingLog {
+    type State = State;
+
+    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        match cost {
+            Cost::Take(taken) => self.take(state, now, Some(taken.get())),
+            Cost::Peek => self.take(state, now, None),
+            Cost::Refund(back) => self.refund(state, now, back.get()),
+        }
+    }
+
+    fn is_idle(&self, state: &State, now: Micros) -> bool {
+        self.live(state, now).sum == 0
+    }
+
+    /// `calls`: what is admitted in a window is all there when its last call is judged.
+    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
+        u64::from(self.rate.calls())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Client, a_minute, at};
+
+    fn client(calls: u32) -> Client<SlidingLog> {
+        Client::new(SlidingLog::new(a_minute(calls)).unwrap())
+    }
+
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+    #[test]
+    fn no_more_than_the_limit_passes_around_the_edge_of_a_minute() {
+        let mut client = client(100);
+        let calls = client.call("07:09:59", 100) + client.call("07:10:00", 100);
+        assert_eq!(calls, 100);
+    }
+
+    #[test]
+    fn each_call_is_free_again_a_window_later() {
+        let mut client = client(3);
+        for time in ["07:10:00", "07:10:10", "07:10:20"] {
+            assert_eq!(client.call(time, 1), 1);
+        }
+        assert_eq!(client.retry_at("07:10:30", 1), Some(at("07:11:00")));
+        assert_eq!(client.retry_at("07:10:30", 2), Some(at("07:11:10")));
+        assert_eq!(client.retry_at("07:10:30", 3), Some(at("07:11:20")));
+        assert_eq!(client.retry_at("07:10:30", 4), None);
+        assert_eq!(client.full_at("07:10:30"), at("07:11:20"));
+        assert_eq!(client.call("07:10:59.999999", 1), 0);
+        assert_eq!(client.call("07:11:00", 2), 1);
+    }
+
+    #[test]
+    fn calls_of_one_moment_are_one_entry_and_old_ones_are_dropped() {
+        let mut client = client(100);
+        client.call("07:10:00", 60);
+        client.call("07:10:01", 30);
+        assert_eq!(client.state.entries().len(), 2);
+        client.call("07:11:00", 1);
+        assert_eq!(client.state.entries().len(), 2);
+        let again = State::from_entries(client.state.entries().rev_sorted());
+        assert_eq!(again, client.state);
+    }
+
+    trait RevSorted: Iterator<Item = Entry> + Sized {
+        fn rev_sorted(self) -> alloc::vec::Vec<Entry> {
+            let mut entries: alloc::vec::Vec<_> = self.collect();
+            entries.reverse();
+            entries
+        }
+    }
+
+    impl<I: Iterator<Item = Entry>> RevSorted for I {}
+
+    #[test]
+    fn a_clock_that_goes_back_stands_still_at_the_newest_call() {
+        let mut client = client(2);
+        client.call("07:10:00", 1);
+        client.call("07:10:30", 1);
+        assert_eq!(client.call("07:09:00", 1), 0);
+        assert_eq!(client.call("07:11:00", 1), 1);
+        assert_eq!(client.call("07:10:31", 1), 0);
+        assert_eq!(client.retry_at("07:10:31", 1), Some(at("07:11:30")));
+    }
+
+    #[test]
+    fn a_refund_undoes_the_newest_calls_first() {
+        let mut client = client(10);
+        client.call("07:10:00", 4);
+        client.call("07:10:30", 4);
+        client.step("07:10:40", Cost::refund(5));
+        assert_eq!(client.remaining("07:10:40"), 7);
+        assert_eq!(client.full_at("07:10:40"), at("07:11:00"));
+        client.step("07:10:40", Cost::refund(50));
+        assert_eq!(client.state, State::default());
+    }
+
+    #[test]
+    fn what_was_spent_stays_spent_when_the_limit_changes() {
+        let mut client = client(100);
+        client.call("07:10:00", 60);
+        for (calls, left) in [(50, 0), (61, 1), (200, 140), (0, 0)] {
+            client.limit = SlidingLog::new(a_minute(calls)).unwrap();
+            assert_eq!(client.remaining("07:10:01"), left, "{calls}");
+        }
+    }
+
+    #[test]
+    fn a_log_that_would_be_too_long_is_refused() {
+        assert!(SlidingLog::new(a_minute(100_000)).is_ok());
+        let error = SettingsError::LogTooLong {
+            calls: 100_001,
+            most: 100_000,
+        };
+        assert_eq!(SlidingLog::new(a_minute(100_001)), Err(error));
+    }
+}

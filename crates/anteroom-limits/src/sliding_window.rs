@@ -1,0 +1,175 @@
+//! Sliding window from two fixed ones: how many calls were there in the last minute, if those of the
+//! minute before came evenly?
+//!
+//! Two counters, which any store can keep. Right where calls come evenly; too strict when those of the
+//! window before came early, too generous when they came late. Sources: Muscat, "Distributed
+//! Rate-Limiting Algorithms", 2022; Cloudflare, "How we built rate limiting capable of scaling to
+//! millions of domains", 2017.
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::counters::{Counters, Oldest};
+use crate::rate::Rate;
+use crate::time::Micros;
+use crate::verdict::Verdict;
+
+/// A rate.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct SlidingWindow {
+    rate: Rate,
+}
+
+/// What is remembered of one client.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    /// Where the window of the last charge begins.
+    pub starts_at: Micros,
+    /// What was charged in it, and in the one before.
+    pub counts: [u32; 2],
+}
+
+impl SlidingWindow {
+    /// Windows for this rate.
+    #[must_use]
+    pub const fn new(rate: Rate) -> Self {
+        Self { rate }
+    }
+
+    /// How many calls in how long.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// The counters of a store that can only add.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        Counters::new(self.rate.calls(), self.rate.window(), 1, Oldest::Falling)
+    }
+}
+
+impl Algorithm for SlidingWindow {
+    type State = State;
+
+    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        let counters = self.counters();
+        counters.step(&mut state.starts_at, &mut state.counts, now, cost)
+    }
+
+    fn is_idle(&self, state: &State, now: Micros) -> bool {
+        self.counters().is_idle(state.starts_at, &state.counts, now)
+    }
+
+    /// `2 * calls - 1`. Any window lies in two of ours. When the last call of it is judged, with
+    /// `elapsed` of the newer one gone, there are at most `calls - older * (width - elapsed) / width` in
+    /// that, and at most `older` in the other: together less than `calls + older`, as `elapsed` is less
+    /// than the width.
+    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
+        (2 * u64::from(self.rate.calls())).saturating_sub(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cost::Cost;
+    use crate::testing::{Client, a_minute, at};
+
+    fn client(calls: u32) -> Client<SlidingWindow> {
+        Client::new(SlidingWindow::new(a_minute(calls)))
+    }
+
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: at 00:01:43 the last 17 seconds of the minute
+    // before still count, 17/60 of its calls.
+    #[test]
+    fn at_43_seconds_past_17_sixtieths_of_the_minute_before_count() {
+        let mut client = client(100);
+        client.call("00:00:30", 60);
+        assert_eq!(client.remaining("00:01:43"), 100 - 17);
+        client.call("00:01:43", 20);
+        assert_eq!(client.remaining("00:01:43"), 100 - 17 - 20);
+    }
+
+    // Cloudflare, "How we built rate limiting capable of scaling to millions of domains", 2017: 42 in
+    // the minute before and 18 in this one are 42 * 45/60 + 18 = 49.5 of 50 after 15 seconds.
+    #[test]
+    fn forty_nine_and_a_half_of_fifty_is_not_over_and_one_more_is() {
+        let mut client = client(50);
+        client.call("00:00:30", 42);
+        client.call("00:01:05", 8);
+        client.call("00:01:15", 9);
+        assert!(client.takes("00:01:15", 1));
+        assert_eq!(client.state.counts, [18, 42]);
+        // 50.5, and 50.0 as soon as a 42nd of the half minute less is left.
+        let retry_at = at("00:01:15") + crate::time::MicroSpan(714_286);
+        assert_eq!(client.retry_at("00:01:15", 1), Some(retry_at));
+    }
+
+    // Muscat: right where load is even, but for the call that an edge cuts through.
+    #[test]
+    fn calls_that_come_evenly_are_counted_rightly() {
+        let mut client = client(100);
+        // Just below 99 a minute.
+        for k in 0..1_000 {
+            let now = Micros(k * 606_061);
+            let verdict = client.limit.step(&mut client.state, now, Cost::ONE);
+            assert!(verdict.is_admitted(), "{k}");
+            let truth = 100 - u32::try_from(k + 1).unwrap().min(99);
+            assert!(verdict.remaining.abs_diff(truth) <= 1, "{k}: {verdict:?}");
+        }
+    }
+
+    // The same: wrong where it is not. Too strict when the calls before came early, too generous when
+    // they came late.
+    #[test]
+    fn early_calls_count_for_too_long_and_late_ones_not_long_enough() {
+        let mut early = client(100);
+        early.call("00:00:00", 100);
+        assert_eq!(early.call("00:01:30", 100), 50);
+        let mut late = client(100);
+        late.call("00:00:59", 100);
+        assert_eq!(late.call("00:01:30", 100), 50);
+        assert_eq!(late.call("00:01:58.9", 100), 48);
+    }
+
+    #[test]
+    fn a_client_that_stops_is_forgotten_after_two_windows() {
+        let mut client = client(100);
+        client.call("00:00:59", 100);
+        assert_eq!(client.full_at("00:00:59"), at("00:02:00"));
+        assert_eq!(client.retry_at("00:00:59", 100), Some(at("00:02:00")));
+        assert_eq!(client.retry_at("00:00:59", 1), Some(at("00:01:00.6")));
+        assert!(!client.limit.is_idle(&client.state, at("00:01:59.999999")));
+        assert!(client.limit.is_idle(&client.state, at("00:02:00")));
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_stands_still_where_the_window_begins() {
+        let mut client = client(100);
+        client.call("00:00:30", 60);
+        client.call("00:01:30", 30);
+        assert_eq!(client.remaining("00:01:30"), 40);
+        assert_eq!(client.remaining("00:00:10"), 10);
+    }
+
+    #[test]
+    fn a_refund_undoes_this_window_first_and_then_the_one_before() {
+        let mut client = client(100);
+        client.call("00:00:30", 60);
+        client.call("00:01:30", 30);
+        client.step("00:01:30", Cost::refund(40));
+        assert_eq!(client.state.counts, [0, 50]);
+        client.step("00:02:30", Cost::refund(40));
+        assert_eq!(client.remaining("00:02:30"), 100);
+    }
+
+    #[test]
+    fn what_was_spent_stays_spent_when_the_limit_changes() {
+        let mut client = client(100);
+        client.call("00:00:30", 60);
+        for (calls, left) in [(20, 0), (31, 1), (200, 170), (0, 0)] {
+            client.limit = SlidingWindow::new(a_minute(calls));
+            assert_eq!(client.remaining("00:01:30"), left, "{calls}");
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! What several files' tests need: times of day, and a client that calls.
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::rate::Rate;
+use crate::time::{MicroSpan, Micros};
+use crate::verdict::{Outcome, Verdict};
+
+pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+
+/// So many calls a minute.
+pub(crate) fn a_minute(calls: u32) -> Rate {
+    Rate::new(calls, MINUTE).unwrap()
+}
+
+/// A time of day, as in `07:10:23` or `07:10:23.5`.
+pub(crate) fn at(time: &str) -> Micros {
+    let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
+    let digits = 6 - u32::try_from(fraction.len()).unwrap();
+    let fraction = fraction.parse().unwrap_or(0) * 10u64.pow(digits);
+    let seconds = time
+        .split(':')
+        .fold(0, |sum, part| sum * 60 + part.parse::<u64>().unwrap());
+    Micros(seconds * 1_000_000 + fraction)
+}
+
+/// One client under one limit.
+#[derive(Clone, Debug)]
+pub(crate) struct Client<A: Algorithm> {
+    pub(crate) limit: A,
+    pub(crate) state: A::State,
+}
+
+impl<A: Algorithm> Client<A> {
+    pub(crate) fn new(limit: A) -> Self {
+        let state = A::State::default();
+        Self { limit, state }
+    }
+
+    pub(crate) fn step(&mut self, time: &str, cost: Cost) -> Verdict {
+        self.limit.step(&mut self.state, at(time), cost)
+    }
+
+    /// How many of `calls` calls that count one are admitted.
+    pub(crate) fn call(&mut self, time: &str, calls: u32) -> u32 {
+        let admitted = (0..calls).filter(|_| self.step(time, Cost::ONE).is_admitted());
+        u32::try_from(admitted.count()).unwrap()
+    }
+
+    pub(crate) fn takes(&mut self, time: &str, cost: u32) -> bool {
+        self.step(time, Cost::take(cost)).is_admitted()
+    }
+
+    pub(crate) fn remaining(&mut self, time: &str) -> u32 {
+        self.step(time, Cost::Peek).remaining
+    }
+
+    /// When a call that is rejected is told to come again. `None` if it is not rejected, or never
+    /// admitted.
+    pub(crate) fn retry_at(&mut self, time: &str, cost: u32) -> Option<Micros> {
+        match self.step(time, Cost::take(cost)).outcome {
+            Outcome::Reject { retry_after } => retry_after.map(|span| at(time) + span),
+            Outcome::Admit { .. } => None,
+        }
+    }
+
+    pub(crate) fn full_at(&mut self, time: &str) -> Micros {
+        at(time) + self.step(time, Cost::Peek).full_after
+    }
+}

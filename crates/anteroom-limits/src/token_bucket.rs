@@ -1,0 +1,375 @@
+//! Token bucket: are there tokens left for this call?
+//!
+//! A bucket that fills as the rate says, up to its capacity, and is filled when somebody looks: nothing
+//! runs in the background. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022, which also has
+//! the initial burst: a new client's bucket may hold more than its capacity. What is above is not cut
+//! down, but once spent it does not come back.
+//!
+//! Time that has not made a whole token yet is kept (as a part of a token), so that seven calls a minute
+//! are seven.
+//!
+//! # Forgetting
+//!
+//! Somebody who was forgotten is new and gets the initial burst again. With an initial burst above the
+//! capacity a full bucket is therefore kept for [`NEWCOMER_AFTER`] (or a window, if that is longer)
+//! after the last charge; who comes after that is a new client. That costs memory for each client of
+//! the last day. Without one a full bucket may be forgotten at once.
+//!
+//! # Settings that change
+//!
+//! Tokens are kept. A bucket that holds more than a new client's would is cut down to that, so that a
+//! lower limit acts at once; one that may hold more now fills up as the rate says.
+
+use crate::algorithm::Algorithm;
+use crate::cost::Cost;
+use crate::exact::{calls, div_ceil, div_floor, product};
+use crate::rate::Rate;
+use crate::settings::SettingsError;
+use crate::time::{MicroSpan, Micros};
+use crate::verdict::{Standing, Verdict};
+
+/// For how long a client that gets an initial burst is remembered after its last charge.
+///
+/// Shorter, and a client could get its initial burst again by pausing a little; longer, and keys
+/// that nobody uses fill the memory. A day is how long most bans and quotas last.
+pub const NEWCOMER_AFTER: MicroSpan = MicroSpan::from_secs(86_400);
+
+/// A rate, what the bucket can hold, and what it holds at first.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TokenBucket {
+    rate: Rate,
+    capacity: u32,
+    initial_burst: u32,
+}
+
+/// What is remembered of one client. Made by charges, or by a store from what it wrote down.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct State {
+    /// When the tokens were counted: at the last charge or refund.
+    pub counted_at: Micros,
+    /// How much of the next token there was then, in parts of which one token has as many as the window
+    /// has microseconds.
+    pub part: u64,
+    /// How many tokens there were then.
+    pub tokens: u32,
+    /// Whether the client ever called. If not, the rest says nothing.
+    pub is_known: bool,
+}
+
+impl TokenBucket {
+    /// `initial_burst` is what a new client's bucket holds; usually the same as `capacity`.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::BurstZero`] if the bucket can hold nothing,
+    /// [`SettingsError::InitialBurstBelowCapacity`] if it is not full at first: its level would then
+    /// depend on when a client was first refused, which would have to be remembered too.
+    pub const fn new(rate: Rate, capacity: u32, initial_burst: u32) -> Result<Self, SettingsError> {
+        if capacity == 0 {
+            return Err(SettingsError::BurstZero);
+        }
+        if initial_burst < capacity {
+            return Err(SettingsError::InitialBurstBelowCapacity {
+                initial_burst,
+                capacity,
+            });
+        }
+        Ok(Self {
+            rate,
+            capacity,
+            initial_burst,
+        })
+    }
+
+    /// How many calls in how long.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    /// How many tokens the bucket can hold.
+    #[must_use]
+    pub const fn capacity(&self) -> u32 {
+        self.capacity
+    }
+
+    /// How many tokens it holds at first.
+    #[must_use]
+    pub const fn initial_burst(&self) -> u32 {
+        self.initial_burst
+    }
+
+    /// The state with all tokens counted that there are at `now`, or at the last count if the clock went
+    /// back.
+    fn count(&self, state: &State, now: Micros) -> State {
+        let window = self.rate.window().0;
+        if !state.is_known {
+            return State {
+                counted_at: now,
+                part: 0,
+                tokens: self.initial_burst,
+                is_known: true,
+            };
+        }
+        let tokens = state.tokens.min(self.initial_burst);
+        if self.rate.calls() == 0 {
+            return State { tokens, ..*state };
+        }
+        let now = now.max(state.counted_at);
+        // A part that is too large was made with a longer window.
+        let part = state.part.min(window - 1);
+        let passed = now.since(state.counted_at).0;
+        let parts = product(passed, u64::from(self.rate.calls())) + u128::from(part);
+        let (new, part) = if parts < u128::from(window) {
+            (0, parts)
+        } else {
+            let new = div_floor(parts, window);
+            (new, parts.saturating_sub(product(new, window)))
+        };
+        let filled = calls(u64::from(tokens).saturating_add(new)).min(self.capacity);
+        let is_full = tokens.max(filled) >= self.capacity;
+        State {
+            counted_at: now,
+            part: match u64::try_from(part) {
+                Ok(part) if !is_full => part,
+                _ => 0,
+            },
+            tokens: tokens.max(filled),
+            is_known: true,
+        }
+    }
+
+    /// When a bucket will hold so many tokens, if nobody calls. `None` if never.
+    fn holds_at(&self, counted: &State, tokens: u32) -> Option<Micros> {
+        let missing = tokens.saturating_sub(counted.tokens);
+        if missing == 0 {
+            return Some(counted.counted_at);
+        }
+        if tokens > self.capacity || self.rate.calls() == 0 {
+            return None;
+        }
+        let parts = product(u64::from(missing), self.rate.window().0) - u128::from(counted.part);
+        let wait = div_ceil(parts, u64::from(self.rate.calls()));
+        Some(counted.counted_at + MicroSpan(wait))
+    }
+
+    fn standing(&self, counted: &State, now: Micros) -> Standing {
+        let is_closed = self.rate.calls() == 0;
+        let full_at = self.holds_at(counted, self.capacity);
+        Standing {
+            now,
+            remaining: if is_closed { 0 } else { counted.tokens },
+            full_at: full_at.unwrap_or_else(|| counted.counted_at + self.rate.window()),
+        }
+    }
+
+    fn take(&self, state: &mut State, now: Micros, taken: Option<u32>) -> Verdict {
+        let mut counted = self.count(state, now);
+        let asked = taken.unwrap_or(1);
+        if self.rate.calls() == 0 {
+            return self.standing(&counted, now).reject(None);
+        }
+        let Some(left) = counted.tokens.checked_sub(asked) else {
+            let retry_at = self.holds_at(&counted, asked);
+            return self.standing(&counted, now).reject(retry_at);
+        };
+        if taken.is_some() {
+            counted.tokens = left;
+            *state = counted;
+        }
+        self.standing(&counted, now).admit()
+    }
+
+    /// Never above what a new client has. A refund may lift a bucket above its capacity then: what was
+    /// undone may have come out of the initial burst.
+    fn refund(&self, state: &mut State, now: Micros, back: u32) -> Verdict {
+        let mut counted = self.count(state, now);
+        if state.is_known {
+            counted.tokens = counted.tokens.saturating_add(back).min(self.initial_burst);
+            if counted.tokens >= self.capacity {
+                counted.part = 0;
+            }
+            *state = counted;
+        }
+        self.standing(&counted, now).admit()
+    }
+}
+
+impl Algorithm for TokenBucket {
+    type State = State;
+
+    fn step(&self, state: &mut State, now: Micros, cost: Cost) -> Verdict {
+        match cost {
+            Cost::Take(taken) => self.take(state, now, Some(taken.get())),
+            Cost::Peek => self.take(state, now, None),
+            Cost::Refund(back) => self.refund(state, now, back.get()),
+        }
+    }
+
+    fn is_idle(&self, state: &State, now: Micros) -> bool {
+        let counted = self.count(state, now);
+        if !state.is_known || counted.tokens >= self.initial_burst {
+            return true;
+        }
+        let quiet = now.since(state.counted_at);
+        if self.rate.calls() == 0 {
+            // Nothing refills. Whoever is let in again after a window gets no more than in one.
+            return quiet >= self.rate.window();
+        }
+        counted.tokens >= self.capacity && quiet >= NEWCOMER_AFTER.max(self.rate.window())
+    }
+
+    /// The initial burst (never less than the capacity) `+ calls - 1`: there are never more tokens than
+    /// that burst, and in less than a window less than `calls` new ones are made. If the bucket
+    /// is forgotten between two charges, they are a window apart.
+    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
+        match self.rate.calls() {
+            0 => 0,
+            calls => u64::from(self.initial_burst) + u64::from(calls) - 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Client, MINUTE, a_minute, at};
+    use crate::verdict::Outcome;
+
+    fn bucket(calls: u32, capacity: u32, initial_burst: u32) -> TokenBucket {
+        TokenBucket::new(a_minute(calls), capacity, initial_burst).unwrap()
+    }
+
+    /// A client whose bucket holds so many of 100 tokens at 07:10:00.
+    fn holding(tokens: u32) -> Client<TokenBucket> {
+        let mut client = Client::new(bucket(100, 100, 100));
+        client.step("07:10:00", Cost::take(100 - tokens));
+        assert_eq!(client.remaining("07:10:00"), tokens);
+        client
+    }
+
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: tokens, idle time, tokens then.
+    #[test]
+    fn a_bucket_fills_as_the_rate_says_and_not_above_its_capacity() {
+        assert_eq!(holding(0).remaining("07:10:30"), 50);
+        assert_eq!(holding(0).remaining("07:11:01"), 100);
+        assert_eq!(holding(80).remaining("07:10:30"), 100);
+    }
+
+    // The same: it may hold more at first. That comes once.
+    #[test]
+    fn an_initial_burst_is_not_cut_down_and_does_not_come_back() {
+        let mut client = Client::new(bucket(100, 100, 150));
+        assert_eq!(client.call("07:10:00", 151), 150);
+        assert_eq!(client.remaining("07:11:01"), 100);
+        let mut slow = Client::new(bucket(100, 100, 150));
+        assert!(slow.takes("07:10:00", 20));
+        assert_eq!(slow.remaining("07:20:00"), 130);
+        assert!(slow.takes("07:20:00", 100));
+        assert_eq!(slow.remaining("07:21:00"), 100);
+    }
+
+    // The same: a bucket of five dollars an hour.
+    #[test]
+    fn five_an_hour_are_one_in_twelve_minutes() {
+        let hour = Rate::new(5, MicroSpan::from_secs(3_600)).unwrap();
+        let mut client = Client::new(TokenBucket::new(hour, 5, 5).unwrap());
+        assert_eq!(client.call("16:00:00", 6), 5);
+        assert_eq!(client.retry_at("16:00:00", 1), Some(at("16:12:00")));
+        assert_eq!(client.full_at("16:00:00"), at("17:00:00"));
+    }
+
+    #[test]
+    fn time_that_makes_no_whole_token_is_kept() {
+        let mut client = Client::new(bucket(7, 1, 1));
+        let (mut now, mut admitted) = (Micros(0), 0);
+        while now < Micros(0) + MINUTE.times(60) {
+            match client.limit.step(&mut client.state, now, Cost::ONE).outcome {
+                Outcome::Admit { .. } => admitted += 1,
+                Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
+            }
+        }
+        // A little is lost each time, for a full bucket does not go on filling.
+        assert_eq!(admitted, 420);
+        let mut busy = Client::new(bucket(7, 2, 2));
+        let admitted = (0..3_600_000u64).filter(|&ms| {
+            let now = Micros(ms * 1_000);
+            busy.limit
+                .step(&mut busy.state, now, Cost::ONE)
+                .is_admitted()
+        });
+        assert_eq!(admitted.count(), 421);
+    }
+
+    #[test]
+    fn a_call_that_counts_more_than_the_bucket_holds_never_passes() {
+        let mut client = holding(50);
+        assert_eq!(client.retry_at("07:10:00", 100), Some(at("07:10:30")));
+        assert_eq!(client.retry_at("07:10:00", 101), None);
+        assert_eq!(client.remaining("07:10:00"), 50);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_makes_no_tokens_and_loses_none() {
+        let mut client = holding(0);
+        assert_eq!(client.remaining("07:00:00"), 0);
+        assert_eq!(client.retry_at("07:00:00", 50), Some(at("07:10:30")));
+        assert_eq!(client.call("07:10:30", 50), 50);
+        assert_eq!(client.call("07:10:00", 1), 0);
+        assert_eq!(client.remaining("07:11:00"), 50);
+    }
+
+    #[test]
+    fn a_bucket_with_an_initial_burst_is_kept_for_a_day() {
+        let mut client = Client::new(bucket(100, 100, 150));
+        let idle_at = |time| client.limit.is_idle(&client.state, at(time));
+        assert!(idle_at("00:00:00"));
+        client.call("00:00:00", 1);
+        let idle_at = |time| client.limit.is_idle(&client.state, at(time));
+        assert!(!idle_at("23:59:59.999999"));
+        assert!(idle_at("24:00:00"));
+        client.step("00:00:01", Cost::refund(1));
+        assert!(client.limit.is_idle(&client.state, at("00:00:01")));
+        let mut plain = holding(0);
+        assert!(!plain.limit.is_idle(&plain.state, at("07:10:59.999999")));
+        assert!(plain.limit.is_idle(&plain.state, at("07:11:00")));
+        assert_eq!(plain.full_at("07:10:10"), at("07:11:00"));
+    }
+
+    #[test]
+    fn tokens_are_kept_when_the_settings_change_and_cut_down_to_what_a_new_client_has() {
+        let mut client = holding(60);
+        for (capacity, initial_burst, left) in [(50, 50, 50), (50, 55, 55), (200, 300, 60)] {
+            client.limit = bucket(100, capacity, initial_burst);
+            assert_eq!(client.remaining("07:10:00"), left, "{capacity}");
+        }
+        client.limit = bucket(10, 200, 200);
+        assert_eq!(client.remaining("07:11:00"), 70);
+        client.limit = bucket(0, 200, 200);
+        assert_eq!(client.remaining("07:11:00"), 0);
+        client.limit = bucket(10, 200, 200);
+        assert_eq!(client.remaining("07:11:00"), 70);
+    }
+
+    #[test]
+    fn a_refund_gives_back_no_more_than_a_new_client_has() {
+        let mut client = Client::new(bucket(100, 100, 150));
+        client.call("07:10:00", 30);
+        client.step("07:10:00", Cost::refund(20));
+        assert_eq!(client.remaining("07:10:00"), 140);
+        client.step("07:10:00", Cost::refund(20));
+        assert_eq!(client.remaining("07:10:00"), 150);
+    }
+
+    #[test]
+    fn a_bucket_holds_something_and_is_full_at_first() {
+        let new = |capacity, burst| TokenBucket::new(a_minute(1), capacity, burst).err();
+        assert_eq!(new(1, 1), None);
+        assert_eq!(new(0, 0), Some(SettingsError::BurstZero));
+        let below = SettingsError::InitialBurstBelowCapacity {
+            initial_burst: 4,
+            capacity: 5,
+        };
+        assert_eq!(new(5, 4), Some(below));
+    }
+}
