@@ -158,7 +158,7 @@ fn open_key(name: &str, number: usize) -> Problem {
         source: name.into(),
         line: None,
         column: None,
-        room: None,
+        owner: None,
         key: tls_key(number),
         finding: Finding::Remark("everybody on this machine may read the private key".to_owned()),
         allowed: String::new(),

@@ -47,7 +47,7 @@ pub use model::{
     Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
 };
 pub use notes::{Checks, KnownKey};
-pub use problem::{Finding, Problem, Problems};
+pub use problem::{Finding, Owner, Problem, Problems};
 pub use shared_store::{
     HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
     ValkeyConfig, ValkeyTls,

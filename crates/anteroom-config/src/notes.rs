@@ -6,7 +6,7 @@ use super::model::BypassRule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::problem::{Finding, Problem, printable};
+use super::problem::{Finding, Owner, Problem, printable};
 use super::source::Source;
 
 /// What a key is for whoever documents it.
@@ -25,7 +25,7 @@ pub struct Spot {
     elsewhere: Option<Arc<str>>,
     pub(super) line: usize,
     column: usize,
-    room: Option<String>,
+    owner: Option<Owner>,
     key: String,
 }
 
@@ -140,7 +140,7 @@ impl Notes {
                 .unwrap_or_else(|| Arc::from("")),
             line: (is_in_text || spot.line > 0).then_some(spot.line),
             column: is_in_text.then_some(spot.column),
-            room: spot.room.clone(),
+            owner: spot.owner.clone(),
             key: spot.key.clone(),
             finding,
             allowed,
@@ -148,7 +148,7 @@ impl Notes {
         }
     }
 
-    pub(super) fn spot(&self, offset: usize, room: Option<&String>, key: String) -> Spot {
+    pub(super) fn spot(&self, offset: usize, owner: Option<&Owner>, key: String) -> Spot {
         let Some(source) = &self.source else {
             // `room[1].session_duration` was typed as `--session-duration`.
             let name = match key.as_str() {
@@ -163,7 +163,7 @@ impl Notes {
         if let Some(addition) = self.addition(offset) {
             return Spot {
                 elsewhere: Some(Arc::clone(addition)),
-                room: room.cloned(),
+                owner: owner.cloned(),
                 key,
                 ..Spot::default()
             };
@@ -173,7 +173,7 @@ impl Notes {
             elsewhere: None,
             line: position.line,
             column: position.column,
-            room: room.cloned(),
+            owner: owner.cloned(),
             key,
         }
     }

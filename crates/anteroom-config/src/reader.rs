@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::kind::{Kind, nearest};
 use super::notes::{KnownKey, Notes, Placed, Spot};
-use super::problem::{Finding, hidden, key_name, quoted};
+use super::problem::{Finding, Owner, hidden, key_name, quoted};
 
 /// One key of a table, declared once.
 pub struct Key<K> {
@@ -42,7 +42,7 @@ pub struct Table<'n> {
     path: String,
     /// Without, for the list of known keys: `room.`.
     pattern: String,
-    room: Option<String>,
+    owner: Option<Owner>,
     asked: Vec<&'static str>,
 }
 
@@ -54,14 +54,14 @@ impl<'n> Table<'n> {
             offset: 0,
             path: String::new(),
             pattern: String::new(),
-            room: None,
+            owner: None,
             asked: Vec::new(),
         }
     }
 
-    /// From here on messages name the room instead of its number.
-    pub(super) fn name_room(&mut self, name: &str) {
-        self.room = Some(name.to_owned());
+    /// From here on messages name the room or limit instead of its number.
+    pub(super) fn name_owner(&mut self, owner: Owner) {
+        self.owner = Some(owner);
         self.path.clear();
     }
 
@@ -84,7 +84,7 @@ impl<'n> Table<'n> {
 
     fn spot_at(&self, offset: usize, name: &str) -> Spot {
         let key = format!("{}{name}", self.path);
-        self.notes.spot(offset, self.room.as_ref(), key)
+        self.notes.spot(offset, self.owner.as_ref(), key)
     }
 
     /// Takes a key as read whose value means something else here.
@@ -163,7 +163,7 @@ impl<'n> Table<'n> {
             offset,
             path: format!("{}{name}.", self.path),
             pattern: format!("{}{name}.", self.pattern),
-            room: self.room.clone(),
+            owner: self.owner.clone(),
             asked: Vec::new(),
             notes: self.notes,
         }
@@ -225,7 +225,7 @@ impl<'n> Table<'n> {
         for (key, value) in entries.iter() {
             let given: &'n str = key.get_ref();
             let path = format!("{}{name}.{}", self.path, key_name(given));
-            let spot = self.notes.spot(key.span().start, self.room.as_ref(), path);
+            let spot = self.notes.spot(key.span().start, self.owner.as_ref(), path);
             let Some(entries) = value.get_ref().as_table() else {
                 refuse(self.notes, &spot, value.get_ref());
                 continue;
@@ -254,7 +254,7 @@ impl<'n> Table<'n> {
             offset: element.offset,
             path: element.path.clone(),
             pattern: element.pattern.clone(),
-            room: self.room.clone(),
+            owner: self.owner.clone(),
             asked: Vec::new(),
             notes: self.notes,
         }

@@ -6,7 +6,7 @@ use super::model::{
     BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
 };
 use super::notes::Placed;
-use super::problem::Finding;
+use super::problem::{Finding, Owner};
 use super::reader::Table;
 
 pub(super) mod keys;
@@ -39,7 +39,7 @@ pub(super) struct RoomRead {
 pub(super) fn read(mut table: Table<'_>) -> RoomRead {
     let name = table.required(&NAME);
     if let Some(name) = &name {
-        table.name_room(name.as_str());
+        table.name_owner(Owner::Room(name.to_string()));
     }
     let name = name.map(|value| Placed {
         value,
