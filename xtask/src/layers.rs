@@ -16,7 +16,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-queue", &["anteroom-base"]),
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
-    ("anteroom-config", &["anteroom-core"]),
+    ("anteroom-reading", &["anteroom-core"]),
+    ("anteroom-config", &["anteroom-core", "anteroom-reading"]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",

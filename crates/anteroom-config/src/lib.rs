@@ -9,11 +9,9 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
+mod checks;
 mod clashes;
 mod cookie;
-mod depth;
-mod document;
-pub mod duration;
 mod flags;
 #[doc(hidden)]
 pub mod fuzz;
@@ -23,21 +21,19 @@ mod kind;
 pub mod language;
 mod live;
 mod model;
-mod notes;
 pub mod orders;
 pub mod path;
-mod problem;
-mod reader;
 pub mod reading;
 mod room;
 mod server;
 mod shared_store;
-mod source;
 mod store;
 mod store_address;
 pub mod time_text;
 pub mod words;
 
+pub use anteroom_reading::duration;
+pub use checks::Checks;
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
@@ -46,7 +42,7 @@ pub use model::{
     OriginLimits, PageConfig, PageTemplate, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
     Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
 };
-pub use notes::{Checks, KnownKey};
+pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
 pub use shared_store::{
     HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
@@ -54,6 +50,7 @@ pub use shared_store::{
 };
 pub use store_address::AddressError;
 
+use anteroom_reading::{document, notes, problem, reader, source};
 use notes::Notes;
 use reader::Table;
 use room::RoomRead;
@@ -111,9 +108,9 @@ impl Config {
     /// [`Refused`], with the mistakes of [`Config::parse_with`].
     pub fn parse_partly(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Refused> {
         let source = Source::new(source_name, text);
-        let mut notes = Notes::new(Some(source), checks);
+        let mut notes = Notes::new(Some(source));
         match document::parse(&mut notes, text) {
-            Some(document) => read(notes, &document),
+            Some(document) => read(notes, &document, checks),
             None => Err(Refused {
                 problems: Problems(notes.problems),
                 readable: None,
@@ -137,7 +134,7 @@ impl Config {
     ///
     /// As [`Config::single_room`], mistakes in those included.
     pub fn single_room_with(flags: &Flags, checks: Checks) -> Result<Parsed, Problems> {
-        let read = read(Notes::new(None, checks), &flags.table());
+        let read = read(Notes::new(None), &flags.table(), checks);
         read.map_err(|refused| refused.problems)
     }
 
@@ -154,18 +151,18 @@ impl Config {
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]",
         )
         .expect("the constant is legal TOML");
-        let mut notes = Notes::new(None, Checks::default());
-        read_document(&mut notes, document.get_ref());
+        let mut notes = Notes::new(None);
+        read_document(&mut notes, document.get_ref(), Checks::default());
         notes.known
     }
 }
 
-fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Refused> {
+fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Parsed, Refused> {
     let FileRead {
         server,
         store,
         rooms,
-    } = read_document(&mut notes, document);
+    } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
@@ -203,11 +200,11 @@ struct FileRead {
     rooms: Vec<RoomRead>,
 }
 
-fn read_document(notes: &mut Notes, document: &DeTable<'_>) -> FileRead {
+fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> FileRead {
     let mut root = Table::root(notes, document);
     let server = server::read(root.table("server"));
     let store = store::read(root.table("store"), server.unnamed.as_ref());
-    let rooms = read_rooms(&mut root);
+    let rooms = read_rooms(&mut root, checks);
     root.finish();
     FileRead {
         server: server.config,
@@ -216,7 +213,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>) -> FileRead {
     }
 }
 
-fn read_rooms(root: &mut Table<'_>) -> Vec<RoomRead> {
+fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
     let allowed = "at least one [[room]]";
     let mistakes = root.notes.problems.len();
     let elements = root.elements("room", allowed);
@@ -233,6 +230,6 @@ fn read_rooms(root: &mut Table<'_>) -> Vec<RoomRead> {
     elements
         .iter()
         .take(ROOMS_MAX)
-        .map(|element| room::read(root.enter(element)))
+        .map(|element| room::read(root.enter(element), checks))
         .collect()
 }

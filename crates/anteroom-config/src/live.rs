@@ -14,7 +14,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::duration;
 use super::kind::{Kind, nearest};
 use super::model::RoomConfig;
-use super::notes::{Checks, Notes};
+use super::notes::Notes;
 use super::problem::{Finding, Owner, Problem, Problems, key_name};
 use super::reader::{Key, Table};
 use super::room::{self, keys};
@@ -63,7 +63,7 @@ impl RoomConfig {
     pub fn with_values(&self, values: &LiveValues) -> Changed {
         let numbers = numbers(values);
         let table = table_of(values, &numbers);
-        let mut notes = Notes::new(Some(Source::new("", "")), Checks::default());
+        let mut notes = Notes::new(Some(Source::new("", "")));
         let mut reading = Table::root(&mut notes, &table);
         reading.name_owner(Owner::Room(self.name.to_string()));
         let mut config = self.clone();

@@ -137,7 +137,8 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// The name of a key from outside: bare where TOML would take it bare.
-pub(super) fn key_name(name: &str) -> String {
+#[must_use]
+pub fn key_name(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= SHOWN_CHARS_MAX && name.chars().all(is_bare) {
         if may_hold_key(name) {
@@ -149,7 +150,8 @@ pub(super) fn key_name(name: &str) -> String {
 }
 
 /// Stands for text that must not be shown.
-pub(super) fn hidden(text: &str) -> String {
+#[must_use]
+pub fn hidden(text: &str) -> String {
     format!(
         "a text of {} characters (not shown, it may be secret)",
         text.chars().count()
@@ -157,7 +159,8 @@ pub(super) fn hidden(text: &str) -> String {
 }
 
 /// Text from outside without anything that would leave the line.
-pub(super) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| {
             if c.is_control() || is_line_break(c) {
@@ -176,7 +179,8 @@ const fn is_line_break(c: char) -> bool {
 /// Whether some run of base64 characters is long enough for a key and looks drawn at random:
 /// upper case, lower case and digits together. Paths and host names rarely do; of the real keys
 /// all but one in a thousand do.
-pub(crate) fn may_hold_key(text: &str) -> bool {
+#[must_use]
+pub fn may_hold_key(text: &str) -> bool {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '=')))
         .any(|run| {
             run.len() >= KEY_CHARS_MIN

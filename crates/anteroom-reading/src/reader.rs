@@ -47,7 +47,8 @@ pub struct Table<'n> {
 }
 
 impl<'n> Table<'n> {
-    pub(super) fn root(notes: &'n mut Notes, entries: &'n DeTable<'n>) -> Self {
+    /// The whole file.
+    pub fn root(notes: &'n mut Notes, entries: &'n DeTable<'n>) -> Self {
         Self {
             notes,
             entries: Some(entries),
@@ -60,7 +61,7 @@ impl<'n> Table<'n> {
     }
 
     /// From here on messages name the room or limit instead of its number.
-    pub(super) fn name_owner(&mut self, owner: Owner) {
+    pub fn name_owner(&mut self, owner: Owner) {
         self.owner = Some(owner);
         self.path.clear();
     }
@@ -88,7 +89,7 @@ impl<'n> Table<'n> {
     }
 
     /// Takes a key as read whose value means something else here.
-    pub(super) fn skip(&mut self, name: &'static str) {
+    pub fn skip(&mut self, name: &'static str) {
         self.asked.push(name);
     }
 
