@@ -14,6 +14,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-testkit", &[]),
     ("anteroom-base", &[]),
     ("anteroom-queue", &["anteroom-base"]),
+    ("anteroom-limits", &[]),
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-reading", &["anteroom-core"]),

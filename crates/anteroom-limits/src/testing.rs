@@ -10,17 +10,17 @@ pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
 
 /// So many calls a minute.
 pub(crate) fn a_minute(calls: u32) -> Rate {
-    Rate::new(calls, MINUTE).unwrap()
+    Rate::new(calls, MINUTE).expect("a minute is in range")
 }
 
 /// A time of day, as in `07:10:23` or `07:10:23.5`.
 pub(crate) fn at(time: &str) -> Micros {
     let (time, fraction) = time.split_once('.').unwrap_or((time, ""));
-    let digits = 6 - u32::try_from(fraction.len()).unwrap();
+    let digits = 6 - u32::try_from(fraction.len()).expect("it is short");
     let fraction = fraction.parse().unwrap_or(0) * 10u64.pow(digits);
-    let seconds = time
-        .split(':')
-        .fold(0, |sum, part| sum * 60 + part.parse::<u64>().unwrap());
+    let seconds = time.split(':').fold(0, |sum, part| {
+        sum * 60 + part.parse::<u64>().expect("it is a number")
+    });
     Micros(seconds * 1_000_000 + fraction)
 }
 
@@ -44,7 +44,7 @@ impl<A: Algorithm> Client<A> {
     /// How many of `calls` calls that count one are admitted.
     pub(crate) fn call(&mut self, time: &str, calls: u32) -> u32 {
         let admitted = (0..calls).filter(|_| self.step(time, Cost::ONE).is_admitted());
-        u32::try_from(admitted.count()).unwrap()
+        u32::try_from(admitted.count()).expect("they are of 32 bits")
     }
 
     pub(crate) fn takes(&mut self, time: &str, cost: u32) -> bool {

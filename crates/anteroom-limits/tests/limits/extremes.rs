@@ -53,7 +53,7 @@ fn policies() -> impl Strategy<Value = Vec<Policy>> {
     let parts = prop_oneof![Just(1u32), 1u32..121];
     (wild_u32(), window, wild_u32(), wild_u32(), parts).prop_map(
         |(calls, window, burst, initial, parts)| {
-            let rate = Rate::new(calls, MicroSpan(window)).unwrap();
+            let rate = Rate::new(calls, MicroSpan(window)).expect("the window is in range");
             let all = [
                 SlidingLog::new(rate).map(Policy::SlidingLog),
                 Ok(Policy::FixedWindow(FixedWindow::new(rate))),

@@ -24,23 +24,25 @@ const MINUTE: MicroSpan = MicroSpan::from_secs(60);
 const MILLISECOND: MicroSpan = MicroSpan(1_000);
 
 fn rate() -> Rate {
-    Rate::new(100, MINUTE).unwrap()
+    Rate::new(100, MINUTE).expect("the window is in range")
 }
 
 fn sub_windows(parts: u32) -> Policy {
-    Policy::SubWindows(SubWindows::new(rate(), parts).unwrap())
+    Policy::SubWindows(SubWindows::new(rate(), parts).expect("the settings fit"))
 }
 
 fn strict(parts: u32) -> Policy {
-    Policy::SubWindowsStrict(SubWindowsStrict::new(rate(), parts).unwrap())
+    Policy::SubWindowsStrict(SubWindowsStrict::new(rate(), parts).expect("the settings fit"))
 }
 
 fn token_bucket(capacity: u32, initial_burst: u32) -> Policy {
-    Policy::TokenBucket(TokenBucket::new(rate(), capacity, initial_burst).unwrap())
+    Policy::TokenBucket(
+        TokenBucket::new(rate(), capacity, initial_burst).expect("the settings fit"),
+    )
 }
 
 fn gcra(burst: u32) -> Policy {
-    Policy::Gcra(Gcra::new(rate(), burst).unwrap())
+    Policy::Gcra(Gcra::new(rate(), burst).expect("the settings fit"))
 }
 
 /// As many calls as pass in the last millisecond of a window, then one try each millisecond for two
@@ -67,7 +69,10 @@ fn greedy(policy: Policy) -> u64 {
 #[test]
 fn a_greedy_client_gets_what_the_bound_says_and_no_more() {
     for (policy, most) in [
-        (Policy::SlidingLog(SlidingLog::new(rate()).unwrap()), 100),
+        (
+            Policy::SlidingLog(SlidingLog::new(rate()).expect("the settings fit")),
+            100,
+        ),
         (Policy::FixedWindow(FixedWindow::new(rate())), 200),
         (Policy::SlidingWindow(SlidingWindow::new(rate())), 199),
         (sub_windows(1), 199),

@@ -30,18 +30,22 @@ pub(crate) fn policies() -> impl Strategy<Value = Policy> {
     let extra = (0usize..8, 0u32..12, 0u32..8, 0usize..4);
     (calls, 0usize..4, extra).prop_map(|(calls, window, (kind, burst, initial, parts))| {
         let (window, divisors) = WINDOWS[window];
-        let rate = Rate::new(calls, MicroSpan(window)).unwrap();
+        let rate = Rate::new(calls, MicroSpan(window)).expect("the window is in range");
         let parts = divisors[parts];
         let capacity = burst.max(1);
         let initial = capacity + initial.saturating_sub(4);
         match kind {
-            0 => Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+            0 => Policy::SlidingLog(SlidingLog::new(rate).expect("the settings fit")),
             1 => Policy::FixedWindow(FixedWindow::new(rate)),
             2 => Policy::SlidingWindow(SlidingWindow::new(rate)),
-            3 => Policy::SubWindows(SubWindows::new(rate, parts).unwrap()),
-            4 => Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts).unwrap()),
-            5 => Policy::TokenBucket(TokenBucket::new(rate, capacity, initial).unwrap()),
-            6 => Policy::Gcra(Gcra::new(rate, capacity).unwrap()),
+            3 => Policy::SubWindows(SubWindows::new(rate, parts).expect("the settings fit")),
+            4 => Policy::SubWindowsStrict(
+                SubWindowsStrict::new(rate, parts).expect("the settings fit"),
+            ),
+            5 => Policy::TokenBucket(
+                TokenBucket::new(rate, capacity, initial).expect("the settings fit"),
+            ),
+            6 => Policy::Gcra(Gcra::new(rate, capacity).expect("the settings fit")),
             _ => Policy::LeakyBucket(LeakyBucket::new(rate, burst)),
         }
     })
