@@ -18,7 +18,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-reading", &["anteroom-core"]),
-    ("anteroom-config", &["anteroom-core", "anteroom-reading"]),
+    (
+        "anteroom-config",
+        &["anteroom-core", "anteroom-limits", "anteroom-reading"],
+    ),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",

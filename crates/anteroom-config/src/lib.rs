@@ -19,10 +19,12 @@ mod host;
 mod keys;
 mod kind;
 pub mod language;
+mod limit;
 mod live;
 mod model;
 pub mod orders;
 pub mod path;
+mod rate_text;
 pub mod reading;
 mod room;
 mod server;
@@ -38,12 +40,14 @@ pub use flags::Flags;
 pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Config, CookieSettings, HealthCheck, Host, Http2, Origin, OriginCommands,
+    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, KeyPart,
+    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit, Origin, OriginCommands,
     OriginLimits, PageConfig, PageTemplate, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
-    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
+    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
+pub use rate_text::{RateText, RateTextError};
 pub use shared_store::{
     HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
     ValkeyConfig, ValkeyTls,
@@ -51,13 +55,16 @@ pub use shared_store::{
 pub use store_address::AddressError;
 
 use anteroom_reading::{document, notes, problem, reader, source};
+use limit::LimitRead;
 use notes::Notes;
-use reader::Table;
+use reader::{Element, Table};
 use room::RoomRead;
 use source::Source;
 
 /// Most rooms of a file. A room costs memory on every node and a loop of its own.
 const ROOMS_MAX: usize = 1_000;
+/// Most limits of a file: each is looked at for every request.
+const LIMITS_MAX: usize = 200;
 
 /// A configuration and what is odd about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -148,7 +155,8 @@ impl Config {
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
-            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]",
+            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
+             limit = [{ routes = [{}], overrides = [{}] }]",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);
@@ -162,16 +170,24 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         server,
         store,
         rooms,
+        limits,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
+    clashes::check_limits(&mut notes, &limits, &rooms);
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
     notes.warnings.sort_by_key(by_line);
-    let is_whole = store.is_some() && rooms.iter().all(|room| room.config.is_some());
+    let is_whole = store.is_some()
+        && rooms.iter().all(|room| room.config.is_some())
+        && limits.iter().all(|limit| limit.config.is_some());
     let mut config = Config {
         server,
         store: store.unwrap_or(StoreConfig::Embedded),
         rooms: rooms.into_iter().filter_map(|room| room.config).collect(),
+        limits: limits
+            .into_iter()
+            .filter_map(|limit| limit.config)
+            .collect(),
     };
     if is_whole && notes.problems.is_empty() {
         return Ok(Parsed {
@@ -198,6 +214,7 @@ struct FileRead {
     server: ServerConfig,
     store: Option<StoreConfig>,
     rooms: Vec<RoomRead>,
+    limits: Vec<LimitRead>,
 }
 
 fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> FileRead {
@@ -205,11 +222,13 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let server = server::read(root.table("server"));
     let store = store::read(root.table("store"), server.unnamed.as_ref());
     let rooms = read_rooms(&mut root, checks);
+    let limits = read_limits(&mut root);
     root.finish();
     FileRead {
         server: server.config,
         store,
         rooms,
+        limits,
     }
 }
 
@@ -221,15 +240,35 @@ fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
         let spot = root.spot("room");
         root.notes.refuse(&spot, Finding::Missing, allowed, None);
     }
-    if elements.len() > ROOMS_MAX {
-        let spot = root.spot("room");
-        let found = Finding::Value(format!("{} rooms", elements.len()));
-        let allowed = format!("at most {ROOMS_MAX}");
-        root.notes.refuse(&spot, found, allowed, None);
-    }
-    elements
-        .iter()
-        .take(ROOMS_MAX)
+    let elements = refuse_beyond(root, elements, "room", ROOMS_MAX);
+    let rooms = elements.iter();
+    rooms
         .map(|element| room::read(root.enter(element), checks))
         .collect()
+}
+
+fn read_limits(root: &mut Table<'_>) -> Vec<LimitRead> {
+    let elements = root.elements("limit", "tables, each as [[limit]]");
+    let elements = refuse_beyond(root, elements, "limit", LIMITS_MAX);
+    let limits = elements.iter();
+    limits
+        .map(|element| limit::read(root.enter(element)))
+        .collect()
+}
+
+/// Says if there are more than `most`, and leaves out what is beyond.
+fn refuse_beyond<'n>(
+    root: &mut Table<'n>,
+    mut elements: Vec<Element<'n>>,
+    name: &str,
+    most: usize,
+) -> Vec<Element<'n>> {
+    if elements.len() > most {
+        let spot = root.spot(name);
+        let found = Finding::Value(format!("{} {name}s", elements.len()));
+        let allowed = format!("at most {most}");
+        root.notes.refuse(&spot, found, allowed, None);
+        elements.truncate(most);
+    }
+    elements
 }

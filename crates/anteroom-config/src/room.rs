@@ -103,7 +103,7 @@ fn read_routes(table: &mut Table<'_>) -> Vec<Placed<Route>> {
 }
 
 /// A route; `None` after a mistake in it, so that a wrong host does not clash as "any host".
-fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
+pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
     let mistakes = table.notes.problems.len();
     let value = Route {
         host: table.optional(&HOST).unwrap_or(Host::Any),

@@ -120,6 +120,17 @@ impl<'n> Table<'n> {
         self.optional(key).unwrap_or_else(|| default_of(key))
     }
 
+    /// A value, or the elements of a list; `None` if it was left out or is neither.
+    pub fn one_or_list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
+        let typed = self.entries.and_then(|entries| entries.get(key.name));
+        if typed.is_some_and(|value| value.get_ref().is_array()) {
+            return self.list(key);
+        }
+        let value = self.optional(key)?;
+        let spot = self.spot(key.name);
+        Some(vec![Placed { value, spot }])
+    }
+
     /// The elements of a list; `None` if it was left out or is no list.
     pub fn list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
         let value = self.ask(key.name, &key.kind, key.default)?;
