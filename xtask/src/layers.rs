@@ -17,7 +17,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-limits", &[]),
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
-    ("anteroom-config", &["anteroom-core"]),
+    ("anteroom-reading", &["anteroom-core"]),
+    (
+        "anteroom-config",
+        &["anteroom-core", "anteroom-limits", "anteroom-reading"],
+    ),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",

@@ -158,7 +158,7 @@ fn open_key(name: &str, number: usize) -> Problem {
         source: name.into(),
         line: None,
         column: None,
-        room: None,
+        owner: None,
         key: tls_key(number),
         finding: Finding::Remark("everybody on this machine may read the private key".to_owned()),
         allowed: String::new(),
@@ -231,13 +231,8 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
                 for warning in &parsed.warnings {
                     println!("warning: {warning}");
                 }
-                let rooms = parsed.config.rooms.len();
-                let rooms = if rooms == 1 {
-                    "1 room".to_owned()
-                } else {
-                    format!("{rooms} rooms")
-                };
-                println!("{}: valid, {rooms}", options.config.display());
+                let what = summary(&parsed.config);
+                println!("{}: valid, {what}", options.config.display());
             }
             Err(report) => report.print(),
         }
@@ -248,9 +243,38 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
+/// How many rooms there are, and limits if there are any.
+fn summary(config: &Config) -> String {
+    let count = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        _ => format!("{count} {what}s"),
+    };
+    let rooms = count(config.rooms.len(), "room");
+    match config.limits.len() {
+        0 => rooms,
+        limits => format!("{rooms}, {}", count(limits, "limit")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rooms_are_counted_and_limits_where_there_are_any() {
+        let room = "[[room]]\nname = \"shop\"\norigin = \"http://a\"\ntotal_active_users = 1\n\
+                    new_users_per_minute = 1\nbypass = []\n";
+        let limit = "[[limit]]\nname = \"api\"\nlimit = \"1/s\"\n";
+        let other = limit.replace("api", "web");
+        for (text, expected) in [
+            (room.to_owned(), "1 room"),
+            (format!("{room}{limit}"), "1 room, 1 limit"),
+            (format!("{room}{limit}{other}"), "1 room, 2 limits"),
+        ] {
+            let parsed = Config::parse("anteroom.toml", &text).unwrap();
+            assert_eq!(summary(&parsed.config), expected);
+        }
+    }
 
     #[test]
     fn mistakes_of_a_file_do_not_hide_those_of_the_files_that_it_names() {

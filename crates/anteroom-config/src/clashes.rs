@@ -1,9 +1,11 @@
-//! Do the rooms get along? Names, routes and cookies that two of them claim.
+//! Do the rooms get along, and do the limits? Names, routes and cookies that two of them claim.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 
 use super::cookie;
+use super::limit::LimitRead;
 use super::model::{Host, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
@@ -16,15 +18,45 @@ pub(super) fn check(notes: &mut Notes, rooms: &[RoomRead]) {
     check_cookies(notes, rooms);
 }
 
+/// Notes names that an earlier limit has, and what means something only where a room is.
+pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[RoomRead]) {
+    let names = limits.iter().filter_map(|limit| limit.name.as_ref());
+    refuse_same_names(notes, "limit", names);
+    for limit in limits {
+        if limit.of_rooms.is_empty() || meets_any(limit, rooms) {
+            continue;
+        }
+        for (spot, remark) in &limit.of_rooms {
+            notes.warn(spot, *remark);
+        }
+    }
+}
+
+/// Whether a request can be covered by the limit and by a room.
+fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
+    let routes = || rooms.iter().flat_map(|room| &room.routes);
+    let meets = |own: &Route| routes().any(|room| own.meets(&room.value));
+    limit.routes.is_empty() || limit.routes.iter().any(|own| meets(&own.route))
+}
+
 fn check_names(notes: &mut Notes, rooms: &[RoomRead]) {
+    let names = rooms.iter().filter_map(|room| room.name.as_ref());
+    refuse_same_names(notes, "room", names);
+}
+
+fn refuse_same_names<'a, N: Eq + Hash + 'a>(
+    notes: &mut Notes,
+    what: &str,
+    names: impl Iterator<Item = &'a Placed<N>>,
+) {
     let mut lines = HashMap::new();
-    for Placed { value, spot } in rooms.iter().filter_map(|room| room.name.as_ref()) {
+    for Placed { value, spot } in names {
         match lines.entry(value) {
             Entry::Vacant(entry) => {
                 entry.insert(spot.line);
             }
             Entry::Occupied(first) => {
-                let finding = format!("the room on line {} has the same name", first.get());
+                let finding = format!("the {what} on line {} has the same name", first.get());
                 notes.refuse(spot, Finding::Remark(finding), "", None);
             }
         }

@@ -36,7 +36,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Every ticket key and every password of a store that could not stand in a message by chance.
+/// Every ticket key, every password of a store and whoever is named by a header or cookie, if it could not
+/// stand in a message by chance.
 fn secrets(text: &str) -> Vec<String> {
     let Ok(document) = DeTable::parse(text) else {
         return Vec::new();
@@ -55,9 +56,38 @@ fn secrets(text: &str) -> Vec<String> {
     let addresses = addresses.filter_map(|key| value("store", key).and_then(DeValue::as_str));
     keys.chain(password)
         .chain(addresses.filter_map(password_of))
+        .chain(clients(document.get_ref()))
         // Shorter ones occur in our own words.
         .filter(|secret| secret.len() >= 16 && text.matches(*secret).count() == 1)
         .map(str::to_owned)
+        .collect()
+}
+
+/// Who has a limit of its own by what stands in a header or cookie.
+fn clients<'d>(document: &'d DeTable<'d>) -> Vec<&'d str> {
+    let texts = |value: Option<&'d DeValue<'d>>| -> Vec<&'d str> {
+        match value {
+            Some(DeValue::Array(list)) => {
+                let texts = list.iter().map(toml::Spanned::get_ref);
+                texts.filter_map(DeValue::as_str).collect()
+            }
+            other => other.and_then(DeValue::as_str).into_iter().collect(),
+        }
+    };
+    let tables = |table: &'d DeTable<'d>, name: &str| -> Vec<&'d DeTable<'d>> {
+        let list = table.get(name).and_then(|value| value.get_ref().as_array());
+        let tables = list.into_iter().flatten();
+        tables
+            .filter_map(|table| table.get_ref().as_table())
+            .collect()
+    };
+    let key = |table: &'d DeTable<'d>| table.get("key").map(toml::Spanned::get_ref);
+    let is_secret = |part: &str| part.starts_with("header:") || part.starts_with("cookie:");
+    tables(document, "limit")
+        .into_iter()
+        .filter(|limit| texts(key(limit)).into_iter().any(is_secret))
+        .flat_map(|limit| tables(limit, "overrides"))
+        .flat_map(|client| texts(key(client)))
         .collect()
 }
 

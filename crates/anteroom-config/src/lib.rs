@@ -9,11 +9,9 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
+mod checks;
 mod clashes;
 mod cookie;
-mod depth;
-mod document;
-pub mod duration;
 mod flags;
 #[doc(hidden)]
 pub mod fuzz;
@@ -21,46 +19,52 @@ mod host;
 mod keys;
 mod kind;
 pub mod language;
+mod limit;
 mod live;
 mod model;
-mod notes;
 pub mod orders;
 pub mod path;
-mod problem;
-mod reader;
+mod rate_text;
 pub mod reading;
 mod room;
 mod server;
 mod shared_store;
-mod source;
 mod store;
 mod store_address;
 pub mod time_text;
 pub mod words;
 
+pub use anteroom_reading::duration;
+pub use checks::Checks;
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Config, CookieSettings, HealthCheck, Host, Http2, Origin, OriginCommands,
+    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, KeyPart,
+    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit, Origin, OriginCommands,
     OriginLimits, PageConfig, PageTemplate, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
-    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
+    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, WithoutKey,
 };
-pub use notes::{Checks, KnownKey};
-pub use problem::{Finding, Problem, Problems};
+pub use notes::KnownKey;
+pub use problem::{Finding, Owner, Problem, Problems};
+pub use rate_text::{RateText, RateTextError};
 pub use shared_store::{
     HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
     ValkeyConfig, ValkeyTls,
 };
 pub use store_address::AddressError;
 
+use anteroom_reading::{document, notes, problem, reader, source};
+use limit::LimitRead;
 use notes::Notes;
-use reader::Table;
+use reader::{Element, Table};
 use room::RoomRead;
 use source::Source;
 
 /// Most rooms of a file. A room costs memory on every node and a loop of its own.
 const ROOMS_MAX: usize = 1_000;
+/// Most limits of a file: each is looked at for every request.
+const LIMITS_MAX: usize = 200;
 
 /// A configuration and what is odd about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,9 +115,9 @@ impl Config {
     /// [`Refused`], with the mistakes of [`Config::parse_with`].
     pub fn parse_partly(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Refused> {
         let source = Source::new(source_name, text);
-        let mut notes = Notes::new(Some(source), checks);
+        let mut notes = Notes::new(Some(source));
         match document::parse(&mut notes, text) {
-            Some(document) => read(notes, &document),
+            Some(document) => read(notes, &document, checks),
             None => Err(Refused {
                 problems: Problems(notes.problems),
                 readable: None,
@@ -137,7 +141,7 @@ impl Config {
     ///
     /// As [`Config::single_room`], mistakes in those included.
     pub fn single_room_with(flags: &Flags, checks: Checks) -> Result<Parsed, Problems> {
-        let read = read(Notes::new(None, checks), &flags.table());
+        let read = read(Notes::new(None), &flags.table(), checks);
         read.map_err(|refused| refused.problems)
     }
 
@@ -151,30 +155,39 @@ impl Config {
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
-            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]",
+            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
+             limit = [{ routes = [{}], overrides = [{}] }]",
         )
         .expect("the constant is legal TOML");
-        let mut notes = Notes::new(None, Checks::default());
-        read_document(&mut notes, document.get_ref());
+        let mut notes = Notes::new(None);
+        read_document(&mut notes, document.get_ref(), Checks::default());
         notes.known
     }
 }
 
-fn read(mut notes: Notes, document: &DeTable<'_>) -> Result<Parsed, Refused> {
+fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Parsed, Refused> {
     let FileRead {
         server,
         store,
         rooms,
-    } = read_document(&mut notes, document);
+        limits,
+    } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
+    clashes::check_limits(&mut notes, &limits, &rooms);
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
     notes.warnings.sort_by_key(by_line);
-    let is_whole = store.is_some() && rooms.iter().all(|room| room.config.is_some());
+    let is_whole = store.is_some()
+        && rooms.iter().all(|room| room.config.is_some())
+        && limits.iter().all(|limit| limit.config.is_some());
     let mut config = Config {
         server,
         store: store.unwrap_or(StoreConfig::Embedded),
         rooms: rooms.into_iter().filter_map(|room| room.config).collect(),
+        limits: limits
+            .into_iter()
+            .filter_map(|limit| limit.config)
+            .collect(),
     };
     if is_whole && notes.problems.is_empty() {
         return Ok(Parsed {
@@ -201,22 +214,25 @@ struct FileRead {
     server: ServerConfig,
     store: Option<StoreConfig>,
     rooms: Vec<RoomRead>,
+    limits: Vec<LimitRead>,
 }
 
-fn read_document(notes: &mut Notes, document: &DeTable<'_>) -> FileRead {
+fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> FileRead {
     let mut root = Table::root(notes, document);
     let server = server::read(root.table("server"));
     let store = store::read(root.table("store"), server.unnamed.as_ref());
-    let rooms = read_rooms(&mut root);
+    let rooms = read_rooms(&mut root, checks);
+    let limits = read_limits(&mut root);
     root.finish();
     FileRead {
         server: server.config,
         store,
         rooms,
+        limits,
     }
 }
 
-fn read_rooms(root: &mut Table<'_>) -> Vec<RoomRead> {
+fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
     let allowed = "at least one [[room]]";
     let mistakes = root.notes.problems.len();
     let elements = root.elements("room", allowed);
@@ -224,15 +240,35 @@ fn read_rooms(root: &mut Table<'_>) -> Vec<RoomRead> {
         let spot = root.spot("room");
         root.notes.refuse(&spot, Finding::Missing, allowed, None);
     }
-    if elements.len() > ROOMS_MAX {
-        let spot = root.spot("room");
-        let found = Finding::Value(format!("{} rooms", elements.len()));
-        let allowed = format!("at most {ROOMS_MAX}");
+    let elements = refuse_beyond(root, elements, "room", ROOMS_MAX);
+    let rooms = elements.iter();
+    rooms
+        .map(|element| room::read(root.enter(element), checks))
+        .collect()
+}
+
+fn read_limits(root: &mut Table<'_>) -> Vec<LimitRead> {
+    let elements = root.elements("limit", "tables, each as [[limit]]");
+    let elements = refuse_beyond(root, elements, "limit", LIMITS_MAX);
+    let limits = elements.iter();
+    limits
+        .map(|element| limit::read(root.enter(element)))
+        .collect()
+}
+
+/// Says if there are more than `most`, and leaves out what is beyond.
+fn refuse_beyond<'n>(
+    root: &mut Table<'n>,
+    mut elements: Vec<Element<'n>>,
+    name: &str,
+    most: usize,
+) -> Vec<Element<'n>> {
+    if elements.len() > most {
+        let spot = root.spot(name);
+        let found = Finding::Value(format!("{} {name}s", elements.len()));
+        let allowed = format!("at most {most}");
         root.notes.refuse(&spot, found, allowed, None);
+        elements.truncate(most);
     }
     elements
-        .iter()
-        .take(ROOMS_MAX)
-        .map(|element| room::read(root.enter(element)))
-        .collect()
 }

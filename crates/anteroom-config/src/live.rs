@@ -14,8 +14,8 @@ use toml::de::{DeArray, DeTable, DeValue};
 use super::duration;
 use super::kind::{Kind, nearest};
 use super::model::RoomConfig;
-use super::notes::{Checks, Notes};
-use super::problem::{Finding, Problem, Problems, key_name};
+use super::notes::Notes;
+use super::problem::{Finding, Owner, Problem, Problems, key_name};
 use super::reader::{Key, Table};
 use super::room::{self, keys};
 use super::source::Source;
@@ -63,9 +63,9 @@ impl RoomConfig {
     pub fn with_values(&self, values: &LiveValues) -> Changed {
         let numbers = numbers(values);
         let table = table_of(values, &numbers);
-        let mut notes = Notes::new(Some(Source::new("", "")), Checks::default());
+        let mut notes = Notes::new(Some(Source::new("", "")));
         let mut reading = Table::root(&mut notes, &table);
-        reading.name_room(self.name.as_str());
+        reading.name_owner(Owner::Room(self.name.to_string()));
         let mut config = self.clone();
         read(&mut reading, &mut config, values);
         reading.finish();
@@ -284,7 +284,7 @@ pub fn check_live_key(room: &RoomConfig, key: &str, others: &[&str]) -> Result<(
         source: "".into(),
         line: None,
         column: None,
-        room: Some(room.name.to_string()),
+        owner: Some(Owner::Room(room.name.to_string())),
         key: key_name(key),
         finding: Finding::UnknownKey,
         allowed: String::new(),

@@ -12,8 +12,13 @@ use crate::language::Language;
 
 use super::shared_store::StoreConfig;
 
+mod limit;
 mod origin;
 
+pub use limit::{
+    Client, ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
+    OnLimit, WithoutKey,
+};
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 
 /// A whole configuration, checked.
@@ -25,6 +30,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// The rooms, in the order of the file.
     pub rooms: Vec<RoomConfig>,
+    /// The limits of calls, in the order of the file.
+    pub limits: Vec<LimitConfig>,
 }
 
 /// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none
@@ -252,6 +259,23 @@ pub struct Route {
     pub host: Host,
     /// Path prefix, normalised, starts with `/`; covers whole segments.
     pub path: String,
+}
+
+impl Route {
+    /// Whether there are requests that both cover.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
+        let is_on_one_host =
+            self.host == other.host || [&self.host, &other.host].contains(&&Host::Any);
+        is_on_one_host
+            && (is_at_or_below(&self.path, &other.path) || is_at_or_below(&other.path, &self.path))
+    }
+}
+
+/// By whole segments; both are normalised.
+fn is_at_or_below(path: &str, top: &str) -> bool {
+    let rest = path.strip_prefix(top.trim_end_matches('/'));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Which host a route covers.

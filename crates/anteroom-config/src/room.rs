@@ -2,11 +2,12 @@
 
 use anteroom_core::rules::{Limits, QueueingMethod, Rules};
 
+use super::checks::Checks;
 use super::model::{
     BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
 };
 use super::notes::Placed;
-use super::problem::Finding;
+use super::problem::{Finding, Owner};
 use super::reader::Table;
 
 pub(super) mod keys;
@@ -36,10 +37,10 @@ pub(super) struct RoomRead {
 }
 
 /// Reads one `[[room]]`.
-pub(super) fn read(mut table: Table<'_>) -> RoomRead {
+pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     let name = table.required(&NAME);
     if let Some(name) = &name {
-        table.name_room(name.as_str());
+        table.name_owner(Owner::Room(name.to_string()));
     }
     let name = name.map(|value| Placed {
         value,
@@ -51,10 +52,10 @@ pub(super) fn read(mut table: Table<'_>) -> RoomRead {
     let origins = origins::read(&mut table);
     let suspended = table.defaulted(&SUSPENDED);
     let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
-    let page = page::read(&mut table);
+    let page = page::read(&mut table, checks);
     let queueing_status_code = table.defaulted(&QUEUEING_STATUS_CODE);
     let origin_commands = read_origin_commands(&mut table);
-    let bypass = read_bypass(&mut table);
+    let bypass = read_bypass(&mut table, checks);
     table.finish();
 
     let config = match (&name, origins, rules) {
@@ -102,7 +103,7 @@ fn read_routes(table: &mut Table<'_>) -> Vec<Placed<Route>> {
 }
 
 /// A route; `None` after a mistake in it, so that a wrong host does not clash as "any host".
-fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
+pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
     let mistakes = table.notes.problems.len();
     let value = Route {
         host: table.optional(&HOST).unwrap_or(Host::Any),
@@ -216,7 +217,7 @@ fn read_origin_commands(table: &mut Table<'_>) -> OriginCommands {
     }
 }
 
-fn read_bypass(table: &mut Table<'_>) -> Vec<BypassRule> {
+fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
     let rules = table.list(&BYPASS);
     if !table.has(BYPASS.name) {
         let spot = table.spot(BYPASS.name);
@@ -256,7 +257,7 @@ fn read_bypass(table: &mut Table<'_>) -> Vec<BypassRule> {
         .collect();
     // Rules beyond the limit are refused anyway, and reading them may cost.
     for (rule, spot) in rules.iter().take(BYPASS_RULES_MAX) {
-        for mistake in (table.notes.checks.bypass)(rule) {
+        for mistake in (checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
             table.notes.refuse(spot, finding, "", None);
         }

@@ -34,8 +34,8 @@ fn entries() -> BTreeMap<String, Entry> {
                     comment: std::mem::take(&mut comment),
                 },
             );
-        } else if line.starts_with('[') {
-            table = line.trim_matches(['[', ']']).to_owned();
+        } else if is_header(bare.unwrap_or(line)) {
+            table = bare.unwrap_or(line).trim_matches(['[', ']']).to_owned();
         } else if let Some(text) = bare {
             comment.push_str(text);
             comment.push(' ');
@@ -52,6 +52,11 @@ fn key_and_value(line: &str) -> Option<(&str, &str)> {
     is_key.then_some((key, value))
 }
 
+/// `[table]` or `[[table]]`.
+fn is_header(line: &str) -> bool {
+    line.starts_with('[') && line.ends_with(']')
+}
+
 #[test]
 fn the_example_is_legal_and_draws_no_warning() {
     let parsed = Config::parse("anteroom.example.toml", EXAMPLE).unwrap();
@@ -59,7 +64,7 @@ fn the_example_is_legal_and_draws_no_warning() {
 }
 
 /// Of what cannot be switched on together with the rest, what stands there instead.
-const ALTERNATIVES: [(&str, &str); 5] = [
+const ALTERNATIVES: [(&str, &str); 10] = [
     // Next to `origins`.
     ("origin = \"http://127.0.0.1:3000\"", ""),
     // A world of its own needs names of data centers.
@@ -67,6 +72,12 @@ const ALTERNATIVES: [(&str, &str); 5] = [
     ("kind = \"embedded\"", "kind = \"valkey\""),
     ("password = \"...\"", ""),
     ("custom_page_file = \"waiting.html\"", ""),
+    // Of other algorithms, actions and headers.
+    ("burst = 20", ""),
+    ("initial_burst = 50", ""),
+    ("queue = 5", ""),
+    ("delay_max = \"5s\"", ""),
+    ("legacy_reset = \"seconds\"", ""),
 ];
 
 #[test]
@@ -74,7 +85,7 @@ fn the_example_stays_legal_when_everything_in_it_is_switched_on() {
     let mut text: String = EXAMPLE
         .lines()
         .map(|line| match line.strip_prefix("# ") {
-            Some(bare) if key_and_value(bare).is_some() => format!("{bare}\n"),
+            Some(bare) if key_and_value(bare).is_some() || is_header(bare) => format!("{bare}\n"),
             _ => format!("{line}\n"),
         })
         .collect();
@@ -90,6 +101,8 @@ fn the_example_stays_legal_when_everything_in_it_is_switched_on() {
     assert_eq!(room.bypass.len(), 2);
     assert!(room.rules.opens_at.is_some());
     assert!(matches!(parsed.config.store, StoreConfig::Valkey(_)));
+    let limit = &parsed.config.limits[0];
+    assert_eq!((limit.routes.len(), limit.overrides.len()), (1, 2));
 }
 
 #[test]
@@ -131,14 +144,18 @@ fn check(path: &str, entry: &Entry, known: &KnownKey) {
 
 fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
     // A further route or certificate has the keys of the first, and is no default but an example.
-    let is_further = ["room.additional_routes.", "server.more_certificates."]
-        .iter()
-        .any(|list| path.starts_with(list));
-    if is_further {
-        assert!(entry.value.contains(&format!("{name} = ")), "{path}");
+    let lists = [
+        "limit.overrides.",
+        "limit.routes.",
+        "room.additional_routes.",
+        "server.more_certificates.",
+    ];
+    let Entry { comment, value, .. } = entry;
+    if lists.iter().any(|list| path.starts_with(list)) {
+        let is_shown = value.contains(&format!("{name} = "));
+        assert!(is_shown || comment.contains(name), "{path}");
         return;
     }
-    let Entry { comment, value, .. } = entry;
     let allowed = &known.allowed;
     assert!(
         comment.contains(allowed),

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{Actor, Change, Entry, Orders, Pause};
 use crate::time_text::rfc3339_millis;
-use crate::{Finding, LiveValues, Problem, Problems, RoomConfig, check_live_key};
+use crate::{Finding, LiveValues, Owner, Problem, Problems, RoomConfig, check_live_key};
 
 /// Most bytes of values in a record: every key there is takes less than a thousand. Each node reads the
 /// record once a second.
@@ -252,7 +252,7 @@ fn remark(file: &RoomConfig, key: &str, text: &str) -> Problem {
         source: "".into(),
         line: None,
         column: None,
-        room: Some(file.name.to_string()),
+        owner: Some(Owner::Room(file.name.to_string())),
         key: key.to_owned(),
         finding: Finding::Remark(text.to_owned()),
         allowed: String::new(),

@@ -3,11 +3,12 @@
 use std::path::PathBuf;
 
 use super::keys::{CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML, DEFAULT_TEMPLATE_LANGUAGE};
+use crate::checks::Checks;
 use crate::model::{PageConfig, PageTemplate};
 use crate::problem::Finding;
 use crate::reader::Table;
 
-pub(super) fn read(table: &mut Table<'_>) -> PageConfig {
+pub(super) fn read(table: &mut Table<'_>, checks: Checks) -> PageConfig {
     let language = table.defaulted(&DEFAULT_TEMPLATE_LANGUAGE);
     let html = table.optional(&CUSTOM_PAGE_HTML);
     let path = table.optional(&CUSTOM_PAGE_FILE);
@@ -17,7 +18,7 @@ pub(super) fn read(table: &mut Table<'_>) -> PageConfig {
         table.notes.refuse(&spot, finding, "one of the two", None);
     }
     if let Some(html) = &html {
-        check(table, html);
+        check(table, html, checks);
     }
     let file = |path: String| PageTemplate::File {
         path: PathBuf::from(path),
@@ -29,9 +30,9 @@ pub(super) fn read(table: &mut Table<'_>) -> PageConfig {
     }
 }
 
-fn check(table: &mut Table<'_>, html: &str) {
+fn check(table: &mut Table<'_>, html: &str, checks: Checks) {
     let spot = table.spot(CUSTOM_PAGE_HTML.name);
-    for (line, mistake) in (table.notes.checks.template)(html) {
+    for (line, mistake) in (checks.template)(html) {
         let finding = Finding::Remark(format!("line {line} of the template: {mistake}"));
         table.notes.refuse(&spot, finding, "", None);
     }

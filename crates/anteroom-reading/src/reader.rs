@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::kind::{Kind, nearest};
 use super::notes::{KnownKey, Notes, Placed, Spot};
-use super::problem::{Finding, hidden, key_name, quoted};
+use super::problem::{Finding, Owner, hidden, key_name, quoted};
 
 /// One key of a table, declared once.
 pub struct Key<K> {
@@ -44,26 +44,27 @@ pub struct Table<'n> {
     path: String,
     /// Without, for the list of known keys: `room.`.
     pattern: String,
-    room: Option<String>,
+    owner: Option<Owner>,
     asked: Vec<&'static str>,
 }
 
 impl<'n> Table<'n> {
-    pub(super) fn root(notes: &'n mut Notes, entries: &'n DeTable<'n>) -> Self {
+    /// The whole file.
+    pub fn root(notes: &'n mut Notes, entries: &'n DeTable<'n>) -> Self {
         Self {
             notes,
             entries: Some(entries),
             offset: 0,
             path: String::new(),
             pattern: String::new(),
-            room: None,
+            owner: None,
             asked: Vec::new(),
         }
     }
 
-    /// From here on messages name the room instead of its number.
-    pub(super) fn name_room(&mut self, name: &str) {
-        self.room = Some(name.to_owned());
+    /// From here on messages name the room or limit instead of its number.
+    pub fn name_owner(&mut self, owner: Owner) {
+        self.owner = Some(owner);
         self.path.clear();
     }
 
@@ -86,11 +87,11 @@ impl<'n> Table<'n> {
 
     fn spot_at(&self, offset: usize, name: &str) -> Spot {
         let key = format!("{}{name}", self.path);
-        self.notes.spot(offset, self.room.as_ref(), key)
+        self.notes.spot(offset, self.owner.as_ref(), key)
     }
 
     /// Takes a key as read whose value means something else here.
-    pub(super) fn skip(&mut self, name: &'static str) {
+    pub fn skip(&mut self, name: &'static str) {
         self.asked.push(name);
     }
 
@@ -119,6 +120,17 @@ impl<'n> Table<'n> {
     /// If the key was declared without a legal default.
     pub fn defaulted<K: Kind>(&mut self, key: &Key<K>) -> K::Value {
         self.optional(key).unwrap_or_else(|| default_of(key))
+    }
+
+    /// A value, or the elements of a list; `None` if it was left out or is neither.
+    pub fn one_or_list<K: Kind>(&mut self, key: &Key<K>) -> Option<Vec<Placed<K::Value>>> {
+        let typed = self.entries.and_then(|entries| entries.get(key.name));
+        if typed.is_some_and(|value| value.get_ref().is_array()) {
+            return self.list(key);
+        }
+        let value = self.optional(key)?;
+        let spot = self.spot(key.name);
+        Some(vec![Placed { value, spot }])
     }
 
     /// The elements of a list; `None` if it was left out or is no list.
@@ -165,7 +177,7 @@ impl<'n> Table<'n> {
             offset,
             path: format!("{}{name}.", self.path),
             pattern: format!("{}{name}.", self.pattern),
-            room: self.room.clone(),
+            owner: self.owner.clone(),
             asked: Vec::new(),
             notes: self.notes,
         }
@@ -228,7 +240,7 @@ impl<'n> Table<'n> {
         for (index, (key, value)) in entries.iter().enumerate() {
             let given: &'n str = key.get_ref();
             let path = format!("{}{name}.{}", self.path, key_name(given));
-            let spot = self.notes.spot(key.span().start, self.room.as_ref(), path);
+            let spot = self.notes.spot(key.span().start, self.owner.as_ref(), path);
             let Some(entries) = value.get_ref().as_table() else {
                 refuse(self.notes, &spot, value.get_ref());
                 continue;
@@ -258,7 +270,7 @@ impl<'n> Table<'n> {
             offset: element.offset,
             path: element.path.clone(),
             pattern: element.pattern.clone(),
-            room: self.room.clone(),
+            owner: self.owner.clone(),
             asked: Vec::new(),
             notes: self.notes,
         }

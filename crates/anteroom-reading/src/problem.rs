@@ -19,10 +19,10 @@ pub struct Problem {
     pub line: Option<usize>,
     /// Column in characters, from 1; `None` for flags.
     pub column: Option<usize>,
-    /// Name of the room, where it is known.
-    pub room: Option<String>,
+    /// The room or limit that it is about, where its name is known.
+    pub owner: Option<Owner>,
     /// The key: `server.listen`, `room[2].name` (rooms and elements are counted from 1), only
-    /// `name` where the room's own name is known, `--name` for a flag, empty for a syntax error.
+    /// `name` where the owner's name is known, `--name` for a flag, empty for a syntax error.
     pub key: String,
     /// What is there.
     pub finding: Finding,
@@ -30,6 +30,25 @@ pub struct Problem {
     pub allowed: String,
     /// What to do about it, if we can guess.
     pub hint: Option<String>,
+}
+
+/// Which of several tables of one kind, by its name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Owner {
+    /// A `[[room]]`.
+    Room(String),
+    /// A `[[limit]]`.
+    Limit(String),
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Room(name) => write!(f, "room \"{name}\""),
+            Self::Limit(name) => write!(f, "limit \"{name}\""),
+        }
+    }
 }
 
 /// What is there instead of what should be.
@@ -69,8 +88,8 @@ impl fmt::Display for Problem {
             }
             f.write_str(" ")?;
         }
-        if let Some(room) = &self.room {
-            write!(f, "room \"{room}\": ")?;
+        if let Some(owner) = &self.owner {
+            write!(f, "{owner}: ")?;
         }
         if !self.key.is_empty() {
             write!(f, "{}: ", self.key)?;
@@ -118,7 +137,8 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// The name of a key from outside: bare where TOML would take it bare.
-pub(super) fn key_name(name: &str) -> String {
+#[must_use]
+pub fn key_name(name: &str) -> String {
     let is_bare = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !name.is_empty() && name.len() <= SHOWN_CHARS_MAX && name.chars().all(is_bare) {
         if may_hold_key(name) {
@@ -130,7 +150,8 @@ pub(super) fn key_name(name: &str) -> String {
 }
 
 /// Stands for text that must not be shown.
-pub(super) fn hidden(text: &str) -> String {
+#[must_use]
+pub fn hidden(text: &str) -> String {
     format!(
         "a text of {} characters (not shown, it may be secret)",
         text.chars().count()
@@ -138,7 +159,8 @@ pub(super) fn hidden(text: &str) -> String {
 }
 
 /// Text from outside without anything that would leave the line.
-pub(super) fn printable(text: &str) -> String {
+#[must_use]
+pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| {
             if c.is_control() || is_line_break(c) {
@@ -157,7 +179,8 @@ const fn is_line_break(c: char) -> bool {
 /// Whether some run of base64 characters is long enough for a key and looks drawn at random:
 /// upper case, lower case and digits together. Paths and host names rarely do; of the real keys
 /// all but one in a thousand do.
-pub(crate) fn may_hold_key(text: &str) -> bool {
+#[must_use]
+pub fn may_hold_key(text: &str) -> bool {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '-' | '_' | '=')))
         .any(|run| {
             run.len() >= KEY_CHARS_MIN
@@ -200,7 +223,7 @@ mod tests {
             source: Arc::from("a\nb.toml"),
             line: Some(3),
             column: Some(1),
-            room: Some("shop".to_owned()),
+            owner: Some(Owner::Room("shop".to_owned())),
             key: "name".to_owned(),
             finding: Finding::Missing,
             allowed: "a name".to_owned(),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 /// The name of a file and where its lines begin.
-pub(super) struct Source {
+pub struct Source {
     name: Arc<str>,
     /// Offset of the first byte of each line.
     line_starts: Vec<usize>,
@@ -16,14 +16,17 @@ pub(super) struct Source {
 
 /// A line and a column, both counted from 1.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub(super) struct Position {
-    pub(super) line: usize,
-    pub(super) column: usize,
+pub struct Position {
+    /// The line.
+    pub line: usize,
+    /// The column, in characters.
+    pub column: usize,
 }
 
 impl Source {
     /// Indexes `text`.
-    pub(super) fn new(name: &str, text: &str) -> Self {
+    #[must_use]
+    pub fn new(name: &str, text: &str) -> Self {
         let line_starts = std::iter::once(0)
             .chain(text.match_indices('\n').map(|(at, _)| at + 1))
             .collect();
@@ -42,17 +45,20 @@ impl Source {
     }
 
     /// How long the text is, in bytes.
-    pub(super) const fn end(&self) -> usize {
+    #[must_use]
+    pub const fn end(&self) -> usize {
         self.end
     }
 
     /// The name that was given.
-    pub(super) fn name(&self) -> Arc<str> {
+    #[must_use]
+    pub fn name(&self) -> Arc<str> {
         Arc::clone(&self.name)
     }
 
     /// Line and column of `offset`; anything beyond the end counts as the last line.
-    pub(super) fn position(&self, offset: usize) -> Position {
+    #[must_use]
+    pub fn position(&self, offset: usize) -> Position {
         let line = self.line_starts.partition_point(|start| *start <= offset);
         let start = self.line_starts[line.saturating_sub(1)];
         let continued = self.continuations.partition_point(|at| *at < offset)

@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeArray, DeTable, DeValue};
 
 use super::depth;
-use super::notes::{Checks, Notes};
+use super::notes::Notes;
 use super::problem::{Finding, Problems, quoted};
 use super::reader::Table;
 use super::source::Source;
@@ -28,7 +28,7 @@ impl<'t> Document<'t> {
     /// [`Problems`] with one problem if it is no TOML: nothing behind that can be trusted.
     pub fn parse(source_name: &str, text: &'t str) -> Result<Self, Problems> {
         let source = Source::new(source_name, text);
-        let mut notes = Notes::new(Some(source), Checks::default());
+        let mut notes = Notes::new(Some(source));
         match parse(&mut notes, text) {
             Some(root) => Ok(Self { notes, root }),
             None => Err(Problems(notes.problems)),
@@ -69,7 +69,8 @@ impl<'t> Document<'t> {
 }
 
 /// The tree of a text; `None` after noting why it has none.
-pub(super) fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
+#[must_use]
+pub fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
     if let Some(offset) = depth::find_too_deep(text) {
         notes.refuse_syntax("a key of too many segments", offset);
         return None;

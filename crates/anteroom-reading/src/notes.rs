@@ -2,11 +2,10 @@
 //!
 //! Nothing is judged here; whether a problem ends the start is the caller's business.
 
-use super::model::BypassRule;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::problem::{Finding, Problem, printable};
+use super::problem::{Finding, Owner, Problem, printable};
 use super::source::Source;
 
 /// What a key is for whoever documents it.
@@ -23,9 +22,10 @@ pub struct KnownKey {
 pub struct Spot {
     /// Not the file that is read; without a line if that is 0.
     elsewhere: Option<Arc<str>>,
-    pub(super) line: usize,
+    /// From 1; 0 if it stands in no text.
+    pub line: usize,
     column: usize,
-    room: Option<String>,
+    owner: Option<Owner>,
     key: String,
 }
 
@@ -44,40 +44,21 @@ pub struct Notes {
     source: Option<Source>,
     /// Where values came from that stand behind the end of the text, one offset each.
     additions: Vec<Arc<str>>,
-    pub(super) problems: Vec<Problem>,
-    pub(super) warnings: Vec<Problem>,
+    /// The mistakes, in the order in which they were noticed.
+    pub problems: Vec<Problem>,
+    /// What is allowed and probably not meant, likewise.
+    pub warnings: Vec<Problem>,
     /// Every key that was asked for, by its path without indices.
-    pub(super) known: BTreeMap<String, KnownKey>,
-    /// Says what is wrong with texts that mean something elsewhere.
-    pub(super) checks: Checks,
-}
-
-/// Says everything that is wrong with texts whose meaning is not known here; whoever compiles them
-/// brings this, so that their mistakes are told together with all others.
-#[derive(Clone, Copy, Debug)]
-pub struct Checks {
-    /// Of a bypass rule.
-    pub bypass: fn(&BypassRule) -> Vec<String>,
-    /// Of a page's template: line in it, from 1, and what is wrong there.
-    pub template: fn(&str) -> Vec<(usize, String)>,
-}
-
-impl Default for Checks {
-    /// Takes every text for right.
-    fn default() -> Self {
-        Self {
-            bypass: |_| Vec::new(),
-            template: |_| Vec::new(),
-        }
-    }
+    pub known: BTreeMap<String, KnownKey>,
 }
 
 impl Notes {
-    pub(super) const fn new(source: Option<Source>, checks: Checks) -> Self {
+    /// None yet; `source` is `None` if the values came as flags.
+    #[must_use]
+    pub const fn new(source: Option<Source>) -> Self {
         Self {
             source,
             additions: Vec::new(),
-            checks,
             problems: Vec::new(),
             warnings: Vec::new(),
             known: BTreeMap::new(),
@@ -90,7 +71,9 @@ impl Notes {
         self.problems.len()
     }
 
-    pub(super) const fn is_flags(&self) -> bool {
+    /// Whether the values came as flags.
+    #[must_use]
+    pub const fn is_flags(&self) -> bool {
         self.source.is_none()
     }
 
@@ -107,14 +90,14 @@ impl Notes {
     }
 
     /// Notes something that is allowed and probably not meant.
-    pub(super) fn warn(&mut self, spot: &Spot, remark: impl Into<String>) {
+    pub fn warn(&mut self, spot: &Spot, remark: impl Into<String>) {
         let remark = Finding::Remark(remark.into());
         let warning = self.problem(spot, remark, String::new(), None);
         self.warnings.push(warning);
     }
 
     /// Notes that the file is no TOML.
-    pub(super) fn refuse_syntax(&mut self, message: &str, offset: usize) {
+    pub fn refuse_syntax(&mut self, message: &str, offset: usize) {
         let spot = self.spot(offset, None, String::new());
         self.refuse(&spot, Finding::Syntax(printable(message)), "", None);
     }
@@ -140,7 +123,7 @@ impl Notes {
                 .unwrap_or_else(|| Arc::from("")),
             line: (is_in_text || spot.line > 0).then_some(spot.line),
             column: is_in_text.then_some(spot.column),
-            room: spot.room.clone(),
+            owner: spot.owner.clone(),
             key: spot.key.clone(),
             finding,
             allowed,
@@ -148,7 +131,9 @@ impl Notes {
         }
     }
 
-    pub(super) fn spot(&self, offset: usize, room: Option<&String>, key: String) -> Spot {
+    /// Where something at `offset` stands; `key` is its path, or its name within its owner.
+    #[must_use]
+    pub fn spot(&self, offset: usize, owner: Option<&Owner>, key: String) -> Spot {
         let Some(source) = &self.source else {
             // `room[1].session_duration` was typed as `--session-duration`.
             let name = match key.as_str() {
@@ -163,7 +148,7 @@ impl Notes {
         if let Some(addition) = self.addition(offset) {
             return Spot {
                 elsewhere: Some(Arc::clone(addition)),
-                room: room.cloned(),
+                owner: owner.cloned(),
                 key,
                 ..Spot::default()
             };
@@ -173,14 +158,14 @@ impl Notes {
             elsewhere: None,
             line: position.line,
             column: position.column,
-            room: room.cloned(),
+            owner: owner.cloned(),
             key,
         }
     }
 
     /// Makes room for a value that does not stand in the text, and says at which offset it stands
     /// instead.
-    pub(super) fn add_source(&mut self, name: &str) -> usize {
+    pub fn add_source(&mut self, name: &str) -> usize {
         self.additions.push(Arc::from(name));
         self.end() + self.additions.len()
     }
@@ -192,13 +177,15 @@ impl Notes {
     }
 
     /// Whether something at `offset` does not stand in the text.
-    pub(super) fn is_added(&self, offset: usize) -> bool {
+    #[must_use]
+    pub fn is_added(&self, offset: usize) -> bool {
         self.addition(offset).is_some()
     }
 
     /// The mistakes: those of settings, then those of the file in its order, then those of files
     /// that it names.
-    pub(super) fn into_problems_in_order(self) -> Vec<Problem> {
+    #[must_use]
+    pub fn into_problems_in_order(self) -> Vec<Problem> {
         let own = self.source.as_ref().map(Source::name);
         let mut problems = self.problems;
         problems.sort_by_key(|problem| {

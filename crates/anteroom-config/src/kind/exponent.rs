@@ -1,0 +1,38 @@
+//! The exponent of an allocation as the value of a key.
+
+use anteroom_core::rules::CurveFactor;
+use toml::de::DeValue;
+
+use super::{Kind, Refusal};
+
+/// The exponent of the `curve` allocation.
+pub(crate) struct Exponent {
+    pub(crate) max: f64,
+}
+
+impl Kind for Exponent {
+    type Value = CurveFactor;
+
+    fn allowed(&self) -> String {
+        format!("a number from 0.0 to {:?}", self.max)
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<CurveFactor, Refusal> {
+        let text = match value {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            _ => return Err(Refusal::PLAIN),
+        };
+        let number: f64 = text.parse().map_err(|_| Refusal::PLAIN)?;
+        // Also refuses NaN, which is in no range.
+        if !(0.0..=self.max).contains(&number) {
+            return Err(Refusal::PLAIN);
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "in range: 0 to a few million, rounded"
+        )]
+        let millionths = (number * 1_000_000.0).round() as u32;
+        Ok(CurveFactor { millionths })
+    }
+}

@@ -1,0 +1,185 @@
+//! Whose calls are counted together, as a limit's table has it.
+
+use toml::de::DeValue;
+
+use super::keys::{IPV6_PREFIX, WITHOUT_KEY};
+use crate::kind::{Kind, Refusal, nearest};
+use crate::model::{ClientKey, KeyPart};
+use crate::notes::Placed;
+use crate::problem::Finding;
+use crate::reader::{Key, Table};
+
+/// Most parts of a key. Two are usual; each is looked up for every call.
+const PARTS_MAX: usize = 4;
+/// Last segment of a path that can be a part: no path of a site has as many.
+const SEGMENT_MAX: usize = 100;
+/// Longest name of a header or cookie that can be a part.
+const NAME_BYTES_MAX: usize = 128;
+
+pub(super) const KEY: Key<PartKind> = Key {
+    name: "key",
+    kind: PartKind,
+    default: Some("\"client_address\""),
+};
+
+/// One part, or that there is none.
+pub(super) struct PartKind;
+
+impl Kind for PartKind {
+    /// `None`: everybody.
+    type Value = Option<KeyPart>;
+
+    fn allowed(&self) -> String {
+        "\"client_address\", \"everybody\", \"header:NAME\", \"cookie:NAME\", \"path_segment:N\" or \
+         \"ticket\""
+            .to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<Option<KeyPart>, Refusal> {
+        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+        let (word, name) = match text.split_once(':') {
+            Some((word, name)) => (word.to_ascii_lowercase(), Some(name)),
+            None => (text.to_ascii_lowercase(), None),
+        };
+        match (word.as_str(), name) {
+            ("everybody", None) => Ok(None),
+            ("client_address", None) => Ok(Some(KeyPart::ClientAddress)),
+            ("ticket", None) => Ok(Some(KeyPart::Ticket)),
+            ("header", Some(name)) if is_token(name) => {
+                Ok(Some(KeyPart::Header(name.to_ascii_lowercase())))
+            }
+            ("cookie", Some(name)) if is_token(name) => Ok(Some(KeyPart::Cookie(name.to_owned()))),
+            ("path_segment", Some(number)) => segment(number).map(Some),
+            ("header" | "cookie", _) => Err(Refusal::hint(format!(
+                "the name of a {word} follows the colon: letters, digits and -, without spaces"
+            ))),
+            ("path_segment", None) => Err(Refusal::hint("such as \"path_segment:1\"")),
+            _ => Err(unknown(&word)),
+        }
+    }
+}
+
+fn unknown(word: &str) -> Refusal {
+    let words = [
+        "client_address",
+        "everybody",
+        "header:",
+        "cookie:",
+        "path_segment:",
+        "ticket",
+    ];
+    nearest(word, words.into_iter()).map_or(Refusal::PLAIN, |word| {
+        Refusal::hint(format!("did you mean {word}?"))
+    })
+}
+
+/// What header names and cookie names are made of (RFC 9110, section 5.6.2; RFC 6265, section 4.1.1).
+fn is_token(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+fn segment(number: &str) -> Result<KeyPart, Refusal> {
+    let is_digits = number.bytes().all(|byte| byte.is_ascii_digit());
+    let number: Option<usize> = number.parse().ok().filter(|_| is_digits);
+    let number = number.filter(|number| (1..=SEGMENT_MAX).contains(number));
+    number.map(KeyPart::PathSegment).ok_or_else(|| {
+        Refusal::hint(format!(
+            "segments are counted from 1 to {SEGMENT_MAX}: of /shop/7 the first is shop"
+        ))
+    })
+}
+
+/// Reads the key and what belongs to it; `None` after a mistake in its parts.
+pub(super) fn read(table: &mut Table<'_>) -> Option<ClientKey> {
+    let mistakes = table.notes.count();
+    let parts = read_parts(table);
+    let is_right = table.notes.count() == mistakes;
+    let key = ClientKey {
+        parts,
+        ipv6_prefix: table.defaulted(&IPV6_PREFIX),
+        without: table.defaulted(&WITHOUT_KEY),
+    };
+    is_right.then_some(key)
+}
+
+fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
+    let Some(typed) = table.one_or_list(&KEY) else {
+        return vec![KeyPart::ClientAddress];
+    };
+    let refuse = |table: &mut Table<'_>, finding: Finding, allowed: String| {
+        let spot = table.spot(KEY.name);
+        table.notes.refuse(&spot, finding, allowed, None);
+    };
+    let count = typed.len();
+    if !(1..=PARTS_MAX).contains(&count) {
+        let found = Finding::Value(format!("{count} parts"));
+        refuse(table, found, format!("1 to {PARTS_MAX} parts"));
+    }
+    let mut parts = Vec::with_capacity(count);
+    for Placed { value, spot } in typed {
+        match value {
+            Some(part) if parts.contains(&part) => {
+                let finding = Finding::Remark("the same part again".to_owned());
+                table.notes.refuse(&spot, finding, "", None);
+            }
+            Some(part) => parts.push(part),
+            None if count > 1 => {
+                let finding = Finding::Value("\"everybody\" beside other parts".to_owned());
+                let allowed = "\"everybody\" alone";
+                table.notes.refuse(&spot, finding, allowed, None);
+            }
+            None => {}
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<KeyPart>, Refusal> {
+        PartKind.read(&DeValue::String(text.into()))
+    }
+
+    #[test]
+    fn a_part_is_read_with_its_name_or_number() {
+        let check = |text: &str, part: Option<KeyPart>| assert_eq!(read(text), Ok(part), "{text}");
+        check("everybody", None);
+        check("client_address", Some(KeyPart::ClientAddress));
+        check("Ticket", Some(KeyPart::Ticket));
+        let header = |name: &str| Some(KeyPart::Header(name.to_owned()));
+        check("header:X-API-Key", header("x-api-key"));
+        check("cookie:sId", Some(KeyPart::Cookie("sId".to_owned())));
+        check("path_segment:1", Some(KeyPart::PathSegment(1)));
+        check("path_segment:100", Some(KeyPart::PathSegment(100)));
+    }
+
+    #[test]
+    fn what_is_no_part_is_refused() {
+        for text in [
+            "",
+            ":",
+            "everybody:x",
+            "ticket:",
+            "header",
+            "header:",
+            "header:a b",
+            "header:é",
+            "header:a:b",
+            "cookie:a=b",
+            "cookie:a;",
+            "path_segment",
+            "path_segment:",
+            "path_segment:0",
+            "path_segment:101",
+            "path_segment:+1",
+            "path_segment:-1",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
+        let long = format!("header:{}", "a".repeat(NAME_BYTES_MAX + 1));
+        assert!(read(&long).is_err());
+    }
+}

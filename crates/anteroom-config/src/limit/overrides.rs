@@ -1,0 +1,196 @@
+//! Limits of single clients, as a limit's table has them.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use anteroom_limits::policy::Policy;
+use toml::de::DeValue;
+
+use super::policy::{self, Settings};
+use crate::kind::{Kind, Refusal};
+use crate::model::{Client, ClientKey, KeyPart};
+use crate::notes::{Placed, Spot};
+use crate::problem::{Finding, hidden, quoted};
+use crate::reader::{Key, Table};
+
+/// Most clients with a limit of their own. More belong into a list that is not read as one piece.
+const OVERRIDES_MAX: usize = 10_000;
+/// Longest text of one part.
+const TEXT_BYTES_MAX: usize = 1_024;
+
+const OVERRIDES: &str = "overrides";
+
+const CLIENT: Key<ClientText> = Key {
+    name: "key",
+    kind: ClientText { is_secret: true },
+    default: None,
+};
+
+/// What a part of the key is for one client.
+struct ClientText {
+    is_secret: bool,
+}
+
+impl Kind for ClientText {
+    type Value = String;
+
+    fn allowed(&self) -> String {
+        format!(
+            "a text of 1 to {TEXT_BYTES_MAX} bytes, or a list of them, one for each part of key"
+        )
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<String, Refusal> {
+        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+        if !(1..=TEXT_BYTES_MAX).contains(&text.len()) {
+            return Err(Refusal::PLAIN);
+        }
+        if text.trim() != text || text.chars().any(char::is_control) {
+            return Err(Refusal::hint(
+                "without line ends, and without spaces around it",
+            ));
+        }
+        Ok(text.to_owned())
+    }
+
+    fn is_secret(&self) -> bool {
+        self.is_secret
+    }
+}
+
+/// Reads the overrides of a limit; `key` is `None` after a mistake in it.
+pub(super) fn read(
+    table: &mut Table<'_>,
+    key: Option<&ClientKey>,
+    limit: Settings,
+) -> BTreeMap<Client, Policy> {
+    let elements = table.elements(
+        OVERRIDES,
+        "a list of tables, such as [{ key = \"203.0.113.7\", limit = \"500/min\" }]",
+    );
+    let count = elements.len();
+    if count > OVERRIDES_MAX {
+        let spot = table.spot(OVERRIDES);
+        let found = Finding::Value(format!("{count} overrides"));
+        let allowed = format!("at most {OVERRIDES_MAX}");
+        table.notes.refuse(&spot, found, allowed, None);
+    }
+    if let Some(key) = key.filter(|_| count > 0) {
+        refuse_nameless(table, key);
+    }
+    let mut lines: BTreeMap<Client, usize> = BTreeMap::new();
+    let mut overrides = BTreeMap::new();
+    for element in elements.iter().take(OVERRIDES_MAX) {
+        let mut inner = table.enter(element);
+        let client = read_client(&mut inner, key);
+        let policy = policy::read_own(&mut inner, limit);
+        if let Some(Placed { value, spot }) = client {
+            if let Some(line) = lines.get(&value) {
+                let finding = format!("line {line} is about the same client");
+                inner
+                    .notes
+                    .refuse(&spot, Finding::Remark(finding), "", None);
+            } else {
+                lines.insert(value.clone(), spot.line);
+            }
+            overrides.extend(policy.map(|policy| (value, policy)));
+        }
+        inner.finish();
+    }
+    overrides
+}
+
+/// Says that there are no single clients to be named.
+fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
+    let why = if key.parts.is_empty() {
+        "has no effect with key \"everybody\": there is one count for all"
+    } else if key.parts.contains(&KeyPart::Ticket) {
+        "has no effect with key \"ticket\": nobody knows a visitor's ticket before it is drawn"
+    } else {
+        return;
+    };
+    let spot = table.spot(OVERRIDES);
+    let finding = Finding::Remark(why.to_owned());
+    let allowed = "only with other keys";
+    table.notes.refuse(&spot, finding, allowed, None);
+}
+
+/// Whether who calls is nobody else's business: headers and cookies hold keys.
+fn is_secret(key: &ClientKey) -> bool {
+    let is_shown =
+        |part: &KeyPart| matches!(part, KeyPart::ClientAddress | KeyPart::PathSegment(_));
+    !key.parts.iter().all(is_shown)
+}
+
+/// Reads who it is; `None` after a mistake.
+fn read_client(table: &mut Table<'_>, key: Option<&ClientKey>) -> Option<Placed<Client>> {
+    let is_secret = key.is_none_or(is_secret);
+    let kind = ClientText { is_secret };
+    let mistakes = table.notes.count();
+    let typed = table.one_or_list(&Key { kind, ..CLIENT });
+    let spot = table.spot(CLIENT.name);
+    let Some(typed) = typed else {
+        if table.notes.count() == mistakes {
+            let allowed = CLIENT.kind.allowed();
+            table.notes.refuse(&spot, Finding::Missing, allowed, None);
+        }
+        return None;
+    };
+    if table.notes.count() > mistakes {
+        return None;
+    }
+    let key = key?;
+    if typed.len() != key.parts.len() {
+        // That there are no single clients was told before.
+        if !key.parts.is_empty() {
+            let found = Finding::Value(match typed.len() {
+                1 => "1 text".to_owned(),
+                count => format!("{count} texts"),
+            });
+            let allowed = format!("{}, one for each part of key", key.parts.len());
+            table.notes.refuse(&spot, found, allowed, None);
+        }
+        return None;
+    }
+    let mut texts = Vec::with_capacity(typed.len());
+    for (part, Placed { value, spot }) in key.parts.iter().zip(typed) {
+        texts.push(part_text(table, key, part, &value, &spot)?);
+    }
+    Some(Placed {
+        value: Client(texts),
+        spot,
+    })
+}
+
+/// A part in the one spelling that is compared; `None` after saying why it can be none.
+fn part_text(
+    table: &mut Table<'_>,
+    key: &ClientKey,
+    part: &KeyPart,
+    text: &str,
+    spot: &Spot,
+) -> Option<String> {
+    let (read, allowed) = match part {
+        KeyPart::ClientAddress => {
+            let address: Option<IpAddr> = text.parse().ok();
+            let read = address.map(|address| key.address_text(address));
+            (read, "an IP address for the part \"client_address\"")
+        }
+        KeyPart::PathSegment(_) => (
+            (!text.contains('/')).then(|| text.to_owned()),
+            "a segment without / for the part \"path_segment\"",
+        ),
+        KeyPart::Header(_) | KeyPart::Cookie(_) | KeyPart::Ticket => (Some(text.to_owned()), ""),
+    };
+    if read.is_none() {
+        let found = if is_secret(key) {
+            hidden(text)
+        } else {
+            quoted(text)
+        };
+        table
+            .notes
+            .refuse(spot, Finding::Value(found), allowed, None);
+    }
+    read
+}

@@ -1,0 +1,79 @@
+//! Which requests a limit covers, as its table has it.
+
+use super::keys::METHODS;
+use crate::model::{Host, LimitRoute};
+use crate::notes::Placed;
+use crate::problem::Finding;
+use crate::reader::Table;
+use crate::room;
+
+/// Most routes of a limit, as of a room.
+const ROUTES_MAX: usize = 100;
+/// Most methods of a route: HTTP and WebDAV together have fewer.
+const METHODS_MAX: usize = 50;
+
+const ROUTES: &str = "routes";
+
+/// Reads the routes; none if they were left out.
+pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {
+    let mistakes = table.notes.count();
+    let allowed = "a list of tables, such as [{ path = \"/api\", methods = [\"POST\"] }]";
+    let elements = table.elements(ROUTES, allowed);
+    let is_list = table.notes.count() == mistakes;
+    let count = elements.len();
+    if table.has(ROUTES) && is_list && !(1..=ROUTES_MAX).contains(&count) {
+        let spot = table.spot(ROUTES);
+        let found = Finding::Value(format!("{count} routes"));
+        let allowed = format!("1 to {ROUTES_MAX}");
+        let hint = (count == 0).then(|| "leave routes out to cover every request".to_owned());
+        table.notes.refuse(&spot, found, allowed, hint);
+    }
+    let mut routes: Vec<Placed<LimitRoute>> = Vec::with_capacity(count.min(ROUTES_MAX));
+    for element in elements.iter().take(ROUTES_MAX) {
+        let mut inner = table.enter(element);
+        let methods = read_methods(&mut inner);
+        if let Some(Placed { value, spot }) = room::read_route(&mut inner) {
+            let first = routes.iter().find(|known| known.value.route == value);
+            if let Some(first) = first {
+                let host = match &value.host {
+                    Host::Any => "any host",
+                    Host::Name(name) => name,
+                };
+                let path = &value.path;
+                let finding = format!("line {} covers {host} {path} already", first.spot.line);
+                let hint = "name all methods in one route".to_owned();
+                let finding = Finding::Remark(finding);
+                inner.notes.refuse(&spot, finding, "", Some(hint));
+            }
+            let route = value;
+            let value = LimitRoute { route, methods };
+            routes.push(Placed { value, spot });
+        }
+        inner.finish();
+    }
+    routes.into_iter().map(|route| route.value).collect()
+}
+
+fn read_methods(table: &mut Table<'_>) -> Vec<String> {
+    let mistakes = table.notes.count();
+    let methods = table.list(&METHODS).unwrap_or_default();
+    let is_right = table.notes.count() == mistakes;
+    let count = methods.len();
+    if table.has(METHODS.name) && is_right && !(1..=METHODS_MAX).contains(&count) {
+        let spot = table.spot(METHODS.name);
+        let found = Finding::Value(format!("{count} methods"));
+        let allowed = format!("1 to {METHODS_MAX}");
+        let hint = (count == 0).then(|| "leave methods out to cover every one".to_owned());
+        table.notes.refuse(&spot, found, allowed, hint);
+    }
+    let mut known = Vec::with_capacity(count);
+    for Placed { value, spot } in methods {
+        if known.contains(&value) {
+            let finding = Finding::Remark("the same method again".to_owned());
+            table.notes.refuse(&spot, finding, "", None);
+        } else {
+            known.push(value);
+        }
+    }
+    known
+}

@@ -1,0 +1,287 @@
+//! What may a key hold? One small type per kind of value: it knows the range, says it in words
+//! and reads a value, so that message, example and check cannot drift apart.
+
+use anteroom_core::time::{Millis, Span};
+use toml::de::DeValue;
+
+use super::duration;
+
+mod number;
+
+pub use number::Number;
+
+/// What may stand behind a key.
+pub trait Kind {
+    /// What it means.
+    type Value;
+
+    /// What is allowed, in words.
+    fn allowed(&self) -> String;
+
+    /// The meaning of `value`.
+    ///
+    /// # Errors
+    ///
+    /// A [`Refusal`] if it is not allowed.
+    fn read(&self, value: &DeValue<'_>) -> Result<Self::Value, Refusal>;
+
+    /// Whether the value must never be shown.
+    fn is_secret(&self) -> bool {
+        false
+    }
+}
+
+/// Why a value was not accepted, as far as there is more to say than "not allowed".
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct Refusal {
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// What to show instead of the value.
+    pub found: Option<String>,
+}
+
+impl Refusal {
+    /// Nothing more to say.
+    pub const PLAIN: Self = Self {
+        hint: None,
+        found: None,
+    };
+
+    /// This is what to do about it.
+    pub fn hint(hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            found: None,
+        }
+    }
+}
+
+/// An integer of type `T` from `min` to `max`.
+pub struct Whole<T> {
+    /// At least.
+    pub min: T,
+    /// At most.
+    pub max: T,
+    /// Said after the range, such as what 0 means.
+    pub note: &'static str,
+}
+
+impl<T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>> Kind for Whole<T> {
+    type Value = T;
+
+    fn allowed(&self) -> String {
+        format!("an integer from {} to {}{}", self.min, self.max, self.note)
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
+        if let DeValue::String(text) = value
+            && let Ok(number) = text.trim().parse::<i64>()
+            && self.in_range(number).is_some()
+        {
+            return Err(Refusal::hint(format!(
+                "did you mean {number}, without quotes?"
+            )));
+        }
+        integer(value)
+            .and_then(|number| self.in_range(number))
+            .ok_or(Refusal::PLAIN)
+    }
+}
+
+impl<T: Copy + PartialOrd + TryFrom<i64>> Whole<T> {
+    fn in_range(&self, number: i64) -> Option<T> {
+        let number = T::try_from(number).ok()?;
+        (self.min <= number && number <= self.max).then_some(number)
+    }
+}
+
+fn integer(value: &DeValue<'_>) -> Option<i64> {
+    let number = value.as_integer()?;
+    i64::from_str_radix(number.as_str(), number.radix()).ok()
+}
+
+/// One of a few numbers; the same in quotes is accepted too, as other products write it.
+pub struct OneNumber(pub &'static [u16]);
+
+impl Kind for OneNumber {
+    type Value = u16;
+
+    fn allowed(&self) -> String {
+        one_of(self.0.iter().map(u16::to_string))
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<u16, Refusal> {
+        let number = match value {
+            DeValue::String(text) => text.parse().ok(),
+            other => integer(other).and_then(|number| u16::try_from(number).ok()),
+        };
+        number
+            .filter(|number| self.0.contains(number))
+            .ok_or(Refusal::PLAIN)
+    }
+}
+
+/// `true` or `false`.
+pub struct Switch;
+
+impl Kind for Switch {
+    type Value = bool;
+
+    fn allowed(&self) -> String {
+        "true or false".to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<bool, Refusal> {
+        if let DeValue::String(text) = value
+            && let Ok(switch) = text.to_ascii_lowercase().parse::<bool>()
+        {
+            return Err(Refusal::hint(format!(
+                "did you mean {switch}, without quotes?"
+            )));
+        }
+        value.as_bool().ok_or(Refusal::PLAIN)
+    }
+}
+
+/// One of a few words, whatever their case.
+pub struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
+
+impl<T: Copy> Kind for Choice<T> {
+    type Value = T;
+
+    fn allowed(&self) -> String {
+        one_of(self.0.iter().map(|(word, _)| format!("{word:?}")))
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
+        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+        let find = |word: &str| {
+            self.0
+                .iter()
+                .find(|(known, _)| known.eq_ignore_ascii_case(word))
+        };
+        find(text).map(|(_, meaning)| *meaning).ok_or_else(|| {
+            let words = self.0.iter().map(|(word, _)| *word);
+            Refusal {
+                hint: nearest(text, words).map(|word| format!("did you mean {word:?}?")),
+                found: None,
+            }
+        })
+    }
+}
+
+/// Text that a function understands.
+pub struct Text<T> {
+    /// What is allowed, in words.
+    pub allowed: &'static str,
+    /// What it means.
+    pub read: fn(&str) -> Result<T, Refusal>,
+}
+
+impl<T> Kind for Text<T> {
+    type Value = T;
+
+    fn allowed(&self) -> String {
+        self.allowed.to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<T, Refusal> {
+        (self.read)(value.as_str().ok_or(Refusal::PLAIN)?)
+    }
+}
+
+/// A duration in quotes from `min` to `max`.
+pub struct Duration {
+    /// At least.
+    pub min: Span,
+    /// At most.
+    pub max: Span,
+    /// What somebody who wrote a small bare number most likely counted in; only for the hint.
+    pub bare_unit: &'static str,
+}
+
+impl Kind for Duration {
+    type Value = Span;
+
+    fn allowed(&self) -> String {
+        let (min, max) = (duration::text(self.min), duration::text(self.max));
+        format!("a duration from {min} to {max} in quotes")
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<Span, Refusal> {
+        let in_range = |span: &Span| (self.min..=self.max).contains(span);
+        let read = |text: &str| duration::parse(text).filter(in_range);
+        let bare = match value {
+            DeValue::String(text) => match read(text) {
+                Some(span) => return Ok(span),
+                None => text.trim().parse().ok(),
+            },
+            other => integer(other),
+        };
+        let meant = bare.map(|number: i64| {
+            // Sessions of half an hour and more are usually written in seconds.
+            let unit = if number > 30 { "s" } else { self.bare_unit };
+            format!("{number}{unit}")
+        });
+        Err(match meant.filter(|meant| read(meant).is_some()) {
+            Some(meant) => Refusal::hint(format!("did you mean {meant:?}?")),
+            None => Refusal::PLAIN,
+        })
+    }
+}
+
+/// A point in time with its offset: RFC 3339 in quotes, or a TOML date-time.
+pub struct Moment;
+
+impl Kind for Moment {
+    type Value = Millis;
+
+    fn allowed(&self) -> String {
+        "a date and time with its offset, such as \"2030-01-31T10:00:00+01:00\"".to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<Millis, Refusal> {
+        let text = match value {
+            DeValue::String(text) => text.to_string(),
+            DeValue::Datetime(moment) => moment.to_string(),
+            _ => return Err(Refusal::PLAIN),
+        };
+        if let Ok(moment) = text.parse::<jiff::Timestamp>() {
+            return u64::try_from(moment.as_millisecond())
+                .map(Millis)
+                .map_err(|_| Refusal::hint("it lies before 1970"));
+        }
+        if text.parse::<jiff::civil::DateTime>().is_ok() {
+            return Err(Refusal::hint(
+                "add the offset, such as Z for UTC or +02:00: without one it is another moment \
+                 on every machine",
+            ));
+        }
+        Err(Refusal::PLAIN)
+    }
+}
+
+/// What `typed` was probably meant to be; `None` when nothing is near.
+#[must_use]
+pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    // Longer than every key: nothing is near, and the comparison is quadratic.
+    if typed.len() > 64 {
+        return None;
+    }
+    let typed = typed.to_ascii_lowercase();
+    // Two slips, or one in three characters of a short word, still leave the word recognisable.
+    known
+        .map(|word| (strsim::damerau_levenshtein(&typed, word), word))
+        .filter(|(distance, word)| *distance <= 2.max(word.len() / 3) && *distance < word.len())
+        .min()
+        .map(|(_, word)| word)
+}
+
+fn one_of(words: impl Iterator<Item = String>) -> String {
+    let mut words: Vec<String> = words.collect();
+    let last = words.pop().unwrap_or_default();
+    if words.is_empty() {
+        return last;
+    }
+    format!("{} or {last}", words.join(", "))
+}
