@@ -110,6 +110,7 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
         tickets,
         is_navigation: true,
         is_look: false,
+        is_held: false,
     }
 }
 

@@ -109,6 +109,7 @@ async fn visit(room: Arc<RoomHandle>, sheet: Arc<Mutex<Sheet>>, is_early: bool) 
         tickets: &[],
         is_navigation: true,
         is_look: false,
+        is_held: false,
     };
     let began = Instant::now();
     let outcome = room.decide(arrival).await;

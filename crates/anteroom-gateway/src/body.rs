@@ -190,9 +190,22 @@ impl Body {
     }
 }
 
-impl From<Bytes> for Body {
-    fn from(bytes: Bytes) -> Self {
-        Self::full(bytes)
+/// A body that answers of a layer may have, besides those of the service behind it.
+pub trait AnswerBody: Send + 'static {
+    /// An answer of the layer's own.
+    fn from_own(body: Body) -> Self;
+}
+
+impl AnswerBody for Body {
+    fn from_own(body: Body) -> Self {
+        body
+    }
+}
+
+#[cfg(feature = "axum")]
+impl AnswerBody for axum::body::Body {
+    fn from_own(body: Body) -> Self {
+        Self::new(body)
     }
 }
 

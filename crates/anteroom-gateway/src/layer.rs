@@ -7,6 +7,7 @@
 mod access;
 mod answer;
 mod doors;
+mod known;
 mod origins;
 mod own_paths;
 mod streams;
@@ -26,7 +27,7 @@ use anteroom_origin::{Origins, Plan, RoomOriginFigures};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
-use crate::body::Body;
+use crate::body::{AnswerBody, Body};
 use crate::bypass::BypassRequest;
 use crate::cookies;
 use crate::error_page::{self, Format};
@@ -40,6 +41,8 @@ use crate::waiting::{
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
+use known::Wish;
+pub use known::{KnownVisitor, OverLimit};
 use streams::Streams;
 pub use tallies::CountsByRoom;
 use tallies::Tallies;
@@ -189,23 +192,25 @@ pub struct WaitingRoom<S> {
     inner: S,
 }
 
-impl<S> tower::Service<Request<Body>> for WaitingRoom<S>
+impl<S, B, R> tower::Service<Request<B>> for WaitingRoom<S>
 where
-    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>
         + Clone
         + Send
         + 'static,
     S::Future: Send,
+    B: Send + 'static,
+    R: AnswerBody,
 {
-    type Response = Response<Body>;
+    type Response = Response<R>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         // The service that was found ready serves this request; the clone waits for its turn.
         let next = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, next);
@@ -215,55 +220,67 @@ where
 }
 
 impl Gate {
-    async fn serve<S>(&self, request: Request<Body>, inner: S) -> Response<Body>
+    async fn serve<S, B, R>(&self, request: Request<B>, inner: S) -> Response<R>
     where
-        S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+        S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+        R: AnswerBody,
     {
+        // The body may be one that only one thread at a time may look at.
+        let (head, body) = request.into_parts();
+        let request = Request::from_parts(head, ());
         let mut access = Access::of(&request);
-        let response = self.decide(request, inner, &mut access).await;
+        let response = self.decide(request, body, inner, &mut access).await;
         access.answered(response.status());
         response
     }
 
-    async fn decide<S>(
+    async fn decide<S, B, R>(
         &self,
-        request: Request<Body>,
+        request: Request<()>,
+        body: B,
         inner: S,
         access: &mut Access,
-    ) -> Response<Body>
+    ) -> Response<R>
     where
-        S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+        S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+        R: AnswerBody,
     {
         let doors = self.doors.load_full();
         let Some(client) = request.extensions().get::<Client>().cloned() else {
-            return refuse(Refusal::BadRequest, request.headers());
+            return own(refuse(Refusal::BadRequest, request.headers()));
         };
         match request.uri().path() {
             place_endpoint::PATH => {
-                return self.tell_place(&doors, &request, &client, access).await;
+                return own(self.tell_place(&doors, &request, &client, access).await);
             }
-            push::PATH => return self.listen(&doors, &request, &client, access).await,
+            push::PATH => return own(self.listen(&doors, &request, &client, access).await),
             language::PATH => {
-                return own_paths::remember_language(&doors, &request, &client, access);
+                return own(own_paths::remember_language(
+                    &doors, &request, &client, access,
+                ));
             }
             _ => {}
         }
         let Ok(readings) = Readings::of(request.uri().path()) else {
-            return refuse(Refusal::BadRequest, request.headers());
+            return own(refuse(Refusal::BadRequest, request.headers()));
         };
         let Ok(found) = doors.find(client.host(), &readings) else {
-            return refuse(Refusal::BadRequest, request.headers());
+            return own(refuse(Refusal::BadRequest, request.headers()));
         };
         let Some(door) = found else {
             let origin = doors.origin_of(client.host());
             return match origin {
-                Some(upstream) => pass_by(request, inner, upstream, access, Verdict::NoRoom).await,
-                None => refuse(Refusal::NotFound, request.headers()),
+                Some(upstream) => {
+                    let request = request.map(|()| body);
+                    pass_by(request, inner, upstream, access, Verdict::NoRoom).await
+                }
+                None => own(refuse(Refusal::NotFound, request.headers())),
             };
         };
         access.enter(door);
         if door.room.is_suspended().await {
             let upstream = door.upstream.clone();
+            let request = request.map(|()| body);
             return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
         }
         let question = BypassRequest {
@@ -275,17 +292,18 @@ impl Gate {
         };
         if door.bypass.allow(&readings, &question) {
             let upstream = door.upstream.clone();
+            let request = request.map(|()| body);
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
         }
         let json_enabled = door.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
         let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
-        match ask(door, request.headers(), is_navigation, false).await {
+        match ask(door, request.headers(), is_navigation, Wish::of(&request)).await {
             // Only looks are answered so; nobody asked for one here.
-            Outcome::MayCome => refuse(Refusal::Unavailable, request.headers()),
+            Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
                 access.pass(&pass);
-                let answer = let_in(door, &pass, request, inner).await;
+                let answer = let_in(door, &pass, request.map(|()| body), inner).await;
                 answer::finish(door, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
@@ -298,26 +316,27 @@ impl Gate {
                     queueing_status: status_of(holds.config.queueing_status_code),
                 };
                 let response = respond(&view, answer, look_of(door, &request)).map(Body::full);
-                hand_out(door, response, ticket, client.scheme, &view)
+                own(hand_out(door, response, ticket, client.scheme, &view))
             }
         }
     }
 }
 
-async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool, is_look: bool) -> Outcome {
+async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool, wish: Wish) -> Outcome {
     let tickets = cookies::values(headers, &door.cookie_name);
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation,
-        is_look,
+        is_look: wish == Wish::Look,
+        is_held: wish == Wish::Wait,
     };
     door.room.decide(arrival).await
 }
 
 /// On to the origin, with what it is told about the visitor.
-async fn let_in<S>(door: &Door, pass: &Pass, mut request: Request<Body>, inner: S) -> Response<Body>
+async fn let_in<S, B, R>(door: &Door, pass: &Pass, mut request: Request<B>, inner: S) -> Response<R>
 where
-    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
 {
     // What is added here and on the way, without growing twice.
     request.headers_mut().reserve(HEADERS_ADDED);
@@ -326,15 +345,15 @@ where
 }
 
 /// On to the origin, untouched but for our own cookies.
-async fn pass_by<S>(
-    request: Request<Body>,
+async fn pass_by<S, B, R>(
+    request: Request<B>,
     inner: S,
     upstream: Upstream,
     access: &mut Access,
     verdict: Verdict,
-) -> Response<Body>
+) -> Response<R>
 where
-    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
 {
     access.say(verdict);
     let mut response = forward(request, inner, upstream).await;
@@ -343,9 +362,9 @@ where
     response
 }
 
-async fn forward<S>(mut request: Request<Body>, mut inner: S, upstream: Upstream) -> Response<Body>
+async fn forward<S, B, R>(mut request: Request<B>, mut inner: S, upstream: Upstream) -> Response<R>
 where
-    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
 {
     cookies::without(request.headers_mut(), cookies::PREFIX);
     request.extensions_mut().insert(upstream);
@@ -354,7 +373,7 @@ where
 }
 
 /// What the page looks like that is the answer to `request`.
-fn look_of<'a>(door: &'a Door, request: &'a Request<Body>) -> Look<'a> {
+fn look_of<'a>(door: &'a Door, request: &'a Request<()>) -> Look<'a> {
     let target = request.uri().path_and_query();
     Look {
         template: door.template.as_ref(),
@@ -379,6 +398,11 @@ fn hand_out(
 
 fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
     error_page::answer(refusal, Format::asked_for(headers))
+}
+
+/// An answer of the rooms themselves.
+fn own<R: AnswerBody>(response: Response<Body>) -> Response<R> {
+    response.map(R::from_own)
 }
 
 /// The status of waiting answers, checked when the config was read.

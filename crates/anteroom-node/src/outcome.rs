@@ -14,6 +14,8 @@ pub struct Arrival<'a> {
     pub is_navigation: bool,
     /// Whether somebody new only wants to know where it would stand.
     pub is_look: bool,
+    /// Whether somebody who is not inside has to wait, whatever is free.
+    pub is_held: bool,
 }
 
 /// What becomes of a request.

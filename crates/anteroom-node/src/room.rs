@@ -11,6 +11,7 @@ mod movement;
 mod orders;
 mod pace;
 mod syncing;
+mod tickets;
 mod view;
 mod wall_time;
 
@@ -230,41 +231,6 @@ impl RoomHandle {
         }
     }
 
-    /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
-    /// the best place. Without one it is a new visitor.
-    fn open(&self, values: &[&str], now: Millis) -> Option<Ticket> {
-        if values.is_empty() {
-            return None;
-        }
-        let settings = self.settings.load();
-        let ring = self.shared.ring.load();
-        let opened = values
-            .iter()
-            .map(|value| ring.open(value, self.shared.birth, &settings.binding));
-        let worth = |ticket: &Ticket| match self.standing(ticket, now) {
-            Standing::Inside { ends_at } => (2, ends_at),
-            Standing::Waiting => (1, Millis(u64::MAX - ticket.bucket.0)),
-            Standing::Over => (0, Millis::ZERO),
-        };
-        let found = opened.filter_map(Result::ok).max_by_key(worth);
-        if found.is_none() {
-            self.counts.strange_tickets.fetch_add(1, Ordering::Relaxed);
-        }
-        found
-    }
-
-    fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
-        let view = self.view.load();
-        ticket.standing(now, view.closed_through, &view.rules)
-    }
-
-    fn seal(&self, ticket: &Ticket) -> String {
-        let settings = self.settings.load();
-        let ring = self.shared.ring.load();
-        let nonce = self.shared.random.nonce();
-        ring.seal(ticket, self.shared.birth, &settings.binding, nonce)
-    }
-
     async fn check_in(&self, ticket: Ticket, is_navigation: bool) -> Option<Pass> {
         let mut visit = Return {
             ticket,
@@ -315,6 +281,8 @@ impl RoomHandle {
                 Some(verdict) => verdict,
                 None => return Outcome::MayCome,
             }
+        } else if arrival.is_held {
+            self.locked(|room, now| room.handle_held(visit, now))
         } else {
             self.locked(|room, now| room.handle_visit(visit, now))
         };

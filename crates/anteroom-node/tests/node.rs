@@ -75,6 +75,7 @@ async fn ask(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
         tickets: &tickets,
         is_navigation: true,
         is_look: false,
+        is_held: false,
     };
     room.decide(arrival).await
 }
@@ -157,12 +158,14 @@ async fn of_several_cookies_the_one_that_is_worth_most_counts() {
         tickets: &[&waiting, &ticket],
         is_navigation: true,
         is_look: false,
+        is_held: false,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     let arrival = Arrival {
         tickets: &["planted", &ticket],
         is_navigation: true,
         is_look: false,
+        is_held: false,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     node.stop().await;

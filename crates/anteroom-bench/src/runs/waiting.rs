@@ -207,6 +207,7 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
         tickets,
         is_navigation: false,
         is_look: false,
+        is_held: false,
     }
 }
 

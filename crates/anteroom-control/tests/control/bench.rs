@@ -126,6 +126,7 @@ impl Bench {
     pub(crate) async fn visit(&self, room: &str) -> Outcome {
         let arrival = Arrival {
             is_look: false,
+            is_held: false,
             tickets: &[],
             is_navigation: true,
         };

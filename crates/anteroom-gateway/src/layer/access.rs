@@ -12,7 +12,6 @@ use http::{Method, Request, StatusCode};
 
 use super::doors::Door;
 use super::tallies::RoomTally;
-use crate::body::Body;
 use crate::forwarded::Client;
 use crate::waiting::WaitingView;
 
@@ -93,7 +92,7 @@ impl Access {
         clippy::disallowed_methods,
         reason = "how long a request took is logged and decides nothing"
     )]
-    pub(super) fn of(request: &Request<Body>) -> Self {
+    pub(super) fn of(request: &Request<()>) -> Self {
         // Nobody reads the line: spare the copies.
         let is_logged = tracing::enabled!(target: "access", tracing::Level::INFO);
         let path = if is_logged { request.uri().path() } else { "" };

@@ -8,7 +8,6 @@ use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
 use super::doors::Door;
-use crate::body::Body;
 use crate::cookies::{self, Attributes};
 use crate::forwarded::Scheme;
 use crate::proxy::OriginOutcome;
@@ -39,12 +38,12 @@ pub(super) fn introduce(door: &Door, pass: &Pass, headers: &mut HeaderMap) {
 }
 
 /// Hands the ticket out, obeys the origin's commands, and takes note of how the origin did.
-pub(super) async fn finish(
+pub(super) async fn finish<R>(
     door: &Door,
     pass: &Pass,
     scheme: Scheme,
-    mut response: Response<Body>,
-) -> Response<Body> {
+    mut response: Response<R>,
+) -> Response<R> {
     if let Some(outcome) = response.extensions().get::<OriginOutcome>() {
         door.tally.count_outcome(*outcome);
         // While checks say that no origin is well, a request that went well says nothing else.
@@ -65,12 +64,12 @@ pub(super) async fn finish(
 }
 
 /// Puts a new ticket, if there is one, into an answer, and keeps that answer out of shared caches.
-pub(super) fn carry_ticket(
+pub(super) fn carry_ticket<R>(
     door: &Door,
     pass: &Pass,
     scheme: Scheme,
-    mut response: Response<Body>,
-) -> Response<Body> {
+    mut response: Response<R>,
+) -> Response<R> {
     if let Some(ticket) = &pass.new_ticket {
         let max_age = pass.seat_ends_at.since(door.room.now()) + COOKIE_SLACK;
         set_ticket(door, response.headers_mut(), ticket, max_age, scheme);

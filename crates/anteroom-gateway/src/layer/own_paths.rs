@@ -8,6 +8,7 @@ use http::{Method, Request, Response};
 
 use super::access::{Access, Verdict};
 use super::doors::{Door, Doors};
+use super::known::Wish;
 use super::{Gate, answer, ask, hand_out, refuse};
 use crate::body::Body;
 use crate::cookies;
@@ -56,7 +57,7 @@ impl Gate {
     pub(super) async fn tell_place(
         &self,
         doors: &Doors,
-        request: &Request<Body>,
+        request: &Request<()>,
         client: &Client,
         access: &mut Access,
     ) -> Response<Body> {
@@ -71,7 +72,7 @@ impl Gate {
         };
         // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
         // another site must not take seats.
-        match ask(door, request.headers(), false, true).await {
+        match ask(door, request.headers(), false, Wish::Look).await {
             Outcome::MayCome => {
                 access.say(Verdict::Look);
                 place_endpoint::not_waiting().map(Body::full)
@@ -98,7 +99,7 @@ impl Gate {
     pub(super) async fn listen(
         &self,
         doors: &Doors,
-        request: &Request<Body>,
+        request: &Request<()>,
         client: &Client,
         access: &mut Access,
     ) -> Response<Body> {
@@ -127,7 +128,7 @@ impl Gate {
 /// Remembers the language that was chosen in the page's form, and leads back to the page.
 pub(super) fn remember_language(
     doors: &Doors,
-    request: &Request<Body>,
+    request: &Request<()>,
     client: &Client,
     access: &mut Access,
 ) -> Response<Body> {

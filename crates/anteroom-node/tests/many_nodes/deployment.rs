@@ -186,6 +186,7 @@ pub(crate) async fn ask(room: &RoomHandle, cookie: Option<&str>) -> Outcome {
         tickets: &tickets,
         is_navigation: true,
         is_look: false,
+        is_held: false,
     };
     room.decide(arrival).await
 }
