@@ -1,0 +1,13 @@
+//! Where is it kept how much each client has called?
+//!
+//! What a limit remembers of a client is a state of [`anteroom_limits`], which also decides. This crate keeps
+//! the states: for how many clients, where, and what happens if several limits, or several nodes, are
+//! charged at once.
+//!
+//! Deliberately absent: who a client is, and what it is told.
+
+mod key;
+pub mod local;
+mod table;
+
+pub use key::{CallKey, KeyMaker};

@@ -1,0 +1,230 @@
+//! What is remembered of clients, in bounded memory.
+//!
+//! # What a flood of keys does
+//!
+//! Whoever can choose what he is known by (a header, an address of IPv6) can be a million clients. Then
+//!
+//! - entries that may be forgotten make place, a few are looked at for each that comes;
+//! - an entry that may not be forgotten stays: no flood makes a client that is over its limit a new one;
+//! - where there is no place left, newcomers share: each belongs to one of a fixed number of entries in
+//!   the *crowd*, and is charged there with all others that do. So a client may be rejected because of
+//!   others, and never goes through more often than its limit says;
+//! - whoever gets an own entry later begins it as the crowd's stands, with all that it was charged.
+
+use hashbrown::HashTable;
+
+use crate::key::CallKey;
+
+/// Entries that are looked at for each newcomer. More than one, so that a table whose clients come and go
+/// does not grow with all who ever came.
+const LOOKS: usize = 2;
+/// The same where no place is left.
+const LOOKS_WHEN_FULL: usize = 16;
+
+/// States by key.
+#[derive(Debug)]
+pub(crate) struct Table<S> {
+    entries: Vec<Entry<S>>,
+    /// Where in `entries` a key is.
+    places: HashTable<u32>,
+    /// The entry that is looked at next.
+    hand: usize,
+    entries_max: usize,
+    /// Empty as long as nobody needs it.
+    crowd: Vec<S>,
+    crowd_size: usize,
+    crowded: u64,
+}
+
+#[derive(Debug)]
+struct Entry<S> {
+    key: CallKey,
+    state: S,
+}
+
+/// Where a client is remembered.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Place {
+    Own(usize),
+    Crowd(usize),
+    /// Nowhere yet, and there is place.
+    Free,
+}
+
+impl<S: Clone + Default + Eq> Table<S> {
+    /// A table of at most so many entries of their own, at least one, and at most 2^32; and so many
+    /// that are shared, a power of two.
+    pub(crate) fn new(entries_max: usize, crowd_size: usize) -> Self {
+        debug_assert!(crowd_size.is_power_of_two());
+        Self {
+            entries: Vec::new(),
+            places: HashTable::new(),
+            hand: 0,
+            entries_max: entries_max.clamp(1, u32::MAX as usize),
+            crowd: Vec::new(),
+            crowd_size,
+            crowded: 0,
+        }
+    }
+
+    /// How many clients have an entry of their own.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// How often a client was charged together with others.
+    pub(crate) fn crowded(&self) -> u64 {
+        self.crowded
+    }
+
+    /// Lets `step` change what is remembered of a client; `is_idle` says what may be forgotten.
+    ///
+    /// Whoever is as one who never called afterwards gets no entry for it.
+    pub(crate) fn update<T>(
+        &mut self,
+        key: CallKey,
+        is_idle: impl Fn(&S) -> bool,
+        step: impl FnOnce(&mut S) -> T,
+    ) -> T {
+        match self.find(key, &is_idle) {
+            Place::Own(at) => step(&mut self.entries[at].state),
+            Place::Crowd(at) => {
+                self.crowded = self.crowded.saturating_add(1);
+                step(&mut self.crowd[at])
+            }
+            Place::Free => {
+                let mut state = self.first_state(key, &is_idle);
+                let outcome = step(&mut state);
+                if state != S::default() {
+                    self.insert(key, state);
+                }
+                outcome
+            }
+        }
+    }
+
+    /// What is remembered of a client, to be put back with [`Table::restore`].
+    pub(crate) fn saved(&mut self, key: CallKey, is_idle: impl Fn(&S) -> bool) -> S {
+        match self.find(key, &is_idle) {
+            Place::Own(at) => self.entries[at].state.clone(),
+            Place::Crowd(at) => self.crowd[at].clone(),
+            Place::Free => self.first_state(key, &is_idle),
+        }
+    }
+
+    /// Puts back what was remembered of a client before it was charged, with nobody else in between.
+    pub(crate) fn restore(&mut self, key: CallKey, state: S, is_idle: impl Fn(&S) -> bool) {
+        self.update(key, is_idle, |now| *now = state);
+    }
+
+    fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> Place {
+        if let Some(at) = self.own(key) {
+            return Place::Own(at);
+        }
+        self.look(LOOKS, is_idle);
+        if self.entries.len() < self.entries_max {
+            return Place::Free;
+        }
+        self.look(LOOKS_WHEN_FULL, is_idle);
+        if self.entries.len() < self.entries_max {
+            return Place::Free;
+        }
+        if self.crowd.is_empty() {
+            self.crowd.resize(self.crowd_size, S::default());
+        }
+        Place::Crowd(self.of_crowd(key))
+    }
+
+    fn own(&self, key: CallKey) -> Option<usize> {
+        let entries = &self.entries;
+        let found = self
+            .places
+            .find(key.place(), |at| entries[*at as usize].key == key);
+        found.map(|at| *at as usize)
+    }
+
+    fn of_crowd(&self, key: CallKey) -> usize {
+        // Other bits than those that say where its place is.
+        let bits = usize::try_from(key.0 & 0xFFFF_FFFF).unwrap_or_default();
+        bits & (self.crowd_size - 1)
+    }
+
+    /// How whoever has no entry begins one.
+    fn first_state(&self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> S {
+        match self.crowd.get(self.of_crowd(key)) {
+            Some(state) if !is_idle(state) => state.clone(),
+            _ => S::default(),
+        }
+    }
+
+    fn insert(&mut self, key: CallKey, state: S) {
+        // There are fewer than `entries_max`, which is below 2^32.
+        let Ok(at) = u32::try_from(self.entries.len()) else {
+            return;
+        };
+        self.entries.push(Entry { key, state });
+        let entries = &self.entries;
+        self.places
+            .insert_unique(key.place(), at, |at| entries[*at as usize].key.place());
+    }
+
+    /// Looks at some entries, each in its turn, and forgets those that are idle.
+    pub(crate) fn look(&mut self, count: usize, is_idle: &impl Fn(&S) -> bool) {
+        for _ in 0..count {
+            if self.entries.is_empty() {
+                return;
+            }
+            if self.hand >= self.entries.len() {
+                self.hand = 0;
+            }
+            if is_idle(&self.entries[self.hand].state) {
+                self.forget(self.hand);
+            } else {
+                self.hand += 1;
+            }
+        }
+    }
+
+    /// Takes an entry out; the last one takes its place.
+    fn forget(&mut self, at: usize) {
+        let gone = self.entries[at].key;
+        self.take_place(gone, at);
+        let last = self.entries.len() - 1;
+        if at != last {
+            let moved = self.entries[last].key;
+            if let Some(place) = self
+                .places
+                .find_mut(moved.place(), |place| *place as usize == last)
+            {
+                *place = u32::try_from(at).unwrap_or(u32::MAX);
+            }
+        }
+        self.entries.swap_remove(at);
+    }
+
+    fn take_place(&mut self, key: CallKey, at: usize) {
+        let found = self
+            .places
+            .find_entry(key.place(), |place| *place as usize == at);
+        if let Ok(entry) = found {
+            entry.remove();
+        }
+    }
+
+    /// Gives memory back that a flood has taken, once it is over.
+    pub(crate) fn shrink(&mut self, is_idle: &impl Fn(&S) -> bool) {
+        if !self.crowd.is_empty() && self.crowd.iter().all(is_idle) {
+            self.crowd = Vec::new();
+        }
+        if self.entries.capacity() / 4 > self.entries.len() {
+            let entries = &mut self.entries;
+            entries.shrink_to(entries.len() * 2);
+            let entries = &self.entries;
+            self.places
+                .shrink_to(entries.len() * 2, |at| entries[*at as usize].key.place());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
