@@ -1,0 +1,204 @@
+//! What is a client told about its limits?
+//!
+//! - `RateLimit-Policy` and `RateLimit`, as lists (draft-ietf-httpapi-ratelimit-headers since -08), on every answer;
+//! - or the older `X-RateLimit-Limit`, `-Remaining` and `-Reset`, of the limit that is nearest;
+//! - over the limit: 429 (RFC 6585, section 4), `Retry-After` in whole seconds, rounded up, with a little
+//!   more for each so that not all who were sent away come back at once, and a body that names the limits
+//!   (RFC 9457), or a page for people.
+
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use anteroom_config::{LegacyReset, LimitHeaders};
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::MicroSpan;
+use anteroom_limits::verdict::{Outcome, Verdict};
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const LEGACY_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const LEGACY_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
+
+/// What `Retry-After` says where no time would be early enough: no call of this cost is ever let
+/// through. A day keeps programs from asking every second.
+const NEVER_SECONDS: u64 = 86_400;
+/// How much longer than they must some wait, in parts of a hundred.
+const JITTER_PERCENT: u64 = 10;
+
+/// What one limit said to a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Said<'l> {
+    pub(crate) name: &'l str,
+    pub(crate) rate: Rate,
+    pub(crate) spoken: LimitHeaders,
+    pub(crate) verdict: Verdict,
+}
+
+impl Said<'_> {
+    /// Whole seconds until more is free: for whoever was rejected until it may come again, for others until the
+    /// limit is wholly free.
+    fn effective_seconds(&self) -> u64 {
+        match self.verdict.outcome {
+            Outcome::Reject {
+                retry_after: Some(after),
+            } => after.secs_ceil(),
+            Outcome::Reject { retry_after: None } => NEVER_SECONDS,
+            Outcome::Admit { .. } => self.verdict.full_after.secs_ceil(),
+        }
+    }
+}
+
+/// Adds to an answer how the limits stand. `now_seconds` is the wall clock.
+pub(crate) fn tell(headers: &mut HeaderMap, said: &[Said<'_>], now_seconds: u64) {
+    let (mut policies, mut standings) = (String::new(), String::new());
+    for one in said.iter().filter(|one| one.spoken.ietf) {
+        let Said {
+            name,
+            rate,
+            verdict,
+            ..
+        } = one;
+        let comma = if policies.is_empty() { "" } else { ", " };
+        let (calls, window) = (rate.calls(), rate.window().secs_ceil());
+        let (left, seconds) = (verdict.remaining, one.effective_seconds());
+        // A String takes all that is written to it; names hold no quotes.
+        let _ = write!(policies, "{comma}\"{name}\";q={calls};w={window}");
+        let _ = write!(standings, "{comma}\"{name}\";r={left};t={seconds}");
+    }
+    append(headers, RATE_LIMIT_POLICY, policies);
+    append(headers, RATE_LIMIT, standings);
+    let nearest = said
+        .iter()
+        .filter(|one| one.spoken.legacy.is_some())
+        .min_by_key(|one| (one.verdict.is_admitted(), one.verdict.remaining));
+    if let Some(one) = nearest {
+        let mut reset = one.effective_seconds();
+        if one.spoken.legacy == Some(LegacyReset::Epoch) {
+            reset = reset.saturating_add(now_seconds);
+        }
+        headers.insert(LEGACY_LIMIT, HeaderValue::from(one.rate.calls()));
+        headers.insert(LEGACY_REMAINING, HeaderValue::from(one.verdict.remaining));
+        headers.insert(LEGACY_RESET, HeaderValue::from(reset));
+    }
+}
+
+fn append(headers: &mut HeaderMap, name: HeaderName, list: String) {
+    if list.is_empty() {
+        return;
+    }
+    // What an origin says of its own limits stays.
+    if let Ok(value) = HeaderValue::try_from(list) {
+        headers.append(name, value);
+    }
+}
+
+/// The answer to a call that is over its limits. `chance` is a random number, for the wait.
+pub(crate) fn refuse(
+    said: &[Said<'_>],
+    accept: Option<&HeaderValue>,
+    chance: u64,
+) -> Response<Bytes> {
+    let rejecting = || said.iter().filter(|one| !one.verdict.is_admitted());
+    let longest = rejecting().map(Said::effective_seconds).max();
+    let seconds = with_jitter(longest.unwrap_or(1).max(1), chance);
+    let names: Vec<&str> = rejecting().map(|one| one.name).collect();
+    let (kind, body) = if is_for_people(accept) {
+        ("text/html; charset=utf-8", page(seconds))
+    } else {
+        ("application/problem+json", problem(&names, seconds))
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    // RFC 6585: it must not be stored.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// The answer to a call that lacks what a limit tells clients apart by.
+pub(crate) fn incomplete(name: &str) -> Response<Bytes> {
+    let problem = serde_json::json!({
+        "type": "about:blank",
+        "title": "Bad request",
+        "status": 400,
+        "detail": format!("The request lacks what the limit {name} tells clients apart by."),
+    });
+    let mut response = Response::new(Bytes::from(problem.to_string()));
+    *response.status_mut() = StatusCode::BAD_REQUEST;
+    let headers = response.headers_mut();
+    let kind = HeaderValue::from_static("application/problem+json");
+    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Up to a tenth longer, and at least up to a second.
+fn with_jitter(seconds: u64, chance: u64) -> u64 {
+    let most = (seconds / (100 / JITTER_PERCENT)).max(1);
+    seconds.saturating_add(chance % (most + 1))
+}
+
+/// Programs ask for JSON, or for anything.
+fn is_for_people(accept: Option<&HeaderValue>) -> bool {
+    let accept = accept.and_then(|accept| accept.to_str().ok());
+    accept.is_some_and(|accept| {
+        let html = accept.find("text/html");
+        let json = accept.find("json");
+        html.is_some_and(|html| json.is_none_or(|json| html < json))
+    })
+}
+
+fn problem(names: &[&str], seconds: u64) -> Bytes {
+    let problem = serde_json::json!({
+        "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
+        "title": "Too many requests",
+        "status": 429,
+        "detail": format!("Over the limit. Please ask again in {}.", words(seconds)),
+        "violated-policies": names,
+    });
+    Bytes::from(problem.to_string())
+}
+
+fn page(seconds: u64) -> Bytes {
+    static PAGE: LazyLock<(&str, &str)> = LazyLock::new(|| {
+        include_str!("../templates/too-many.html")
+            .split_once("{{wait}}")
+            .unwrap_or_default()
+    });
+    let (before, after) = *PAGE;
+    Bytes::from([before, &words(seconds), after].concat())
+}
+
+/// A time to wait, in words.
+fn words(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7_200 => (seconds.div_ceil(60), "minute"),
+        7_200..172_800 => (seconds.div_ceil(3_600), "hour"),
+        _ => (seconds.div_ceil(86_400), "day"),
+    };
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {unit}{plural}")
+}
+
+/// How long a call that was rejected would have to wait, if it would ever be let through.
+pub(crate) fn wait_of(verdicts: &[Verdict]) -> Option<MicroSpan> {
+    let mut longest = MicroSpan::ZERO;
+    for verdict in verdicts {
+        match verdict.outcome {
+            Outcome::Admit { delay } => longest = longest.max(delay),
+            Outcome::Reject { retry_after } => longest = longest.max(retry_after?),
+        }
+    }
+    Some(longest)
+}
+
+#[cfg(test)]
+mod tests;

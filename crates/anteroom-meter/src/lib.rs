@@ -1,0 +1,18 @@
+//! Limits calls: which limits does a request fall under, who calls, and what is it told?
+//!
+//! A [`tower`] layer, in front of waiting rooms or of any other service. Whether a call is over its limit is
+//! decided by `anteroom-limits`; how much each client has called is kept by `anteroom-counts`.
+
+mod answer;
+mod caller;
+mod covers;
+mod layer;
+mod limit;
+mod meter;
+mod plan;
+mod tally;
+
+pub use layer::{Limited, RateLimitLayer, RateLimited};
+pub use meter::{Figures, Meter, Plan, Surroundings};
+pub use plan::{PlanError, problems};
+pub use tally::Event;

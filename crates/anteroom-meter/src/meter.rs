@@ -1,0 +1,182 @@
+//! All limits of a process: which hold now, and what they have counted.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_config::LimitConfig;
+use anteroom_gateway::forwarded::Client;
+use anteroom_gateway::layer::KnownVisitor;
+use anteroom_gateway::path::Readings;
+use anteroom_limits::time::Micros;
+use arc_swap::ArcSwap;
+use http::HeaderMap;
+
+use crate::limit::Limit;
+use crate::plan::{self, PlanError};
+use crate::tally::Event;
+
+/// How often limits forget, on their own, clients that are as if they had never called.
+const SWEEP_PERIOD: Duration = Duration::from_secs(30);
+
+/// What a meter asks its surroundings.
+pub trait Surroundings: Send + Sync + 'static {
+    /// The time by which calls are counted: microseconds since the Unix epoch, on a clock that does not jump.
+    fn now(&self) -> Micros;
+
+    /// Seconds since the Unix epoch, as clients count them.
+    fn wall_seconds(&self) -> u64;
+
+    /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms, nobody does.
+    fn visitor(
+        &self,
+        client: &Client,
+        readings: &Readings<'_>,
+        headers: &HeaderMap,
+    ) -> Option<KnownVisitor>;
+}
+
+/// The limits of a process.
+pub struct Meter {
+    plan: ArcSwap<Plan>,
+    surroundings: Box<dyn Surroundings>,
+}
+
+/// The limits that hold, in the order of the config file.
+#[derive(Default)]
+pub struct Plan {
+    pub(crate) limits: Vec<Limit>,
+    /// Whether one of them has to know who shows a ticket.
+    pub(crate) needs_visitor: bool,
+}
+
+impl Plan {
+    pub(crate) fn of(limits: Vec<Limit>) -> Self {
+        let needs_visitor = limits.iter().any(Limit::needs_visitor);
+        Self {
+            limits,
+            needs_visitor,
+        }
+    }
+}
+
+/// How one limit does.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Figures {
+    /// Its name.
+    pub name: String,
+    /// What it said to calls, since the process began.
+    pub events: Vec<(Event, u64)>,
+    /// Clients that it remembers.
+    pub keys: usize,
+    /// How many it would remember at most.
+    pub keys_max: usize,
+    /// How often one was charged together with others because there was no place, since the process began.
+    pub crowded: u64,
+}
+
+impl Meter {
+    /// A meter of these limits.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if one of them can never be met by a request.
+    pub fn new(
+        limits: &[LimitConfig],
+        surroundings: impl Surroundings,
+    ) -> Result<Arc<Self>, PlanError> {
+        let plan = plan::of(limits, &HashMap::new())?;
+        Ok(Arc::new(Self {
+            plan: ArcSwap::from_pointee(plan),
+            surroundings: Box::new(surroundings),
+        }))
+    }
+
+    /// Works out other limits, which do not hold yet. What a limit of the same name has counted by the same
+    /// algorithm stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`Meter::new`].
+    pub fn prepare(&self, limits: &[LimitConfig]) -> Result<Plan, PlanError> {
+        let known = self.plan.load();
+        let kept = known
+            .limits
+            .iter()
+            .map(|limit| (&*limit.name, (limit.policy, Arc::clone(&limit.kept))))
+            .collect();
+        plan::of(limits, &kept)
+    }
+
+    /// Lets other limits hold from now on.
+    pub fn commit(&self, plan: Plan) {
+        self.plan.store(Arc::new(plan));
+        // Whose settings are their own has changed, maybe.
+        for limit in &self.plan.load().limits {
+            limit.kept.counts.forget_own();
+        }
+    }
+
+    /// How the limits do, in the order of the config file.
+    #[must_use]
+    pub fn figures(&self) -> Vec<Figures> {
+        let figures = |limit: &Limit| {
+            let fill = limit.kept.counts.fill();
+            Figures {
+                name: limit.name.to_string(),
+                events: limit.kept.tally.read().to_vec(),
+                keys: fill.keys,
+                keys_max: limit.kept.keys_max,
+                crowded: fill.crowded,
+            }
+        };
+        self.plan.load().limits.iter().map(figures).collect()
+    }
+
+    /// Forgets clients that are as if they had never called, now and then, for ever.
+    pub async fn sweep(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(SWEEP_PERIOD).await;
+            let plan = self.plan.load_full();
+            for limit in &plan.limits {
+                limit.kept.counts.sweep(&limit.policy, self.now());
+                // Each takes its locks for a while; others have their turn in between.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    pub(crate) fn plan(&self) -> Arc<Plan> {
+        self.plan.load_full()
+    }
+
+    pub(crate) fn now(&self) -> Micros {
+        self.surroundings.now()
+    }
+
+    pub(crate) fn wall_seconds(&self) -> u64 {
+        self.surroundings.wall_seconds()
+    }
+
+    pub(crate) fn visitor(
+        &self,
+        client: &Client,
+        readings: &Readings<'_>,
+        headers: &HeaderMap,
+    ) -> Option<KnownVisitor> {
+        self.surroundings.visitor(client, readings, headers)
+    }
+}
+
+impl fmt::Debug for Meter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Meter({:?})", self.plan.load())
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.limits).finish()
+    }
+}

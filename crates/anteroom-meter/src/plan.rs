@@ -1,0 +1,129 @@
+//! From the config file's limits to limits that can be asked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use anteroom_config::{KeyPart, LimitConfig};
+use anteroom_counts::KeyMaker;
+use anteroom_counts::local::LocalCounts;
+use anteroom_gateway::path::BadPathError;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::Policy;
+use http::Method;
+use http::header::{HeaderName, InvalidHeaderName};
+use http::method::InvalidMethod;
+
+use crate::caller::Part;
+use crate::covers::{Covered, Covers};
+use crate::limit::{Kept, Limit};
+use crate::meter::Plan;
+use crate::tally::Tally;
+
+/// Why a limit can never be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("limit {limit:?}: {problem}")]
+pub struct PlanError {
+    limit: String,
+    problem: Problem,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("routes: the path {path:?}: {why}")]
+    Path { path: String, why: BadPathError },
+    #[error("routes: no method: {0}")]
+    Method(#[from] InvalidMethod),
+    #[error("key: no name of a header: {0}")]
+    Header(#[from] InvalidHeaderName),
+}
+
+/// What limits by these names have counted.
+pub(crate) type KeptByName<'k> = HashMap<&'k str, (Policy, Arc<Kept>)>;
+
+pub(crate) fn of(configs: &[LimitConfig], known: &KeptByName<'_>) -> Result<Plan, PlanError> {
+    let limits = configs.iter().map(|config| {
+        limit(config, known).map_err(|problem| PlanError {
+            limit: config.name.to_string(),
+            problem,
+        })
+    });
+    limits.collect::<Result<_, _>>().map(Plan::of)
+}
+
+/// Everything that is wrong with limits, as far as the config file cannot know by itself.
+#[must_use]
+pub fn problems(configs: &[LimitConfig]) -> Vec<PlanError> {
+    let refused = |config: &LimitConfig| {
+        let problem = limit(config, &HashMap::new()).err()?;
+        Some(PlanError {
+            limit: config.name.to_string(),
+            problem,
+        })
+    };
+    configs.iter().filter_map(refused).collect()
+}
+
+fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem> {
+    let name = config.name.as_str();
+    let parts = config.key.parts.iter().map(part);
+    let overrides = config.overrides.iter().map(|(client, policy)| {
+        let texts = client.0.iter().map(|text| text.clone().into_bytes());
+        (texts.collect(), *policy)
+    });
+    let kept = known.get(name).filter(|(policy, kept)| {
+        // Another algorithm does not understand what this one has counted.
+        let is_same = std::mem::discriminant(policy) == std::mem::discriminant(&config.policy);
+        is_same && kept.keys_max == config.keys_max
+    });
+    Ok(Limit {
+        name: name.into(),
+        policy: config.policy,
+        covers: covers(config)?,
+        parts: parts.collect::<Result<_, _>>()?,
+        ipv6_prefix: config.key.ipv6_prefix,
+        without_key: config.key.without,
+        cost: Cost::Take(config.cost),
+        on_limit: config.on_limit,
+        is_shadow: config.shadow,
+        spoken: config.headers,
+        counts_polling: config.count_polling,
+        overrides: overrides.collect(),
+        kept: kept.map_or_else(
+            || Arc::new(new_counts(config.keys_max)),
+            |(_, kept)| Arc::clone(kept),
+        ),
+    })
+}
+
+fn new_counts(keys_max: usize) -> Kept {
+    Kept {
+        counts: LocalCounts::new(keys_max),
+        // Nobody else has to find the same entries.
+        keys: KeyMaker::new(rand::random()),
+        tally: Tally::default(),
+        keys_max,
+    }
+}
+
+fn covers(config: &LimitConfig) -> Result<Covers, Problem> {
+    let covered = config.routes.iter().map(|covered| {
+        let methods = covered.methods.iter();
+        let methods = methods.map(|method| Method::from_bytes(method.as_bytes()));
+        Ok(Covered {
+            route: covered.route.clone(),
+            methods: methods.collect::<Result<_, InvalidMethod>>()?,
+        })
+    });
+    let covered: Vec<Covered> = covered.collect::<Result<_, Problem>>()?;
+    Covers::new(&covered).map_err(|(path, why)| Problem::Path { path, why })
+}
+
+fn part(part: &KeyPart) -> Result<Part, Problem> {
+    Ok(match part {
+        KeyPart::ClientAddress => Part::Address,
+        KeyPart::Header(name) => Part::Header(HeaderName::try_from(name)?),
+        KeyPart::Cookie(name) => Part::Cookie(name.clone()),
+        KeyPart::PathSegment(at) => Part::PathSegment(*at),
+        KeyPart::Ticket => Part::Visitor,
+    })
+}
