@@ -15,6 +15,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-base", &[]),
     ("anteroom-queue", &["anteroom-base"]),
     ("anteroom-limits", &[]),
+    ("anteroom-counts", &["anteroom-limits"]),
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-reading", &["anteroom-core"]),
@@ -61,6 +62,16 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-meter",
+        &[
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-gateway",
+        ],
+    ),
+    (
         "anteroom-check",
         &[
             "anteroom-config",
@@ -69,6 +80,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-front",
             "anteroom-origin",
             "anteroom-gateway",
+            "anteroom-meter",
         ],
     ),
     (
@@ -128,6 +140,8 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-page",
             "anteroom-front",
             "anteroom-gateway",
+            "anteroom-limits",
+            "anteroom-meter",
             "anteroom-check",
             "anteroom-control",
             "anteroom-operator",

@@ -186,9 +186,15 @@ fn unless(lines: Vec<String>, parsed: Parsed) -> Result<Parsed, Report> {
 }
 
 fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
-    let Err(DoorsError { problems }) = WaitingRoomLayer::check(config) else {
-        return Vec::new();
-    };
+    let limits = anteroom_meter::problems(&config.limits).into_iter();
+    let limits = limits.map(|problem| match name {
+        "" => problem.to_string(),
+        name => format!("{name}: {problem}"),
+    });
+    let rooms = WaitingRoomLayer::check(config).err();
+    let problems = rooms
+        .map(|DoorsError { problems }| problems)
+        .unwrap_or_default();
     let lines = problems.into_iter().map(|problem| {
         let place = match (name, problem.line) {
             ("", _) => String::new(),
@@ -201,7 +207,7 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
         };
         format!("{place}{room}{}", problem.message)
     });
-    lines.collect()
+    lines.chain(limits).collect()
 }
 
 /// Checks a file and says what is wrong with it.

@@ -57,4 +57,19 @@ pub struct ExtraFigures {
     pub origins: BTreeMap<RoomName, RoomOriginFigures>,
     /// Requests by what was said to them: a few fixed words, such as `admit` or `queue`.
     pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
+    /// How limits of calls do, by their names.
+    pub limits: BTreeMap<String, LimitFigures>,
+}
+
+/// How one limit of calls does.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LimitFigures {
+    /// Calls by what became of them: a few fixed words, such as `admit` or `reject`.
+    pub calls: BTreeMap<&'static str, u64>,
+    /// Clients that are remembered now.
+    pub keys: u64,
+    /// How many there is place for.
+    pub keys_max: u64,
+    /// Calls that were counted together with those of other clients, for want of place.
+    pub crowded: u64,
 }

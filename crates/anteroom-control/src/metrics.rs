@@ -4,6 +4,7 @@
 //! figures mean is in `rooms`, those of the rest of the program in `others`.
 
 mod families;
+mod limits;
 mod origins;
 mod others;
 mod rooms;

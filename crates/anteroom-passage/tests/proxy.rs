@@ -18,6 +18,8 @@ mod http2;
 mod leaving;
 #[path = "proxy/lifecycle.rs"]
 mod lifecycle;
+#[path = "proxy/limited.rs"]
+mod limited;
 #[path = "proxy/outcomes.rs"]
 mod outcomes;
 #[path = "proxy/retries.rs"]

@@ -8,8 +8,11 @@ use anteroom_control::ExtraFigures;
 use anteroom_front::hold::{BrokenOff, ConnectionObserver};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
+use anteroom_meter::Meter;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;
+
+use crate::limits;
 
 /// Counts connections.
 #[derive(Debug, Default)]
@@ -51,6 +54,7 @@ impl ConnectionObserver for Connections {
 /// What the other crates of a running gateway count.
 pub(crate) struct Extras {
     layer: WaitingRoomLayer,
+    meter: Arc<Meter>,
     connections: Arc<Connections>,
     /// Only where the store is a journal.
     store: Option<Arc<Embedded>>,
@@ -68,12 +72,14 @@ struct Reloads {
 impl Extras {
     pub(crate) fn new(
         layer: WaitingRoomLayer,
+        meter: Arc<Meter>,
         connections: Arc<Connections>,
         store: Option<Arc<Embedded>>,
         tls: Option<Tls>,
     ) -> Arc<Self> {
         Arc::new(Self {
             layer,
+            meter,
             connections,
             store,
             tls,
@@ -118,6 +124,12 @@ impl anteroom_control::Extras for Extras {
             last_reload_error: reloads.problem.clone(),
             origin_outcomes: self.layer.origin_outcomes(),
             verdicts: self.layer.verdicts(),
+            limits: self
+                .meter
+                .figures()
+                .into_iter()
+                .map(limits::shown)
+                .collect(),
         }
     }
 }

@@ -14,6 +14,7 @@ use anteroom_front::lanes::Lanes;
 use anteroom_front::sockets::Sockets;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
+use anteroom_meter::Meter;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::sync::watch;
@@ -22,6 +23,7 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
 use crate::front::Front;
+use crate::limits::Around;
 use crate::stores::{self, Opened};
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
@@ -32,6 +34,8 @@ const LEAVE_FOR: Duration = Duration::from_secs(5);
 pub struct Gateway {
     node: Arc<Node>,
     layer: WaitingRoomLayer,
+    meter: Arc<Meter>,
+    sweeping: JoinHandle<()>,
     extras: Arc<Extras>,
     tokens: Arc<Tokens>,
     address: SocketAddr,
@@ -133,9 +137,15 @@ impl Gateway {
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
         let layer = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
+        let around = Around {
+            clock: Arc::clone(&clock),
+            rooms: layer.clone(),
+        };
+        let meter = Meter::new(&config.limits, around)?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(
             layer.clone(),
+            Arc::clone(&meter),
             Arc::clone(&connections),
             opened.embedded,
             tls.clone(),
@@ -149,6 +159,7 @@ impl Gateway {
             redirect: sockets.redirect,
             tls: tls.clone(),
             layer: layer.clone(),
+            meter: Arc::clone(&meter),
             connections,
             clock,
             lanes,
@@ -177,6 +188,8 @@ impl Gateway {
             )),
             node,
             layer,
+            sweeping: tokio::spawn(Arc::clone(&meter).sweep()),
+            meter,
             extras,
             tokens,
             drain,
@@ -218,7 +231,7 @@ impl Gateway {
         &self.node
     }
 
-    /// Applies a changed configuration: rooms and ticket keys at once. Addresses, folders, sizes
+    /// Applies a changed configuration: rooms, limits and ticket keys at once. Addresses, folders, sizes
     /// and time-outs stay until a restart.
     ///
     /// # Errors
@@ -235,6 +248,7 @@ impl Gateway {
         let keys = ticket_keys(config, &self.dir.ticket_keys()?);
         let tokens = admin_tokens::load(&config.server, &self.dir)?;
         let rooms = self.layer.plan(config)?;
+        let limits = self.meter.prepare(&config.limits)?;
         if let Some(tls) = &self.tls
             && !config.server.tls.is_empty()
         {
@@ -243,6 +257,7 @@ impl Gateway {
         }
         self.node.reload(config.rooms.clone());
         self.layer.commit(rooms)?;
+        self.meter.commit(limits);
         self.node.set_ticket_keys(&keys);
         self.tokens.set(tokens);
         for key in self.changed_until_restart(&config.server) {
@@ -317,6 +332,7 @@ impl Gateway {
     }
 
     async fn end(self) {
+        self.sweeping.abort();
         self.drain.start();
         // Tasks that panicked have said so already.
         let _ = self.front.await;

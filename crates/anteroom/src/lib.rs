@@ -6,6 +6,7 @@ mod admin_tokens;
 mod extras;
 mod front;
 pub mod gateway;
+mod limits;
 pub mod logging;
 pub mod serve;
 pub mod simulate;

@@ -6,7 +6,7 @@ use std::fmt;
 use anteroom_config::RoomName;
 
 use super::families::{Families, Title};
-use super::origins;
+use super::{limits, origins};
 use crate::extras::ExtraFigures;
 
 /// Writes all families of the rest of the program.
@@ -59,7 +59,8 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         },
         "verdict",
         &figures.verdicts,
-    )
+    )?;
+    limits::write(families, &figures.limits)
 }
 
 fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_control::ExtraFigures;
+use anteroom_control::{ExtraFigures, LimitFigures};
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
@@ -31,6 +31,16 @@ fn everything() -> ExtraFigures {
         origin_outcomes: [((shop.clone(), "answered"), 8)].into(),
         origins: [(shop.clone(), origins())].into(),
         verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
+        limits: [("api".to_owned(), limit())].into(),
+    }
+}
+
+fn limit() -> LimitFigures {
+    LimitFigures {
+        calls: [("admit", 22), ("reject", 23)].into(),
+        keys: 24,
+        keys_max: 25,
+        crowded: 26,
     }
 }
 
@@ -210,6 +220,14 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
         8.0,
     );
     check("verdicts", &[("room", "shop"), ("verdict", "admit")], 9.0);
+    check(
+        "limit_calls",
+        &[("limit", "api"), ("verdict", "reject")],
+        23.0,
+    );
+    check("limit_keys", &[("limit", "api")], 24.0);
+    check("limit_keys_max", &[("limit", "api")], 25.0);
+    check("limit_crowded_calls", &[("limit", "api")], 26.0);
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
     bench.stop().await;

@@ -33,7 +33,7 @@ pub(crate) struct Origin {
 
 #[derive(Default)]
 pub(crate) struct Seen {
-    requests: AtomicUsize,
+    pub(crate) requests: AtomicUsize,
     pub(crate) holds: AtomicUsize,
     released: Notify,
 }
@@ -113,7 +113,7 @@ pub(crate) fn config(folder: &TempDir, origins: &[SocketAddr], more: &str) -> Co
 }
 
 impl Site {
-    async fn open(origins: &[SocketAddr], more: &str) -> Self {
+    pub(crate) async fn open(origins: &[SocketAddr], more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let gateway = Gateway::start(&config(&folder, origins, more)).await;
         Self {
@@ -123,7 +123,7 @@ impl Site {
     }
 
     /// Somebody's request on a connection of its own: the head of the answer in lower case, and the rest.
-    async fn ask(&self, path: &str, cookie: &str) -> (String, String) {
+    pub(crate) async fn ask(&self, path: &str, cookie: &str) -> (String, String) {
         let mut wire = Wire::connect(self.gateway.address()).await;
         wire.send(&format!(
             "GET {path} HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nSec-Fetch-Mode: navigate\r\n\
@@ -135,7 +135,7 @@ impl Site {
     }
 
     /// The cookie of somebody who is inside.
-    async fn insider(&self) -> String {
+    pub(crate) async fn insider(&self) -> String {
         let mut cookie = String::new();
         eventually("somebody is inside", async || {
             let (head, _) = self.ask("/", "").await;
