@@ -35,9 +35,7 @@ use crate::forwarded::{Client, Scheme};
 use crate::path::Readings;
 use crate::proxy::Upstream;
 use crate::status::Refusal;
-use crate::waiting::{
-    Answer, Look, RequestKind, WaitingView, language, place_endpoint, prepare, push, respond,
-};
+use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
@@ -249,17 +247,8 @@ impl Gate {
         let Some(client) = request.extensions().get::<Client>().cloned() else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
-        match request.uri().path() {
-            place_endpoint::PATH => {
-                return own(self.tell_place(&doors, &request, &client, access).await);
-            }
-            push::PATH => return own(self.listen(&doors, &request, &client, access).await),
-            language::PATH => {
-                return own(own_paths::remember_language(
-                    &doors, &request, &client, access,
-                ));
-            }
-            _ => {}
+        if let Some(answer) = self.own_path(&doors, &request, &client, access).await {
+            return own(answer);
         }
         let Ok(readings) = Readings::of(request.uri().path()) else {
             return own(refuse(Refusal::BadRequest, request.headers()));

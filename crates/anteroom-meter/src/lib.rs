@@ -4,6 +4,7 @@
 //! decided by `anteroom-limits`; how much each client has called is kept by `anteroom-counts`.
 
 mod answer;
+mod call;
 mod caller;
 mod covers;
 mod layer;

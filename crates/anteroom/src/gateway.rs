@@ -17,6 +17,7 @@ use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_meter::Meter;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -165,27 +166,19 @@ impl Gateway {
             lanes,
         };
         let front = front.serve(server, address, draining);
-        let (stop_control, mut stopped) = watch::channel(false);
         let control = Control::new(
             Arc::clone(&node),
             Arc::clone(&extras) as Arc<_>,
             Arc::clone(&tokens),
         );
-        let stopping = async move {
-            // The sender lives in the gateway; when that is gone, so are we.
-            let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
-        };
+        let (control, stop_control) = serve_operators(sockets.operators, &control);
         Ok(Self {
             address,
             admin: admin_address,
             legacy,
             tls,
             front,
-            control: tokio::spawn(anteroom_control::serve(
-                sockets.operators,
-                control.router(),
-                stopping,
-            )),
+            control,
             node,
             layer,
             sweeping: tokio::spawn(Arc::clone(&meter).sweep()),
@@ -345,6 +338,20 @@ impl Gateway {
         // Whatever is still open after this was a stream; its end is no loss.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.stop()).await;
     }
+}
+
+/// Answers operators until the sender says `true`, or is gone.
+fn serve_operators(
+    listener: TcpListener,
+    control: &Control,
+) -> (JoinHandle<()>, watch::Sender<bool>) {
+    let (stop, mut stopped) = watch::channel(false);
+    let stopping = async move {
+        // The sender lives in the gateway; when that is gone, so are we.
+        let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
+    };
+    let serving = anteroom_control::serve(listener, control.router(), stopping);
+    (tokio::spawn(serving), stop)
 }
 
 fn settings(config: &Config, opened: &Opened) -> NodeSettings {

@@ -53,8 +53,24 @@ fn is_look(method: &Method) -> bool {
 }
 
 impl Gate {
+    /// Answers what waiting pages ask by paths of ours; `None` if it is another path.
+    pub(super) async fn own_path(
+        &self,
+        doors: &Doors,
+        request: &Request<()>,
+        client: &Client,
+        access: &mut Access,
+    ) -> Option<Response<Body>> {
+        Some(match request.uri().path() {
+            place_endpoint::PATH => self.tell_place(doors, request, client, access).await,
+            push::PATH => self.listen(doors, request, client, access).await,
+            language::PATH => remember_language(doors, request, client, access),
+            _ => return None,
+        })
+    }
+
     /// Answers a waiting page that asks where it stands.
-    pub(super) async fn tell_place(
+    async fn tell_place(
         &self,
         doors: &Doors,
         request: &Request<()>,
@@ -96,7 +112,7 @@ impl Gate {
     }
 
     /// Lets somebody who waits listen for its turn. Asks no room.
-    pub(super) async fn listen(
+    async fn listen(
         &self,
         doors: &Doors,
         request: &Request<()>,
@@ -126,7 +142,7 @@ impl Gate {
 }
 
 /// Remembers the language that was chosen in the page's form, and leads back to the page.
-pub(super) fn remember_language(
+fn remember_language(
     doors: &Doors,
     request: &Request<()>,
     client: &Client,

@@ -1,17 +1,21 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
-use anteroom_config::{Host, LimitHeaders, Route, WithoutKey};
+use anteroom_config::{Host, LimitHeaders, OnLimit, Route, WithoutKey};
 use anteroom_core::time::Span;
 use anteroom_counts::KeyMaker;
 use anteroom_counts::local::LocalCounts;
-use anteroom_gateway::forwarded::{Scheme, TrustedProxies};
+use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_gateway::layer::KnownVisitor;
+use anteroom_gateway::path::Readings;
+use anteroom_limits::cost::Cost;
 use anteroom_limits::fixed_window::FixedWindow;
 use anteroom_limits::leaky_bucket::LeakyBucket;
+use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
-use anteroom_limits::time::Micros;
+use anteroom_limits::time::{MicroSpan, Micros};
 use http::{HeaderMap, Method};
 use http_body::Body as _;
 use tokio::time::Instant;
@@ -20,7 +24,7 @@ use tower::{Layer as _, ServiceExt as _};
 use super::*;
 use crate::caller::Part;
 use crate::covers::{Covered, Covers};
-use crate::limit::Kept;
+use crate::limit::{Kept, Limit};
 use crate::meter::Surroundings;
 use crate::tally::Tally;
 
