@@ -1,3 +1,5 @@
+//! Are clients counted alone, several limits as one, and floods without harm?
+
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread;
 

@@ -1,3 +1,5 @@
+//! Does a full table forget nobody who counts?
+
 use std::collections::HashMap;
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! What do answers say of limits, to programs and to people?
+
 use std::collections::BTreeMap;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Who is the same client, and who is another?
+
 use http::HeaderValue;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What becomes of calls, in time that stands still.
+
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
