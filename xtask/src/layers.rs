@@ -17,6 +17,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-config", &["anteroom-core"]),
+    ("anteroom-envoy", &[]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",
