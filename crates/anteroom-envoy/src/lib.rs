@@ -10,6 +10,8 @@
 
 mod algorithm;
 mod descriptors;
+#[doc(hidden)]
+pub mod fuzz;
 mod matching;
 mod metadata;
 mod mistake;
