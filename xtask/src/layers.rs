@@ -23,6 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-config",
         &["anteroom-core", "anteroom-limits", "anteroom-reading"],
     ),
+    ("anteroom-envoy", &[]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",

@@ -1,0 +1,116 @@
+//! Which counter is it? Bytes that differ whenever domain, keys or values do.
+
+use std::fmt;
+
+/// Which counter a limit counts on: the domain and all entries of the descriptor, with a shared pattern in
+/// place of a value.
+///
+/// The unit is not in it: whoever counts keeps limits of different units apart. Nor is the limit itself, so
+/// that a limit that changes goes on from where it was.
+///
+/// # Invariants
+///
+/// - Two are equal only if domain and entries are. Every text stands behind its length, so nothing that a
+///   request says can look like something else; the reference service joins them by `_`.
+/// - It is the same on every node and after every restart.
+#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct CounterIdentity(Box<[u8]>);
+
+impl CounterIdentity {
+    pub(crate) fn new<'a>(
+        domain: &str,
+        pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    ) -> Self {
+        let texts = pairs.clone().map(|(key, value)| key.len() + value.len());
+        // Two bytes of length for each text, which is enough for texts up to 16 KiB.
+        let bytes = texts.map(|length| length + 4).sum::<usize>() + domain.len() + 2;
+        let mut buffer = Vec::with_capacity(bytes);
+        push(&mut buffer, domain);
+        for (key, value) in pairs {
+            push(&mut buffer, key);
+            push(&mut buffer, value);
+        }
+        Self(buffer.into())
+    }
+
+    /// The bytes, to be a key of a store or part of one.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// Length in groups of seven bits, the lowest first, and the text.
+fn push(buffer: &mut Vec<u8>, text: &str) {
+    let mut rest = text.len();
+    while rest > 0x7f {
+        buffer.push(0x80 | rest.to_le_bytes()[0]);
+        rest >>= 7;
+    }
+    buffer.push(rest.to_le_bytes()[0]);
+    buffer.extend_from_slice(text.as_bytes());
+}
+
+impl fmt::Debug for CounterIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CounterIdentity({})", self.0.escape_ascii())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn identity(domain: &str, pairs: &[(&str, &str)]) -> CounterIdentity {
+        CounterIdentity::new(domain, pairs.iter().copied())
+    }
+
+    #[test]
+    fn what_looks_alike_when_joined_is_told_apart() {
+        let all = [
+            identity("d", &[("a_b", "")]),
+            identity("d", &[("a", "b")]),
+            identity("d", &[("a", ""), ("b", "")]),
+            identity("d_a", &[("b", "")]),
+            identity("d", &[("a", "b_c")]),
+            identity("d", &[("a_b", "c")]),
+            identity("d", &[("a", "b"), ("c", "")]),
+            identity("d", &[]),
+        ];
+        for (index, one) in all.iter().enumerate() {
+            assert!(!all[index + 1..].contains(one), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_lengths_and_texts() {
+        let bytes = identity("d", &[("key", "")]).0;
+        assert_eq!(&*bytes, b"\x01d\x03key\x00");
+        let long = "x".repeat(300);
+        let bytes = identity("", &[(&long, "")]).0;
+        assert_eq!(&bytes[..4], b"\x00\xac\x02x");
+        assert_eq!(bytes.len(), 1 + 2 + 300 + 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4_000))]
+
+        #[test]
+        fn identities_are_equal_only_if_all_texts_are(
+            one in proptest::collection::vec("[a\\x00\\x01]{0,2}", 1..6),
+            other in proptest::collection::vec("[a\\x00\\x01]{0,2}", 1..6),
+        ) {
+            let of = |texts: &[String]| {
+                let pairs: Vec<(&str, &str)> = texts[1..]
+                    .chunks(2)
+                    .map(|pair| (&*pair[0], pair.get(1).map_or("", |value| value)))
+                    .collect();
+                (identity(&texts[0], &pairs), format!("{:?} {pairs:?}", texts[0]))
+            };
+            let ((one, one_texts), (other, other_texts)) = (of(&one), of(&other));
+            prop_assert_eq!(one == other, one_texts == other_texts);
+        }
+    }
+}
