@@ -3,18 +3,24 @@
 //! The right store for one node, and behind a load balancer that brings each client to the same one. A
 //! second node has counts of its own: both together admit twice as much.
 
+mod several;
+
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
-use parking_lot::{Mutex, MutexGuard};
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::{Outcome, Verdict};
+use parking_lot::Mutex;
 
 use crate::key::CallKey;
 use crate::table::Table;
+
+pub use several::charge_all;
 
 /// Parts of a limit's memory that are locked alone. Some dozens, so that threads seldom meet, and few
 /// enough that an idle limit costs some kilobytes.
@@ -24,11 +30,25 @@ const SHARDS: usize = 64;
 const CROWD: usize = 64;
 
 /// What one limit remembers of its clients.
+///
+/// # Invariants
+///
+/// - A client is remembered in one place: among those with settings of their own, or in its shard.
+/// - Whoever holds several locks took them in this order: counts by their address, of each the shards by their
+///   number, then `own`.
 pub struct LocalCounts {
     shards: Box<[Shard]>,
     /// Clients with settings of their own. Never forgotten: what is idle by the usual settings may not be by
     /// theirs.
-    own: Mutex<HashMap<CallKey, State>>,
+    own: Mutex<HashMap<CallKey, Own>>,
+    /// Whether there are any: nearly no call has to look.
+    has_own: AtomicBool,
+}
+
+/// A client with settings of its own.
+struct Own {
+    policy: Policy,
+    state: State,
 }
 
 /// In a cache line of its own, so that two threads in two shards do not wait for each other.
@@ -40,14 +60,14 @@ struct Shard(Mutex<Table<State>>);
 pub struct Charge<'c> {
     /// Where it is counted.
     pub counts: &'c LocalCounts,
-    /// The settings that hold for this client.
+    /// The settings that hold for all clients of these counts that have none of their own.
     pub policy: &'c Policy,
-    /// Whether they are this client's own; if not, they must be the same for all clients of these counts.
-    pub is_own: bool,
     /// Who calls.
     pub key: CallKey,
     /// How much it counts.
     pub cost: Cost,
+    /// How long it would be held at most: one that had to be held for longer is rejected.
+    pub patience: MicroSpan,
 }
 
 /// How full the memory of a limit is.
@@ -55,7 +75,7 @@ pub struct Charge<'c> {
 pub struct Fill {
     /// Clients that are remembered, each alone.
     pub keys: usize,
-    /// How often a client was charged together with others, because there was no place left; since the
+    /// How often a client was asked about together with others, because there was no place left; since the
     /// process began.
     pub crowded: u64,
 }
@@ -70,49 +90,55 @@ impl LocalCounts {
         Self {
             shards: (0..SHARDS).map(|_| shard()).collect(),
             own: Mutex::default(),
+            has_own: AtomicBool::new(false),
         }
     }
 
-    /// Decides about one call. `is_own` as in [`Charge`].
-    pub fn charge(
-        &self,
-        policy: &Policy,
-        is_own: bool,
-        key: CallKey,
-        now: Micros,
-        cost: Cost,
-    ) -> Verdict {
-        if is_own {
-            self.adopt(key);
-            let mut own = self.own.lock();
-            return policy.step(own.entry(key).or_default(), now, cost);
+    /// From now on there is place for so many. Nobody is forgotten for it.
+    pub fn set_keys_max(&self, keys_max: usize) {
+        for shard in &self.shards {
+            shard.0.lock().set_entries_max(keys_max / SHARDS);
         }
-        let mut table = self.shards[shard_of(key)].0.lock();
-        table.update(
-            key,
-            |state| policy.is_idle(state, now),
-            |state| policy.step(state, now, cost),
-        )
     }
 
-    /// From now on the usual settings hold for all clients, until they are charged by their own again; what they
-    /// were charged stays. To be called when it changes whose settings are their own.
-    pub fn forget_own(&self) {
-        // All at once, in the order of all others: nobody is charged in between.
+    /// Decides about one call, and charges it if it goes through.
+    pub fn charge(&self, charge: &Charge<'_>, now: Micros) -> Verdict {
+        let mut table = self.shards[shard_of(charge.key)].0.lock();
+        if self.has_own.load(Ordering::Acquire)
+            && let Some(own) = self.own.lock().get_mut(&charge.key)
+        {
+            return own.step(charge, now);
+        }
+        step_in(&mut table, charge, now)
+    }
+
+    /// The rate that holds for a client whose settings are not the usual ones.
+    #[must_use]
+    pub fn own_rate(&self, key: CallKey) -> Option<Rate> {
+        if !self.has_own.load(Ordering::Acquire) {
+            return None;
+        }
+        self.own.lock().get(&key).map(|own| own.policy.rate())
+    }
+
+    /// From now on these clients have settings of their own, and no others. What each was charged stays. Whoever
+    /// has shared an entry, for want of place, begins with what was charged there.
+    pub fn set_own(&self, policies: &HashMap<CallKey, Policy>) {
+        // All at once: nobody is charged in between.
         let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.0.lock()).collect();
-        for (key, state) in self.own.lock().drain() {
-            tables[shard_of(key)].restore(key, state, |_| false);
+        let mut own = self.own.lock();
+        let gone = own.extract_if(|key, _| !policies.contains_key(key));
+        for (key, Own { state, .. }) in gone {
+            tables[shard_of(key)].put(key, state);
         }
-    }
-
-    /// Makes sure that a client with settings of its own is among those; what it was charged before stays.
-    fn adopt(&self, key: CallKey) {
-        if self.own.lock().contains_key(&key) {
-            return;
+        for (key, policy) in policies {
+            let known = own.entry(*key).or_insert_with(|| Own {
+                policy: *policy,
+                state: tables[shard_of(*key)].take(*key),
+            });
+            known.policy = *policy;
         }
-        let mut table = self.shards[shard_of(key)].0.lock();
-        let state = table.saved(key, |_| false);
-        self.own.lock().entry(key).or_insert(state);
+        self.has_own.store(!own.is_empty(), Ordering::Release);
     }
 
     /// Forgets clients that are as if they had never called, and gives memory back; to be called now and then,
@@ -130,144 +156,55 @@ impl LocalCounts {
     /// How full it is.
     #[must_use]
     pub fn fill(&self) -> Fill {
-        let mut fill = Fill {
-            keys: self.own.lock().len(),
-            crowded: 0,
-        };
+        let mut fill = Fill::default();
         for shard in &self.shards {
             let table = shard.0.lock();
             fill.keys += table.len();
             fill.crowded = fill.crowded.saturating_add(table.crowded());
         }
+        fill.keys += self.own.lock().len();
         fill
     }
+}
 
-    fn place(&self, charge: &Charge<'_>) -> Place {
-        let shard = if charge.is_own {
-            SHARDS
-        } else {
-            shard_of(charge.key)
-        };
-        Place {
-            counts: std::ptr::from_ref(self).addr(),
-            shard,
-        }
+impl Own {
+    fn step(&mut self, charge: &Charge<'_>, now: Micros) -> Verdict {
+        step(&self.policy, &mut self.state, charge, now)
+    }
+}
+
+fn step_in(table: &mut Table<State>, charge: &Charge<'_>, now: Micros) -> Verdict {
+    let policy = charge.policy;
+    table.update(
+        charge.key,
+        |state| policy.is_idle(state, now),
+        |state| step(policy, state, charge, now),
+    )
+}
+
+/// A step, and back if the call would have to be held for too long.
+fn step(policy: &Policy, state: &mut State, charge: &Charge<'_>, now: Micros) -> Verdict {
+    let verdict = policy.step(state, now, charge.cost);
+    let (Outcome::Admit { delay }, Cost::Take(taken)) = (verdict.outcome, charge.cost) else {
+        return verdict;
+    };
+    if delay <= charge.patience {
+        return verdict;
+    }
+    // Nobody has called in between, so this is as if it had not.
+    let undone = policy.step(state, now, Cost::Refund(taken));
+    let over = MicroSpan(delay.0 - charge.patience.0);
+    Verdict {
+        outcome: Outcome::Reject {
+            retry_after: Some(over),
+        },
+        ..undone
     }
 }
 
 fn shard_of(key: CallKey) -> usize {
     // The lowest bits choose within the crowd, the highest the place in the table.
     usize::from(key.0.to_le_bytes()[5]) % SHARDS
-}
-
-/// What is locked at once; in this order, so that two that charge several never wait for each other.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-struct Place {
-    counts: usize,
-    shard: usize,
-}
-
-enum Locked<'c> {
-    Usual(MutexGuard<'c, Table<State>>),
-    Own(MutexGuard<'c, HashMap<CallKey, State>>),
-}
-
-/// Charges several limits, or none of them: whether all admitted. Nobody sees some of them charged.
-/// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted say
-/// how they stand without this call.
-pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdict>) -> bool {
-    verdicts.clear();
-    if let [charge] = charges {
-        let Charge {
-            policy, key, cost, ..
-        } = *charge;
-        let verdict = charge.counts.charge(policy, charge.is_own, key, now, cost);
-        verdicts.push(verdict);
-        return verdict.is_admitted();
-    }
-    for charge in charges.iter().filter(|charge| charge.is_own) {
-        charge.counts.adopt(charge.key);
-    }
-    let mut held = lock_all(charges);
-    let mut saved = Vec::with_capacity(charges.len());
-    for charge in charges {
-        let locked = of(&mut held, charge);
-        saved.push(locked.saved(charge, now));
-        verdicts.push(locked.step(charge, now, charge.cost));
-    }
-    let is_admitted = verdicts.iter().all(Verdict::is_admitted);
-    if !is_admitted {
-        // The last first, as one client may stand there twice.
-        for (charge, state) in charges.iter().zip(saved).rev() {
-            of(&mut held, charge).restore(charge, state, now);
-        }
-        for (charge, verdict) in charges.iter().zip(verdicts) {
-            if verdict.is_admitted() {
-                *verdict = of(&mut held, charge).step(charge, now, Cost::Peek);
-            }
-        }
-    }
-    is_admitted
-}
-
-fn lock_all<'c>(charges: &[Charge<'c>]) -> Vec<(Place, Locked<'c>)> {
-    let mut wanted: Vec<(Place, &Charge<'c>)> = charges
-        .iter()
-        .map(|charge| (charge.counts.place(charge), charge))
-        .collect();
-    wanted.sort_by_key(|(place, _)| *place);
-    wanted.dedup_by_key(|(place, _)| *place);
-    let locked = wanted.into_iter().map(|(place, charge)| {
-        let counts = charge.counts;
-        let locked = match counts.shards.get(place.shard) {
-            Some(shard) => Locked::Usual(shard.0.lock()),
-            None => Locked::Own(counts.own.lock()),
-        };
-        (place, locked)
-    });
-    locked.collect()
-}
-
-/// The part that a charge is about.
-fn of<'h, 'c>(held: &'h mut [(Place, Locked<'c>)], charge: &Charge<'_>) -> &'h mut Locked<'c> {
-    let wanted = charge.counts.place(charge);
-    let found = held.binary_search_by_key(&wanted, |(place, _)| *place);
-    let at = found.expect("the part of each charge was locked before");
-    &mut held[at].1
-}
-
-impl Locked<'_> {
-    fn step(&mut self, charge: &Charge<'_>, now: Micros, cost: Cost) -> Verdict {
-        let Charge { policy, key, .. } = *charge;
-        match self {
-            Self::Usual(table) => table.update(
-                key,
-                |state| policy.is_idle(state, now),
-                |state| policy.step(state, now, cost),
-            ),
-            Self::Own(own) => policy.step(own.entry(key).or_default(), now, cost),
-        }
-    }
-
-    fn saved(&mut self, charge: &Charge<'_>, now: Micros) -> State {
-        let Charge { policy, key, .. } = *charge;
-        match self {
-            Self::Usual(table) => table.saved(key, |state| policy.is_idle(state, now)),
-            Self::Own(own) => own.get(&key).cloned().unwrap_or_default(),
-        }
-    }
-
-    fn restore(&mut self, charge: &Charge<'_>, state: State, now: Micros) {
-        let Charge { policy, key, .. } = *charge;
-        match self {
-            Self::Usual(table) => {
-                table.restore(key, state, |state| policy.is_idle(state, now));
-            }
-            Self::Own(own) => {
-                own.insert(key, state);
-            }
-        }
-    }
 }
 
 impl fmt::Debug for LocalCounts {

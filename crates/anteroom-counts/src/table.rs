@@ -67,6 +67,11 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
+    /// From now on there is place for so many. Whoever has an entry keeps it.
+    pub(crate) fn set_entries_max(&mut self, entries_max: usize) {
+        self.entries_max = entries_max.clamp(1, u32::MAX as usize);
+    }
+
     /// How many clients have an entry of their own.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
@@ -103,18 +108,21 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
-    /// What is remembered of a client, to be put back with [`Table::restore`].
-    pub(crate) fn saved(&mut self, key: CallKey, is_idle: impl Fn(&S) -> bool) -> S {
-        match self.find(key, &is_idle) {
-            Place::Own(at) => self.entries[at].state.clone(),
-            Place::Crowd(at) => self.crowd[at].clone(),
-            Place::Free => self.first_state(key, &is_idle),
+    /// What is remembered of a client: its own entry, which is taken out, or what it would begin with.
+    pub(crate) fn take(&mut self, key: CallKey) -> S {
+        if let Some(at) = self.own(key) {
+            return self.forget(at);
         }
+        self.first_state(key, &|_| false)
     }
 
-    /// Puts back what was remembered of a client before it was charged, with nobody else in between.
-    pub(crate) fn restore(&mut self, key: CallKey, state: S, is_idle: impl Fn(&S) -> bool) {
-        self.update(key, is_idle, |now| *now = state);
+    /// Gives a client that has none an entry of its own, whether there is place or not: it comes from where it had
+    /// one.
+    pub(crate) fn put(&mut self, key: CallKey, state: S) {
+        match self.own(key) {
+            Some(at) => self.entries[at].state = state,
+            None => self.insert(key, state),
+        }
     }
 
     fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> Place {
@@ -178,7 +186,7 @@ impl<S: Clone + Default + Eq> Table<S> {
                 self.hand = 0;
             }
             if is_idle(&self.entries[self.hand].state) {
-                self.forget(self.hand);
+                let _ = self.forget(self.hand);
             } else {
                 self.hand += 1;
             }
@@ -186,7 +194,7 @@ impl<S: Clone + Default + Eq> Table<S> {
     }
 
     /// Takes an entry out; the last one takes its place.
-    fn forget(&mut self, at: usize) {
+    fn forget(&mut self, at: usize) -> S {
         let gone = self.entries[at].key;
         self.take_place(gone, at);
         let last = self.entries.len() - 1;
@@ -199,7 +207,7 @@ impl<S: Clone + Default + Eq> Table<S> {
                 *place = u32::try_from(at).unwrap_or(u32::MAX);
             }
         }
-        self.entries.swap_remove(at);
+        self.entries.swap_remove(at).state
     }
 
     fn take_place(&mut self, key: CallKey, at: usize) {

@@ -22,7 +22,7 @@ use std::task::{Context, Poll};
 
 use anteroom_config::{Config, RoomName};
 use anteroom_front::drain::DrainSignal;
-use anteroom_node::{Arrival, Node, Outcome, Pass};
+use anteroom_node::{Node, Outcome, Pass};
 use anteroom_origin::{Origins, Plan, RoomOriginFigures};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -39,8 +39,9 @@ use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
-use known::Wish;
-pub use known::{KnownVisitor, OverLimit};
+pub use known::{CannotWait, KnownVisitor, OverLimit};
+use known::{Wish, ask};
+pub use own_paths::is_own_path;
 use streams::Streams;
 pub use tallies::CountsByRoom;
 use tallies::Tallies;
@@ -311,21 +312,11 @@ impl Gate {
     }
 }
 
-async fn ask(door: &Door, headers: &HeaderMap, is_navigation: bool, wish: Wish) -> Outcome {
-    let tickets = cookies::values(headers, &door.cookie_name);
-    let arrival = Arrival {
-        tickets: &tickets,
-        is_navigation,
-        is_look: wish == Wish::Look,
-        is_held: wish == Wish::Wait,
-    };
-    door.room.decide(arrival).await
-}
-
 /// On to the origin, with what it is told about the visitor.
 async fn let_in<S, B, R>(door: &Door, pass: &Pass, mut request: Request<B>, inner: S) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
 {
     // What is added here and on the way, without growing twice.
     request.headers_mut().reserve(HEADERS_ADDED);
@@ -343,6 +334,7 @@ async fn pass_by<S, B, R>(
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
 {
     access.say(verdict);
     let mut response = forward(request, inner, upstream).await;
@@ -354,7 +346,11 @@ where
 async fn forward<S, B, R>(mut request: Request<B>, mut inner: S, upstream: Upstream) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
 {
+    if Wish::of(&request) == Wish::Wait {
+        return known::cannot_wait();
+    }
     cookies::without(request.headers_mut(), cookies::PREFIX);
     request.extensions_mut().insert(upstream);
     let Ok(response) = inner.call(request).await;

@@ -161,7 +161,8 @@ impl Node {
 
 /// A segment as it is compared: without case, and without the trailing dots and spaces that
 /// Windows ignores.
-fn fold(segment: &str) -> Cow<'_, str> {
+#[must_use]
+pub fn fold(segment: &str) -> Cow<'_, str> {
     let bare = segment.trim_end_matches(['.', ' ']);
     let segment = if bare.is_empty() { segment } else { bare };
     let is_plain = |byte: u8| byte.is_ascii() && !byte.is_ascii_uppercase();

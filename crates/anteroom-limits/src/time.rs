@@ -61,6 +61,12 @@ impl Sub<MicroSpan> for Micros {
     }
 }
 
+impl From<MicroSpan> for core::time::Duration {
+    fn from(span: MicroSpan) -> Self {
+        Self::from_micros(span.0)
+    }
+}
+
 impl fmt::Display for MicroSpan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_multiple_of(1_000_000) {

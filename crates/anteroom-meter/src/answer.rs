@@ -90,7 +90,7 @@ fn append(headers: &mut HeaderMap, name: HeaderName, list: String) {
     if list.is_empty() {
         return;
     }
-    // What an origin says of its own limits stays.
+    // A list goes on: what an origin says of its own limits stays.
     if let Ok(value) = HeaderValue::try_from(list) {
         headers.append(name, value);
     }

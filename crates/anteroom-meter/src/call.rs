@@ -1,14 +1,17 @@
 //! One call: which limits count it, whom they count it to, and what becomes of it.
+//!
+//! If several limits are against it, the strictest has its way: one that rejects before one that makes wait, and that
+//! before one that holds. Limits that only look are charged for what the others let through.
 
 use std::time::Duration;
 
 use anteroom_config::OnLimit;
+use anteroom_counts::CallKey;
 use anteroom_counts::local::{Charge, charge_all};
 use anteroom_gateway::forwarded::Client;
+use anteroom_gateway::layer::is_own_path;
 use anteroom_gateway::path::Readings;
-use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
-use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::{Outcome, Verdict};
 use http::{Request, StatusCode};
 use tracing::error;
@@ -19,19 +22,11 @@ use crate::limit::{Limit, Whom};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;
 
-/// What the paths of waiting rooms begin with, by which waiting pages ask.
-const POLLING: &str = "/.well-known/anteroom/";
-
 /// A limit that counts a call, and whom it counts it to.
+#[derive(Clone, Copy)]
 struct Counted<'p> {
     limit: &'p Limit,
-    charge: Charge<'p>,
-}
-
-impl<'p> Counted<'p> {
-    fn policy(&self) -> &'p Policy {
-        self.charge.policy
-    }
+    key: CallKey,
 }
 
 /// What is to become of a call.
@@ -47,14 +42,18 @@ pub(crate) enum Fate {
 /// One call, and the limits that count it.
 pub(crate) struct Call<'p> {
     counted: Vec<Counted<'p>>,
+    /// Those that only look.
+    looking: Vec<Counted<'p>>,
+    /// What the first ones said, in their order; nothing before they were asked.
     verdicts: Vec<Verdict>,
     is_inside: bool,
     /// A limit that refuses it without counting it.
     pub(crate) refused_by: Option<&'p Limit>,
+    held: Duration,
 }
 
 impl<'p> Call<'p> {
-    /// Finds out which limits count a request, and charges those that only look.
+    /// Finds out which limits count a request.
     pub(crate) fn of<B>(
         meter: &Meter,
         plan: &'p Plan,
@@ -66,156 +65,136 @@ impl<'p> Call<'p> {
         };
         let path = request.uri().path();
         let readings = Readings::of(path).map_err(|_| StatusCode::BAD_REQUEST)?;
-        let is_polling = path.starts_with(POLLING);
-        let covering = |limit: &&Limit| {
-            (limit.counts_polling || !is_polling)
-                && limit
-                    .covers
-                    .contain(request.method(), client.host(), &readings)
-        };
-        let mut call = Self {
-            counted: Vec::new(),
-            verdicts: Vec::new(),
-            is_inside: false,
-            refused_by: None,
-        };
+        let is_polling = is_own_path(path);
         let visitor = plan
             .needs_visitor
             .then(|| meter.visitor(client, &readings, request.headers()))
             .flatten();
-        call.is_inside = visitor.is_some_and(|visitor| visitor.is_inside);
         let caller = Caller {
             address: client.address,
             headers: request.headers(),
-            path: readings.normal(),
+            readings: &readings,
             visitor: visitor.map(|visitor| visitor.id),
         };
-        let now = meter.now();
-        for limit in plan.limits.iter().filter(covering) {
-            match limit.whom(&caller) {
-                Whom::Nobody => limit.kept.tally.count(Event::Skip),
-                Whom::Refused if limit.is_shadow => limit.kept.tally.count(Event::Shadow),
-                Whom::Refused => call.refused_by = call.refused_by.or(Some(limit)),
-                Whom::Client {
-                    key,
-                    policy,
-                    is_own,
-                } => {
-                    let charge = limit.charge(key, policy, is_own);
-                    if limit.is_shadow {
-                        let went = charge_all(&[charge], now, &mut call.verdicts);
-                        limit
-                            .kept
-                            .tally
-                            .count(if went { Event::Admit } else { Event::Shadow });
-                    } else {
-                        call.counted.push(Counted { limit, charge });
-                    }
-                }
-            }
+        let mut call = Self {
+            counted: Vec::new(),
+            looking: Vec::new(),
+            verdicts: Vec::new(),
+            is_inside: visitor.is_some_and(|visitor| visitor.is_inside),
+            refused_by: None,
+            held: Duration::ZERO,
+        };
+        let method = request.method();
+        let covering = plan.limits.iter().filter(|limit| {
+            (limit.counts_polling || !is_polling)
+                && limit.covers.contain(method, client.host(), &readings)
+        });
+        for limit in covering {
+            call.meet(limit, limit.whom(&caller));
         }
-        call.verdicts.clear();
         Ok(call)
+    }
+
+    fn meet(&mut self, limit: &'p Limit, whom: Whom) {
+        match whom {
+            Whom::Nobody => limit.kept.tally.count(Event::Skip),
+            Whom::Refused if limit.is_shadow => limit.kept.tally.count(Event::Shadow),
+            Whom::Refused => self.refused_by = self.refused_by.or(Some(limit)),
+            Whom::Client(key) if limit.is_shadow => self.looking.push(Counted { limit, key }),
+            Whom::Client(key) => self.counted.push(Counted { limit, key }),
+        }
     }
 
     /// Charges all limits or none, and holds the call as long as it may be held.
     pub(crate) async fn settle(&mut self, meter: &Meter) -> Fate {
-        if let Some(limit) = self.refused_by {
-            limit.kept.tally.count(Event::Reject);
-            self.counted.clear();
+        if self.refused_by.is_some() {
             return Fate::Refuse;
         }
-        let charges: Vec<Charge<'_>> = self.counted.iter().map(|counted| counted.charge).collect();
-        let mut waited = Duration::ZERO;
         loop {
-            let is_admitted = charge_all(&charges, meter.now(), &mut self.verdicts);
-            let wait = answer::wait_of(&self.verdicts).map(duration);
-            if is_admitted && wait == Some(Duration::ZERO) {
-                let was_held = !waited.is_zero();
-                self.count_all(if was_held { Event::Delay } else { Event::Admit });
-                return Fate::Go(Duration::ZERO);
+            let counted = self.counted.iter();
+            let charges: Vec<Charge<'_>> = counted
+                .map(|Counted { limit, key }| limit.charge(*key, self.held))
+                .collect();
+            if charge_all(&charges, meter.now(), &mut self.verdicts) {
+                let wait = answer::wait_of(&self.verdicts).map(Duration::from);
+                return Fate::Go(wait.unwrap_or_default());
             }
-            let patience = self.patience().saturating_sub(waited);
-            match (is_admitted, wait.filter(|wait| *wait <= patience)) {
-                (true, Some(wait)) => {
-                    self.count_all(Event::Delay);
-                    return Fate::Go(wait);
-                }
-                // Longer than it is held: it gives its place in the line back.
-                (true, None) => self.refund(meter, &charges),
-                (false, Some(wait)) => {
-                    tokio::time::sleep(wait).await;
-                    waited += wait;
-                    continue;
-                }
-                (false, None) => {}
-            }
-            return self.refuse();
+            let Some(wait) = self.wait_for_more() else {
+                return self.against();
+            };
+            tokio::time::sleep(wait).await;
+            self.held += wait;
         }
     }
 
-    /// How long the call may be held: as long as each limit that holds it back would.
-    fn patience(&self) -> Duration {
-        let holding = self
-            .counted
-            .iter()
-            .zip(&self.verdicts)
-            .filter(|(_, verdict)| is_held_by(verdict));
-        let patience = holding.map(|(counted, _)| match counted.limit.on_limit {
-            OnLimit::Delay { max } => Duration::from_millis(max.0),
-            OnLimit::Reject | OnLimit::Wait => Duration::ZERO,
-        });
-        patience.min().unwrap_or_default()
+    /// How long to hold a call that was rejected until it is asked for once more; `None` if it is not to be held.
+    fn wait_for_more(&self) -> Option<Duration> {
+        let mut longest = Duration::ZERO;
+        for (counted, verdict) in self.rejecting() {
+            let Outcome::Reject {
+                retry_after: Some(wait),
+            } = verdict.outcome
+            else {
+                return None;
+            };
+            let wait = Duration::from(wait);
+            let left = counted.limit.patience().saturating_sub(self.held);
+            // A leaky bucket has said already that there is no place in its line.
+            let has_line = matches!(counted.limit.policy, Policy::LeakyBucket(_));
+            if has_line || wait > left {
+                return None;
+            }
+            longest = longest.max(wait);
+        }
+        Some(longest)
     }
 
-    fn refuse(&self) -> Fate {
-        let rejecting = || {
-            self.counted
-                .iter()
-                .zip(&self.verdicts)
-                .filter(|(_, verdict)| is_held_by(verdict))
+    /// What becomes of a call that is over a limit and not held.
+    fn against(&self) -> Fate {
+        let on_limit = |expected: OnLimit| {
+            let mut rejecting = self.rejecting();
+            rejecting.any(|(counted, _)| counted.limit.on_limit == expected)
         };
-        debug_assert!(rejecting().next().is_some(), "somebody has rejected it");
-        let goes_to_wait = !self.is_inside
-            && rejecting().all(|(counted, _)| counted.limit.on_limit == OnLimit::Wait);
-        let (event, fate) = if goes_to_wait {
-            (Event::Wait, Fate::Wait)
+        if !self.is_inside && on_limit(OnLimit::Wait) && !on_limit(OnLimit::Reject) {
+            Fate::Wait
         } else {
-            (Event::Reject, Fate::Refuse)
+            Fate::Refuse
+        }
+    }
+
+    fn rejecting(&self) -> impl Iterator<Item = (&Counted<'p>, &Verdict)> {
+        let all = self.counted.iter().zip(&self.verdicts);
+        all.filter(|(_, verdict)| !verdict.is_admitted())
+    }
+
+    /// It goes on now, after it was held for so long more.
+    pub(crate) fn note_passed(&mut self, meter: &Meter, held: Duration) {
+        self.held += held;
+        let event = if self.held.is_zero() {
+            Event::Admit
+        } else {
+            Event::Delay
         };
-        for (counted, _) in rejecting() {
-            counted.limit.kept.tally.count(event);
+        for Counted { limit, .. } in &self.counted {
+            limit.kept.tally.count(event);
         }
-        fate
-    }
-
-    fn refund(&mut self, meter: &Meter, charges: &[Charge<'_>]) {
-        let now = meter.now();
-        for (charge, verdict) in charges.iter().zip(&mut self.verdicts) {
-            let Cost::Take(taken) = charge.cost else {
-                continue;
-            };
-            let Charge {
-                counts,
-                policy,
-                is_own,
-                key,
-                ..
-            } = *charge;
-            let after = counts.charge(policy, is_own, key, now, Cost::Refund(taken));
-            // What it was told holds: so long it would have waited.
-            let outcome = match verdict.outcome {
-                Outcome::Admit { delay } if delay > MicroSpan::ZERO => Outcome::Reject {
-                    retry_after: Some(delay),
-                },
-                outcome => outcome,
-            };
-            *verdict = Verdict { outcome, ..after };
+        for Counted { limit, key } in &self.looking {
+            let verdict = limit
+                .kept
+                .counts
+                .charge(&limit.charge(*key, Duration::ZERO), meter.now());
+            let is_free = matches!(verdict.outcome, Outcome::Admit { delay } if delay.0 == 0);
+            let event = if is_free { Event::Admit } else { Event::Shadow };
+            limit.kept.tally.count(event);
         }
     }
 
-    fn count_all(&self, event: Event) {
-        for counted in &self.counted {
+    /// It is over limits, and this is what came of it.
+    pub(crate) fn note_over(&self, event: Event) {
+        if let Some(limit) = self.refused_by {
+            limit.kept.tally.count(event);
+        }
+        for (counted, _) in self.rejecting() {
             counted.limit.kept.tally.count(event);
         }
     }
@@ -223,14 +202,8 @@ impl<'p> Call<'p> {
     /// A line in the access log: what is behind this layer does not see the call.
     pub(crate) fn log<B>(&self, request: &Request<B>, status: StatusCode) {
         let client = request.extensions().get::<Client>();
-        let rejecting = self
-            .counted
-            .iter()
-            .zip(&self.verdicts)
-            .find(|(_, verdict)| is_held_by(verdict));
-        let limit = self
-            .refused_by
-            .or_else(|| rejecting.map(|(counted, _)| counted.limit));
+        let rejecting = self.rejecting().map(|(counted, _)| counted.limit).next();
+        let limit = self.refused_by.or(rejecting);
         tracing::info!(
             target: "access",
             client = client.map(|client| tracing::field::display(client.address)),
@@ -242,22 +215,10 @@ impl<'p> Call<'p> {
         );
     }
 
+    /// What the limits said.
     pub(crate) fn said(&self) -> Vec<Said<'_>> {
         let all = self.counted.iter().zip(&self.verdicts);
-        all.map(|(counted, verdict)| counted.limit.said(counted.policy(), *verdict))
+        all.map(|(Counted { limit, key }, verdict)| limit.said(*key, *verdict))
             .collect()
     }
-}
-
-/// Whether a limit holds a call back, for a while or for good.
-fn is_held_by(verdict: &Verdict) -> bool {
-    match verdict.outcome {
-        Outcome::Admit { delay } => delay > MicroSpan::ZERO,
-        Outcome::Reject { .. } => true,
-    }
-}
-
-/// A timer's span; never shorter, or it would be asked once more in vain.
-fn duration(span: MicroSpan) -> Duration {
-    Duration::from_micros(span.0)
 }

@@ -2,12 +2,17 @@
 //!
 //! Parts of a request: the address behind proxies that are trusted, a header, a cookie, a segment of the path, the
 //! visitor of a waiting room. What comes from the client can be chosen by it: a limit by a header alone is no
-//! protection against somebody who sends another one each time, and a missing one is counted by address.
+//! protection against somebody who sends another one each time. What can be read in two ways, one of which may be
+//! the origin's, is nobody's key: several values of one header or cookie, a segment that differs from
+//! reading to reading.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use anteroom_counts::{CallKey, KeyMaker};
+use anteroom_gateway::cookies;
+use anteroom_gateway::path::Readings;
+use anteroom_gateway::route::fold;
 use http::HeaderMap;
 use http::header::HeaderName;
 
@@ -16,11 +21,11 @@ use http::header::HeaderName;
 pub(crate) enum Part {
     /// Their address; of IPv6 the first bits only, as whoever has one address has billions.
     Address,
-    /// The value of a header, the first one.
+    /// The value of a header.
     Header(HeaderName),
-    /// The value of a cookie, the first one.
+    /// The value of a cookie.
     Cookie(String),
-    /// A segment of the path as it was sent, from 1.
+    /// A segment of the path, from 1; decoded, and without case, as rooms are found.
     PathSegment(usize),
     /// The visitor whom the room knows that covers the request.
     Visitor,
@@ -34,45 +39,97 @@ pub(crate) struct Caller<'r> {
     /// Its headers.
     pub(crate) headers: &'r HeaderMap,
     /// Its path, without the query.
-    pub(crate) path: &'r str,
+    pub(crate) readings: &'r Readings<'r>,
     /// The visitor whose ticket it carries, if that is a good one.
     pub(crate) visitor: Option<[u8; 16]>,
 }
 
-/// Longest value that is looked at: a header may be as long as all of a request's head.
-const BYTES_MAX: usize = 4_096;
+/// Why nobody can be told from a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Unknown {
+    /// Something is not there, or empty.
+    Missing,
+    /// Something can be read in two ways.
+    Ambiguous,
+}
 
 impl Part {
-    /// What this request says; `None` if it says nothing.
-    fn of<'r>(&self, ipv6_prefix: u8, caller: &Caller<'r>) -> Option<Cow<'r, [u8]>> {
+    /// What this request says.
+    fn of<'r>(&self, ipv6_prefix: u8, caller: &Caller<'r>) -> Result<Cow<'r, [u8]>, Unknown> {
         let value = match self {
             Self::Address => network(caller.address, ipv6_prefix),
-            Self::Header(name) => Cow::Borrowed(caller.headers.get(name)?.as_bytes()),
-            Self::Cookie(name) => Cow::Borrowed(cookie(caller.headers, name)?),
-            Self::PathSegment(at) => Cow::Borrowed(segment(caller.path, *at)?.as_bytes()),
-            Self::Visitor => Cow::Owned(caller.visitor?.to_vec()),
+            Self::Header(name) => {
+                let lines = caller.headers.get_all(name).iter();
+                Cow::Borrowed(only(lines.map(http::HeaderValue::as_bytes))?)
+            }
+            Self::Cookie(name) => {
+                let values = cookies::values(caller.headers, name);
+                Cow::Borrowed(only(values.iter().map(|value| value.as_bytes()))?)
+            }
+            Self::PathSegment(at) => {
+                let segments = caller
+                    .readings
+                    .decoded()
+                    .map(|path| path.split('/').nth(*at));
+                let segments = segments.map(|segment| fold(segment.unwrap_or_default()));
+                Cow::Owned(only(segments)?.into_owned().into_bytes())
+            }
+            Self::Visitor => Cow::Owned(caller.visitor.ok_or(Unknown::Missing)?.to_vec()),
         };
         // Whoever sends nothing in it might as well not send it.
-        Some(value).filter(|value| (1..=BYTES_MAX).contains(&value.len()))
+        Some(value)
+            .filter(|value| !value.is_empty())
+            .ok_or(Unknown::Missing)
+    }
+
+    /// What a request of the client would say whom an operator calls so; `None` if no client is called so.
+    fn named(&self, ipv6_prefix: u8, text: &str) -> Option<Vec<u8>> {
+        Some(match self {
+            Self::Address => network(text.parse().ok()?, ipv6_prefix).into_owned(),
+            Self::Header(_) | Self::Cookie(_) => text.as_bytes().to_vec(),
+            Self::PathSegment(_) => fold(text).into_owned().into_bytes(),
+            Self::Visitor => return None,
+        })
     }
 }
 
-/// The key of whoever calls; `None` if a part is missing. Without parts everybody is one client.
+/// The value that all of them are.
+fn only<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<T, Unknown> {
+    let first = values.next().ok_or(Unknown::Missing)?;
+    if values.all(|value| value == first) {
+        Ok(first)
+    } else {
+        Err(Unknown::Ambiguous)
+    }
+}
+
+/// The key of whoever calls. Without parts everybody is one client.
 pub(crate) fn key(
     parts: &[Part],
     ipv6_prefix: u8,
     keys: &KeyMaker,
     caller: &Caller<'_>,
-) -> Option<CallKey> {
+) -> Result<CallKey, Unknown> {
     if let [part] = parts {
         let value = part.of(ipv6_prefix, caller)?;
-        return Some(keys.key([&*value]));
+        return Ok(keys.key([&*value]));
     }
-    let values: Option<Vec<_>> = parts
-        .iter()
-        .map(|part| part.of(ipv6_prefix, caller))
-        .collect();
-    Some(keys.key(values?.iter().map(|value| &**value)))
+    let values = parts.iter().map(|part| part.of(ipv6_prefix, caller));
+    let values = values.collect::<Result<Vec<_>, _>>()?;
+    Ok(keys.key(values.iter().map(|value| &**value)))
+}
+
+/// The key of the client whom an operator calls so, part by part.
+pub(crate) fn key_of_named(
+    parts: &[Part],
+    ipv6_prefix: u8,
+    keys: &KeyMaker,
+    texts: &[String],
+) -> Option<CallKey> {
+    let values = parts.iter().zip(texts);
+    let values = values.map(|(part, text)| part.named(ipv6_prefix, text));
+    let values = values.collect::<Option<Vec<_>>>()?;
+    Some(keys.key(values.iter().map(Vec::as_slice)))
 }
 
 /// The key of whoever comes from this address, where something else is missing. Nobody who has what is
@@ -82,51 +139,17 @@ pub(crate) fn key_of_address(keys: &KeyMaker, address: IpAddr, ipv6_prefix: u8) 
     keys.key([&b"address"[..], &b"instead"[..], &*network, b"", b""])
 }
 
-/// What an operator writes for whoever calls, part by part.
-pub(crate) fn texts(parts: &[Part], ipv6_prefix: u8, caller: &Caller<'_>) -> Option<Vec<Vec<u8>>> {
-    let text = |part: &Part| match part {
-        Part::Address => Some(masked(caller.address, ipv6_prefix).to_string().into_bytes()),
-        Part::Visitor => {
-            let digits = caller.visitor?.map(|byte| format!("{byte:02x}"));
-            Some(digits.concat().into_bytes())
-        }
-        part => part.of(ipv6_prefix, caller).map(Cow::into_owned),
-    };
-    parts.iter().map(text).collect()
-}
-
-fn masked(address: IpAddr, ipv6_prefix: u8) -> IpAddr {
-    match address.to_canonical() {
-        IpAddr::V4(address) => IpAddr::V4(address),
+fn network(address: IpAddr, ipv6_prefix: u8) -> Cow<'static, [u8]> {
+    Cow::Owned(match address.to_canonical() {
+        IpAddr::V4(address) => address.octets().to_vec(),
         IpAddr::V6(address) => {
             let kept = u32::from(ipv6_prefix.clamp(1, 128));
             let mask = u128::MAX << (128 - kept);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+            Ipv6Addr::from_bits(address.to_bits() & mask)
+                .octets()
+                .to_vec()
         }
-    }
-}
-
-fn network(address: IpAddr, ipv6_prefix: u8) -> Cow<'static, [u8]> {
-    Cow::Owned(match masked(address, ipv6_prefix) {
-        IpAddr::V4(address) => address.octets().to_vec(),
-        IpAddr::V6(address) => address.octets().to_vec(),
     })
-}
-
-/// The first value of a cookie (RFC 6265, section 5.4).
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h [u8]> {
-    let lines = headers.get_all(http::header::COOKIE).iter();
-    let mut pieces = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b';'));
-    pieces.find_map(|piece| {
-        let piece = piece.trim_ascii();
-        let value = piece.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?;
-        Some(value)
-    })
-}
-
-fn segment(path: &str, at: usize) -> Option<&str> {
-    let segment = path.split('/').nth(at)?;
-    Some(segment).filter(|segment| !segment.is_empty())
 }
 
 #[cfg(test)]

@@ -11,15 +11,16 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anteroom_gateway::body::{AnswerBody, Body};
-use anteroom_gateway::layer::OverLimit;
+use anteroom_gateway::layer::{CannotWait, OverLimit};
 use bytes::Bytes;
 use futures_util::future::Either;
-use http::header::{ACCEPT, CACHE_CONTROL};
+use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Request, Response, StatusCode};
 
 use crate::answer;
 use crate::call::{Call, Fate};
 use crate::meter::{Meter, Plan};
+use crate::tally::Event;
 
 /// Puts limits in front of a service.
 ///
@@ -112,33 +113,49 @@ where
         Ok(call) => call,
         Err(status) => return bare(status),
     };
-    let fate = call.settle(meter).await;
-    let wall = meter.wall_seconds();
-    match fate {
-        Fate::Refuse => {
-            if let Some(limit) = call.refused_by {
+    match call.settle(meter).await {
+        Fate::Refuse => match call.refused_by {
+            Some(limit) => {
+                call.note_over(Event::Reject);
                 call.log(&request, StatusCode::BAD_REQUEST);
-                return own(answer::incomplete(&limit.name));
+                own(answer::incomplete(&limit.name))
             }
-            call.log(&request, StatusCode::TOO_MANY_REQUESTS);
-            let mut response = answer::refuse(&call.said(), accept.as_ref(), rand::random());
-            answer::tell(response.headers_mut(), &call.said(), wall);
-            own(response)
-        }
+            None => {
+                call.log(&request, StatusCode::TOO_MANY_REQUESTS);
+                own(refuse(&call, meter, accept.as_ref()))
+            }
+        },
         Fate::Go(after) => {
             if !after.is_zero() {
                 tokio::time::sleep(after).await;
             }
+            call.note_passed(meter, after);
             let Ok(mut response) = inner.call(request).await;
-            answer::tell(response.headers_mut(), &call.said(), wall);
+            answer::tell(response.headers_mut(), &call.said(), meter.wall_seconds());
             response
         }
         Fate::Wait => {
             request.extensions_mut().insert(OverLimit);
-            let Ok(response) = inner.call(request).await;
-            response
+            let Ok(mut response) = inner.call(request).await;
+            if response.extensions_mut().remove::<CannotWait>().is_none() {
+                call.note_over(Event::Wait);
+                return response;
+            }
+            let mut refused = refuse(&call, meter, accept.as_ref());
+            for cookie in response.headers().get_all(SET_COOKIE) {
+                refused.headers_mut().append(SET_COOKIE, cookie.clone());
+            }
+            own(refused)
         }
     }
+}
+
+/// Sends a call away.
+fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Response<Bytes> {
+    call.note_over(Event::Reject);
+    let mut response = answer::refuse(&call.said(), accept, rand::random());
+    answer::tell(response.headers_mut(), &call.said(), meter.wall_seconds());
+    response
 }
 
 fn own<R: AnswerBody>(response: Response<Bytes>) -> Response<R> {

@@ -1,18 +1,19 @@
 //! One limit, ready to be asked: what it counts, whom, and how it decides.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_config::{LimitHeaders, OnLimit, WithoutKey};
 use anteroom_counts::local::{Charge, LocalCounts};
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
+use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::Verdict;
 
 use crate::answer::Said;
-use crate::caller::{self, Caller, Part};
+use crate::caller::{self, Caller, Part, Unknown};
 use crate::covers::Covers;
 use crate::tally::Tally;
 
@@ -29,8 +30,9 @@ pub(crate) struct Limit {
     pub(crate) is_shadow: bool,
     pub(crate) spoken: LimitHeaders,
     pub(crate) counts_polling: bool,
-    /// Clients with settings of their own, by what their parts say.
-    pub(crate) overrides: HashMap<Vec<Vec<u8>>, Policy>,
+    pub(crate) keys_max: usize,
+    /// Clients with settings of their own.
+    pub(crate) own: HashMap<CallKey, Policy>,
     pub(crate) kept: Arc<Kept>,
 }
 
@@ -39,17 +41,12 @@ pub(crate) struct Kept {
     pub(crate) counts: LocalCounts,
     pub(crate) keys: KeyMaker,
     pub(crate) tally: Tally,
-    pub(crate) keys_max: usize,
 }
 
 /// Whom a limit counts a call to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Whom<'l> {
-    Client {
-        key: CallKey,
-        policy: &'l Policy,
-        is_own: bool,
-    },
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Whom {
+    Client(CallKey),
     Nobody,
     /// It is refused without being counted.
     Refused,
@@ -57,31 +54,19 @@ pub(crate) enum Whom<'l> {
 
 impl Limit {
     /// Whom a call is counted to.
-    pub(crate) fn whom(&self, caller: &Caller<'_>) -> Whom<'_> {
+    pub(crate) fn whom(&self, caller: &Caller<'_>) -> Whom {
         let keys = &self.kept.keys;
-        let usual = |key| Whom::Client {
-            key,
-            policy: &self.policy,
-            is_own: false,
+        let missing = match caller::key(&self.parts, self.ipv6_prefix, keys, caller) {
+            Ok(key) => return Whom::Client(key),
+            Err(missing) => missing,
         };
-        let Some(key) = caller::key(&self.parts, self.ipv6_prefix, keys, caller) else {
-            return match self.without_key {
-                WithoutKey::ClientAddress => usual(self.key_of(caller.address)),
-                WithoutKey::Skip => Whom::Nobody,
-                WithoutKey::Reject => Whom::Refused,
-            };
-        };
-        if self.overrides.is_empty() {
-            return usual(key);
-        }
-        let texts = caller::texts(&self.parts, self.ipv6_prefix, caller);
-        match texts.and_then(|texts| self.overrides.get(&texts)) {
-            Some(policy) => Whom::Client {
-                key,
-                policy,
-                is_own: true,
-            },
-            None => usual(key),
+        match (missing, self.without_key) {
+            (Unknown::Ambiguous, _) | (_, WithoutKey::Reject) => Whom::Refused,
+            (Unknown::Missing, WithoutKey::Skip) => Whom::Nobody,
+            (Unknown::Missing, WithoutKey::ClientAddress) => {
+                let key = caller::key_of_address(keys, caller.address, self.ipv6_prefix);
+                Whom::Client(key)
+            }
         }
     }
 
@@ -90,32 +75,41 @@ impl Limit {
         self.on_limit == OnLimit::Wait || self.parts.contains(&Part::Visitor)
     }
 
-    fn key_of(&self, address: IpAddr) -> CallKey {
-        caller::key_of_address(&self.kept.keys, address, self.ipv6_prefix)
-    }
-
-    pub(crate) fn charge<'l>(
-        &'l self,
-        key: CallKey,
-        policy: &'l Policy,
-        is_own: bool,
-    ) -> Charge<'l> {
-        Charge {
-            counts: &self.kept.counts,
-            policy,
-            is_own,
-            key,
-            cost: self.cost,
+    /// How long it holds a call at most.
+    pub(crate) fn patience(&self) -> Duration {
+        match self.on_limit {
+            OnLimit::Delay { max } => Duration::from_millis(max.0),
+            OnLimit::Reject | OnLimit::Wait => Duration::ZERO,
         }
     }
 
-    pub(crate) fn said(&self, policy: &Policy, verdict: Verdict) -> Said<'_> {
+    /// A call by this client, which has been held for so long already.
+    pub(crate) fn charge(&self, key: CallKey, held: Duration) -> Charge<'_> {
+        let patience = self.patience().saturating_sub(held).as_micros();
+        Charge {
+            counts: &self.kept.counts,
+            policy: &self.policy,
+            key,
+            cost: self.cost,
+            patience: MicroSpan(u64::try_from(patience).unwrap_or(u64::MAX)),
+        }
+    }
+
+    /// What it said to a call of this client.
+    pub(crate) fn said(&self, key: CallKey, verdict: Verdict) -> Said<'_> {
+        let own = self.kept.counts.own_rate(key);
         Said {
             name: &self.name,
-            rate: policy.rate(),
+            rate: own.unwrap_or_else(|| self.policy.rate()),
             spoken: self.spoken,
             verdict,
         }
+    }
+
+    /// Lets what it says hold for what it has counted.
+    pub(crate) fn commit(&self) {
+        self.kept.counts.set_keys_max(self.keys_max);
+        self.kept.counts.set_own(&self.own);
     }
 }
 

@@ -86,11 +86,12 @@ impl Meter {
         limits: &[LimitConfig],
         surroundings: impl Surroundings,
     ) -> Result<Arc<Self>, PlanError> {
-        let plan = plan::of(limits, &HashMap::new())?;
-        Ok(Arc::new(Self {
-            plan: ArcSwap::from_pointee(plan),
+        let meter = Self {
+            plan: ArcSwap::default(),
             surroundings: Box::new(surroundings),
-        }))
+        };
+        meter.commit(plan::of(limits, &HashMap::new())?);
+        Ok(Arc::new(meter))
     }
 
     /// Works out other limits, which do not hold yet. What a limit of the same name has counted by the same
@@ -111,11 +112,10 @@ impl Meter {
 
     /// Lets other limits hold from now on.
     pub fn commit(&self, plan: Plan) {
-        self.plan.store(Arc::new(plan));
-        // Whose settings are their own has changed, maybe.
-        for limit in &self.plan.load().limits {
-            limit.kept.counts.forget_own();
+        for limit in &plan.limits {
+            limit.commit();
         }
+        self.plan.store(Arc::new(plan));
     }
 
     /// How the limits do, in the order of the config file.
@@ -127,7 +127,7 @@ impl Meter {
                 name: limit.name.to_string(),
                 events: limit.kept.tally.read().to_vec(),
                 keys: fill.keys,
-                keys_max: limit.kept.keys_max,
+                keys_max: limit.keys_max,
                 crowded: fill.crowded,
             }
         };

@@ -13,7 +13,7 @@ use http::Method;
 use http::header::{HeaderName, InvalidHeaderName};
 use http::method::InvalidMethod;
 
-use crate::caller::Part;
+use crate::caller::{self, Part};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Plan;
@@ -66,32 +66,35 @@ pub fn problems(configs: &[LimitConfig]) -> Vec<PlanError> {
 fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem> {
     let name = config.name.as_str();
     let parts = config.key.parts.iter().map(part);
-    let overrides = config.overrides.iter().map(|(client, policy)| {
-        let texts = client.0.iter().map(|text| text.clone().into_bytes());
-        (texts.collect(), *policy)
-    });
-    let kept = known.get(name).filter(|(policy, kept)| {
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let kept = known.get(name).filter(|(policy, _)| {
         // Another algorithm does not understand what this one has counted.
-        let is_same = std::mem::discriminant(policy) == std::mem::discriminant(&config.policy);
-        is_same && kept.keys_max == config.keys_max
+        std::mem::discriminant(policy) == std::mem::discriminant(&config.policy)
+    });
+    let kept = kept.map_or_else(
+        || Arc::new(new_counts(config.keys_max)),
+        |(_, kept)| Arc::clone(kept),
+    );
+    let prefix = config.key.ipv6_prefix;
+    let own = config.overrides.iter().filter_map(|(client, policy)| {
+        let key = caller::key_of_named(&parts, prefix, &kept.keys, &client.0)?;
+        Some((key, *policy))
     });
     Ok(Limit {
         name: name.into(),
         policy: config.policy,
         covers: covers(config)?,
-        parts: parts.collect::<Result<_, _>>()?,
-        ipv6_prefix: config.key.ipv6_prefix,
+        ipv6_prefix: prefix,
         without_key: config.key.without,
         cost: Cost::Take(config.cost),
         on_limit: config.on_limit,
         is_shadow: config.shadow,
         spoken: config.headers,
         counts_polling: config.count_polling,
-        overrides: overrides.collect(),
-        kept: kept.map_or_else(
-            || Arc::new(new_counts(config.keys_max)),
-            |(_, kept)| Arc::clone(kept),
-        ),
+        keys_max: config.keys_max,
+        own: own.collect(),
+        parts,
+        kept,
     })
 }
 
@@ -101,7 +104,6 @@ fn new_counts(keys_max: usize) -> Kept {
         // Nobody else has to find the same entries.
         keys: KeyMaker::new(rand::random()),
         tally: Tally::default(),
-        keys_max,
     }
 }
 

@@ -6,6 +6,8 @@ mod order;
 mod replays;
 mod trouble;
 
+mod held;
+
 use alloc::vec::Vec;
 
 use super::check_in::Return;

@@ -112,15 +112,28 @@ fn memory_of_a_flood_is_given_back() {
 }
 
 #[test]
-fn what_was_charged_can_be_put_back() {
-    let mut table = Table::new(1, 1);
-    for of in [0, 1] {
-        call(&mut table, of);
-        let saved = table.saved(key(of), is_idle);
-        call(&mut table, of);
-        table.restore(key(of), saved, is_idle);
-        assert_eq!(call(&mut table, of), 2);
+fn whoever_is_taken_out_and_put_back_is_remembered_also_where_there_is_no_place() {
+    let mut table = Table::new(2, 1);
+    for of in 0..3 {
+        for _ in 0..=of {
+            call(&mut table, of);
+        }
     }
+    assert_eq!((table.take(key(1)), table.len()), (2, 1));
+    assert_eq!(
+        call(&mut table, 7),
+        4,
+        "as the crowd's: three calls by then"
+    );
+    table.put(key(1), 9);
+    assert_eq!((call(&mut table, 1), table.len()), (10, 3));
+    assert_eq!(table.crowd, [3], "nobody else is charged or spared for it");
+    assert_eq!(
+        table.take(key(99)),
+        3,
+        "whoever was in the crowd begins as it stands"
+    );
+    assert_eq!(table.places.len(), table.entries.len());
 }
 
 proptest! {

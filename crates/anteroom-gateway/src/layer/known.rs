@@ -1,8 +1,11 @@
 //! What do limits of calls and waiting rooms say to each other? Who it is that calls, and who has to wait.
 
-use http::{HeaderMap, Request};
+use anteroom_node::{Arrival, Outcome};
+use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::WaitingRoomLayer;
+use super::doors::Door;
+use crate::body::{AnswerBody, Body};
 use crate::cookies;
 use crate::forwarded::Client;
 use crate::path::Readings;
@@ -10,6 +13,12 @@ use crate::path::Readings;
 /// An extension of a request that calls more often than it may: whoever is not inside waits, whatever is free.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct OverLimit;
+
+/// An extension of the answer to a request with [`OverLimit`] that could not be made to wait: no room covers it, or
+/// it would have passed. It has not been passed on, and nobody but whoever asked for the wait knows what to say. What
+/// cookies the answer sets are to be handed on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct CannotWait;
 
 /// A visitor who shows a good ticket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -38,6 +47,30 @@ impl Wish {
             None => Self::Enter,
         }
     }
+}
+
+/// The answer instead of passing on whoever was to wait.
+pub(super) fn cannot_wait<R: AnswerBody>() -> Response<R> {
+    let mut response = Response::new(R::from_own(Body::empty()));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    response.extensions_mut().insert(CannotWait);
+    response
+}
+
+pub(super) async fn ask(
+    door: &Door,
+    headers: &HeaderMap,
+    is_navigation: bool,
+    wish: Wish,
+) -> Outcome {
+    let tickets = cookies::values(headers, &door.cookie_name);
+    let arrival = Arrival {
+        tickets: &tickets,
+        is_navigation,
+        is_look: wish == Wish::Look,
+        is_held: wish == Wish::Wait,
+    };
+    door.room.decide(arrival).await
 }
 
 impl WaitingRoomLayer {

@@ -8,13 +8,20 @@ use http::{Method, Request, Response};
 
 use super::access::{Access, Verdict};
 use super::doors::{Door, Doors};
-use super::known::Wish;
-use super::{Gate, answer, ask, hand_out, refuse};
+use super::known::{Wish, ask};
+use super::{Gate, answer, hand_out, refuse};
 use crate::body::Body;
 use crate::cookies;
 use crate::forwarded::Client;
 use crate::status::Refusal;
 use crate::waiting::{language, place_endpoint, push};
+
+/// Whether waiting pages ask by this path, which the rooms answer themselves. No other path is like it in
+/// any reading: it never gets to an origin.
+#[must_use]
+pub fn is_own_path(path: &str) -> bool {
+    matches!(path, place_endpoint::PATH | push::PATH | language::PATH)
+}
 
 /// The room that a question names.
 enum Found<'a> {

@@ -18,31 +18,28 @@ const PLAIN: Asked = Asked {
     visitor: None,
 };
 
-fn with<T>(asked: &Asked, look: impl FnOnce(&Caller<'_>) -> T) -> T {
+fn keys() -> KeyMaker {
+    KeyMaker::new([3; 16])
+}
+
+fn key_by(parts: &[Part], asked: &Asked) -> Result<CallKey, Unknown> {
     let mut headers = HeaderMap::new();
     for (name, value) in asked.headers {
         headers.append(*name, HeaderValue::from_static(value));
     }
-    look(&Caller {
+    let readings = Readings::of(asked.path).unwrap();
+    let caller = Caller {
         address: asked.address.parse().unwrap(),
         headers: &headers,
-        path: asked.path,
+        readings: &readings,
         visitor: asked.visitor,
-    })
+    };
+    key(parts, 64, &keys(), &caller)
 }
 
-fn key_by(parts: &[Part], asked: &Asked) -> Option<CallKey> {
-    with(asked, |caller| {
-        key(parts, 64, &KeyMaker::new([3; 16]), caller)
-    })
-}
-
-fn text_by(parts: &[Part], asked: &Asked) -> Option<String> {
-    let texts = with(asked, |caller| texts(parts, 64, caller))?;
-    let texts = texts
-        .into_iter()
-        .map(|text| String::from_utf8(text).unwrap());
-    Some(texts.collect::<Vec<_>>().join(" "))
+fn named(parts: &[Part], texts: &[&str]) -> Option<CallKey> {
+    let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+    key_of_named(parts, 64, &keys(), &texts)
 }
 
 #[test]
@@ -52,98 +49,121 @@ fn addresses_of_one_network_are_one_client() {
     assert_ne!(from("2001:db8::1"), from("2001:db8:0:1::1"));
     assert_ne!(from("192.0.2.7"), from("192.0.2.8"));
     assert_eq!(from("::ffff:192.0.2.7"), from("192.0.2.7"));
+    assert_eq!(
+        named(&[Part::Address], &["2001:db8::"]),
+        Some(from("2001:db8::1"))
+    );
+}
+
+/// What is told by headers like these: the client of this name, or why nobody.
+fn check(part: &Part, headers: &'static [(&str, &str)], expected: Result<&str, Unknown>) {
+    let parts = std::slice::from_ref(part);
+    let found = key_by(parts, &Asked { headers, ..PLAIN });
+    let expected = expected.map(|name| named(parts, &[name]).unwrap());
+    assert_eq!(found, expected, "{headers:?}");
 }
 
 #[test]
-fn a_client_is_told_by_what_it_sends() {
-    let api_key = [Part::Header(HeaderName::from_static("x-api-key"))];
-    let asked = Asked {
-        headers: &[("x-api-key", "seven"), ("x-api-key", "eight")],
-        ..PLAIN
+fn a_header_that_stands_twice_is_nobodys_unless_it_says_the_same() {
+    let part = Part::Header(HeaderName::from_static("x-api-key"));
+    check(&part, &[("x-api-key", "seven")], Ok("seven"));
+    check(&part, &[], Err(Unknown::Missing));
+    check(&part, &[("x-api-key", "")], Err(Unknown::Missing));
+    let twice = &[("x-api-key", "made-up"), ("x-api-key", "seven")];
+    check(&part, twice, Err(Unknown::Ambiguous));
+    check(
+        &part,
+        &[("x-api-key", ""), ("x-api-key", "seven")],
+        Err(Unknown::Ambiguous),
+    );
+    check(
+        &part,
+        &[("x-api-key", "seven"), ("x-api-key", "seven")],
+        Ok("seven"),
+    );
+}
+
+#[test]
+fn a_cookie_is_read_as_the_gateway_reads_its_own() {
+    let part = Part::Cookie("session".to_owned());
+    check(&part, &[("cookie", "session=abc")], Ok("abc"));
+    check(&part, &[("cookie", "a=b; session=x=y;c=d")], Ok("x=y"));
+    check(&part, &[("cookie", "session =abc")], Ok("abc"));
+    check(&part, &[("cookie", "session=\"abc\"")], Ok("abc"));
+    check(
+        &part,
+        &[("cookie", "xsession=abc; session")],
+        Err(Unknown::Missing),
+    );
+    check(&part, &[("cookie", "session=")], Err(Unknown::Missing));
+    check(
+        &part,
+        &[("cookie", "session=made-up; session=abc")],
+        Err(Unknown::Ambiguous),
+    );
+    check(
+        &part,
+        &[("cookie", "session=a"), ("cookie", "session=b")],
+        Err(Unknown::Ambiguous),
+    );
+}
+
+#[test]
+fn segments_of_a_path_are_compared_as_rooms_are_found() {
+    let check = |at: usize, path, expected: Result<&str, Unknown>| {
+        let parts = [Part::PathSegment(at)];
+        let found = key_by(&parts, &Asked { path, ..PLAIN });
+        assert_eq!(
+            found,
+            expected.map(|name| named(&parts, &[name]).unwrap()),
+            "{path}"
+        );
     };
-    assert_eq!(text_by(&api_key, &asked).as_deref(), Some("seven"));
-    assert_eq!(key_by(&api_key, &PLAIN), None);
-
-    let session = [Part::Cookie("session".to_owned())];
-    for (cookie, expected) in [
-        ("session=abc", Some("abc")),
-        ("a=b; session=x=y;c=d", Some("x=y")),
-        ("xsession=abc", None),
-        ("session", None),
-        ("session=", None),
-    ] {
-        let mut headers = HeaderMap::new();
-        headers.insert(http::header::COOKIE, HeaderValue::from_static(cookie));
-        let caller = Caller {
-            address: "192.0.2.7".parse().unwrap(),
-            headers: &headers,
-            path: "/",
-            visitor: None,
-        };
-        let found = texts(&session, 64, &caller);
-        let expected = expected.map(|value| vec![value.as_bytes().to_vec()]);
-        assert_eq!(found, expected, "{cookie}");
+    check(1, "/tenants/7/orders", Ok("tenants"));
+    check(2, "/tenants/7/orders", Ok("7"));
+    check(4, "/tenants/7/orders", Err(Unknown::Missing));
+    check(2, "/tenants/", Err(Unknown::Missing));
+    for path in ["/tenants/ACME", "/tenants/%61cme", "/tenants/acme/a%2Fb"] {
+        check(2, path, Ok("acme"));
     }
-}
-
-#[test]
-fn segments_of_a_path_are_counted_from_one() {
-    let at = |at, path| text_by(&[Part::PathSegment(at)], &Asked { path, ..PLAIN });
-    assert_eq!(at(1, "/tenants/7/orders").as_deref(), Some("tenants"));
-    assert_eq!(at(2, "/tenants/7/orders").as_deref(), Some("7"));
-    assert_eq!(at(4, "/tenants/7/orders"), None);
-    assert_eq!(at(2, "/tenants/"), None);
+    for path in [
+        "/tenants/acme%2Fb",
+        "/tenants/x/../acme",
+        "/tenants;/acme;a=b/c",
+        "//tenants/acme",
+    ] {
+        check(2, path, Err(Unknown::Ambiguous));
+    }
 }
 
 #[test]
 fn several_parts_are_all_needed() {
     let both = [Part::Address, Part::PathSegment(1)];
-    let asked = Asked {
-        path: "/a",
-        ..PLAIN
-    };
-    assert_eq!(text_by(&both, &asked).as_deref(), Some("192.0.2.7 a"));
-    assert!(key_by(&both, &asked).is_some());
-    assert_eq!(key_by(&both, &PLAIN), None);
-    assert_ne!(
-        key_by(&both, &asked),
-        key_by(
-            &both,
-            &Asked {
-                path: "/b",
-                ..PLAIN
-            }
-        )
+    let asked = |path| Asked { path, ..PLAIN };
+    assert_eq!(
+        key_by(&both, &asked("/a")).ok(),
+        named(&both, &["192.0.2.7", "a"])
     );
+    assert_eq!(key_by(&both, &PLAIN), Err(Unknown::Missing));
+    assert_ne!(key_by(&both, &asked("/a")), key_by(&both, &asked("/b")));
 }
 
 #[test]
 fn everybody_is_one_client_and_a_visitor_is_one() {
-    assert!(key_by(&[], &PLAIN).is_some());
-    assert_eq!(key_by(&[Part::Visitor], &PLAIN), None);
-    let known = Asked {
-        visitor: Some([0xAB; 16]),
+    assert!(key_by(&[], &PLAIN).is_ok());
+    assert_eq!(key_by(&[Part::Visitor], &PLAIN), Err(Unknown::Missing));
+    let known = |visitor| Asked {
+        visitor: Some([visitor; 16]),
         ..PLAIN
     };
-    assert_eq!(text_by(&[Part::Visitor], &known), Some("ab".repeat(16)));
+    let [one, other] = [1, 2].map(|visitor| key_by(&[Part::Visitor], &known(visitor)).unwrap());
+    assert_ne!(one, other);
+    assert_eq!(named(&[Part::Visitor], &["1"]), None);
 }
 
 #[test]
 fn whoever_shows_no_key_is_nobody_who_shows_one() {
-    let keys = KeyMaker::new([3; 16]);
     let parts = [Part::Header(HeaderName::from_static("x-api-key"))];
-    let instead = key_of_address(&keys, "192.0.2.7".parse().unwrap(), 64);
-    let forged = Asked {
-        headers: &[("x-api-key", "192.0.2.7")],
-        ..PLAIN
-    };
-    assert_ne!(key_by(&parts, &forged), Some(instead));
-}
-
-#[test]
-fn values_beyond_all_measure_are_none() {
-    let long: &'static str = Box::leak("x".repeat(BYTES_MAX + 1).into_boxed_str());
-    let headers: &'static [(&str, &str)] = Box::leak(Box::new([("x-api-key", long)]));
-    let parts = [Part::Header(HeaderName::from_static("x-api-key"))];
-    assert_eq!(key_by(&parts, &Asked { headers, ..PLAIN }), None);
+    let instead = key_of_address(&keys(), "192.0.2.7".parse().unwrap(), 64);
+    assert_ne!(named(&parts, &["192.0.2.7"]), Some(instead));
 }

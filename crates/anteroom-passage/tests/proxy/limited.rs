@@ -167,6 +167,50 @@ async fn whoever_calls_too_often_and_is_not_inside_waits_and_goes_in_later() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_cannot_be_made_to_wait_is_rejected() {
+    let origin = Origin::start("one").await;
+    let more = "on_limit = \"wait\"";
+    // All but the shop passes without a room, or by a rule.
+    let room = "path = \"/shop\"\nbypass = [\"path.startsWith('/shop/free')\"]\n";
+    let site = Site::open(&[origin.address], &format!("{room}{}", limit("0/h", more))).await;
+    let calls = async |path: &str, cookie: &str| {
+        let (head, _) = site
+            .ask(path, &format!("{cookie}\r\nX-Api-Key: seven"))
+            .await;
+        head
+    };
+    for path in ["/", "/elsewhere", "/shop/free/1"] {
+        let head = calls(path, "").await;
+        assert!(head.starts_with("HTTP/1.1 429 "), "{path}: {head}");
+        assert!(header(&head, "retry-after").is_some(), "{path}: {head}");
+    }
+    assert_eq!(origin.seen.requests.load(Relaxed), 0);
+
+    // A waiting ticket that has been exchanged already is no way in.
+    let head = calls("/shop", "").await;
+    assert_eq!(header(&head, "anteroom-verdict"), Some("queue"), "{head}");
+    let ticket = header(&head, "set-cookie").unwrap();
+    let waiting = ticket.split(';').next().unwrap().to_owned();
+    eventually("whoever waited is let in", async || {
+        let (head, _) = site.ask("/shop", &waiting).await;
+        header(&head, "anteroom-verdict").is_none()
+    })
+    .await;
+    let before = origin.seen.requests.load(Relaxed);
+    for _ in 0..3 {
+        let head = calls("/shop", &waiting).await;
+        assert!(head.starts_with("HTTP/1.1 429 "), "{head}");
+        let ticket = header(&head, "set-cookie").unwrap();
+        assert!(
+            !ticket.starts_with(&waiting),
+            "it is handed its accepted ticket"
+        );
+    }
+    assert_eq!(origin.seen.requests.load(Relaxed), before);
+    site.gateway.stop_soon().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_visitor_is_counted_by_its_ticket() {
     let origin = Origin::start("one").await;
     let limit = "[[limit]]\nname = \"visitor\"\nlimit = \"4/h\"\nkey = \"ticket\"\nwithout_key = \"skip\"\n";

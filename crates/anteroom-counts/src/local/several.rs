@@ -1,0 +1,108 @@
+//! Several limits charged as one: all of them, or none.
+
+use std::collections::HashMap;
+use std::ptr;
+
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::State;
+use anteroom_limits::time::Micros;
+use anteroom_limits::verdict::Verdict;
+use parking_lot::MutexGuard;
+
+use super::{Charge, LocalCounts, Own, SHARDS, shard_of, step_in};
+use crate::key::CallKey;
+use crate::table::Table;
+
+/// What is locked at once; in this order, so that two that charge several never wait for each other.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+struct Place {
+    counts: usize,
+    /// The number of a shard, or behind the last of them.
+    shard: usize,
+}
+
+enum Locked<'c> {
+    Usual(MutexGuard<'c, Table<State>>),
+    Own(MutexGuard<'c, HashMap<CallKey, Own>>),
+}
+
+/// Charges several limits, or none of them: whether all admitted. Nobody sees some of them charged.
+/// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted say
+/// how they stand without this call.
+pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdict>) -> bool {
+    verdicts.clear();
+    if let [charge] = charges {
+        let verdict = charge.counts.charge(charge, now);
+        verdicts.push(verdict);
+        return verdict.is_admitted();
+    }
+    let mut held = lock_all(charges);
+    for charge in charges {
+        verdicts.push(step(&mut held, charge, now));
+    }
+    let is_admitted = verdicts.iter().all(Verdict::is_admitted);
+    if !is_admitted {
+        // The last first, as one client may stand there twice.
+        for (charge, verdict) in charges.iter().zip(&*verdicts).rev() {
+            if let (true, Cost::Take(taken)) = (verdict.is_admitted(), charge.cost) {
+                // At once and under the same locks, so this is as if it had not called.
+                let cost = Cost::Refund(taken);
+                step(&mut held, &Charge { cost, ..*charge }, now);
+            }
+        }
+        for (charge, verdict) in charges.iter().zip(verdicts) {
+            if verdict.is_admitted() {
+                let cost = Cost::Peek;
+                let standing = step(&mut held, &Charge { cost, ..*charge }, now);
+                // A peek counts one, this call may have counted more: it is told that it fitted.
+                let outcome = verdict.outcome;
+                *verdict = Verdict {
+                    outcome,
+                    ..standing
+                };
+            }
+        }
+    }
+    is_admitted
+}
+
+fn place(counts: &LocalCounts, shard: usize) -> Place {
+    let counts = ptr::from_ref(counts).addr();
+    Place { counts, shard }
+}
+
+fn lock_all<'c>(charges: &[Charge<'c>]) -> Vec<(Place, Locked<'c>)> {
+    let mut wanted: Vec<(Place, &'c LocalCounts)> = Vec::with_capacity(2 * charges.len());
+    for Charge { counts, key, .. } in charges {
+        wanted.push((place(counts, shard_of(*key)), counts));
+        wanted.push((place(counts, SHARDS), counts));
+    }
+    wanted.sort_by_key(|(place, _)| *place);
+    wanted.dedup_by_key(|(place, _)| *place);
+    let locked = wanted.into_iter().map(|(place, counts)| {
+        let locked = match counts.shards.get(place.shard) {
+            Some(shard) => Locked::Usual(shard.0.lock()),
+            None => Locked::Own(counts.own.lock()),
+        };
+        (place, locked)
+    });
+    locked.collect()
+}
+
+fn step(held: &mut [(Place, Locked<'_>)], charge: &Charge<'_>, now: Micros) -> Verdict {
+    if let Locked::Own(own) = locked(held, place(charge.counts, SHARDS))
+        && let Some(own) = own.get_mut(&charge.key)
+    {
+        return own.step(charge, now);
+    }
+    match locked(held, place(charge.counts, shard_of(charge.key))) {
+        Locked::Usual(table) => step_in(table, charge, now),
+        Locked::Own(_) => unreachable!("a shard is no list of clients with settings of their own"),
+    }
+}
+
+fn locked<'h, 'c>(held: &'h mut [(Place, Locked<'c>)], wanted: Place) -> &'h mut Locked<'c> {
+    let found = held.binary_search_by_key(&wanted, |(place, _)| *place);
+    let at = found.expect("what each charge is about was locked before");
+    &mut held[at].1
+}

@@ -1,0 +1,146 @@
+//! Calls that are over a limit: held, made to wait, sent away.
+
+use super::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_call_is_held_until_it_may_go() {
+    let rate = Rate::new(60, MicroSpan::from_secs(60)).unwrap();
+    let mut smooth = limit("smooth", Policy::LeakyBucket(LeakyBucket::new(rate, 10)));
+    smooth.on_limit = OnLimit::Delay {
+        max: Span::from_secs(3),
+    };
+    let site = Site::behind(vec![smooth]);
+    let began = Instant::now();
+    let answers = futures_util::future::join_all((0..6).map(|_| async {
+        let status = site.get().await;
+        (status.as_u16(), began.elapsed().as_secs())
+    }));
+    let answers = answers.await;
+    // One at once, one a second, none after more than three; those give their places back.
+    let expected = [(200, 0), (200, 1), (200, 2), (200, 3), (429, 0), (429, 0)];
+    assert_eq!(answers, expected);
+    assert_eq!(
+        site.events("smooth"),
+        [("admit", 1), ("reject", 2), ("delay", 3)]
+    );
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert_eq!(site.get().await, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn also_one_that_its_window_rejects_is_held_if_that_is_soon_over() {
+    let rate = Rate::new(1, MicroSpan::from_secs(2)).unwrap();
+    let mut window = limit("window", Policy::FixedWindow(FixedWindow::new(rate)));
+    window.on_limit = OnLimit::Delay {
+        max: Span::from_secs(5),
+    };
+    let site = Site::behind(vec![window]);
+    let began = Instant::now();
+    for expected in [0, 2, 4] {
+        assert_eq!(site.get().await, 200);
+
+        assert_eq!(began.elapsed().as_secs(), expected);
+    }
+    assert_eq!(site.events("window"), [("admit", 1), ("delay", 2)]);
+    assert_eq!(site.waiting.load(Relaxed), 0);
+    let mut strict = limit("strict", a_minute(0));
+    strict.on_limit = OnLimit::Delay {
+        max: Span::from_secs(5),
+    };
+    let site = Site::behind(vec![strict]);
+    assert_eq!(site.get().await, 429);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_is_not_inside_waits_and_whoever_is_is_told_so() {
+    let mut door = limit("door", a_minute(1));
+    door.on_limit = OnLimit::Wait;
+    let site = Site::behind(vec![door]);
+    assert_eq!(site.get().await, 200);
+    assert_eq!(site.get().await, 200);
+    assert_eq!(
+        (site.served.load(Relaxed), site.waiting.load(Relaxed)),
+        (1, 1)
+    );
+    site.is_inside.store(true, Relaxed);
+    assert_eq!(site.get().await, 429);
+    assert_eq!(
+        site.events("door"),
+        [("admit", 1), ("reject", 1), ("wait", 1)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_nobody_can_wait_a_call_over_the_limit_is_rejected() {
+    let mut door = limit("door", a_minute(1));
+    door.on_limit = OnLimit::Wait;
+    let site = Site::behind(vec![door]);
+    assert_eq!(site.went(1, "/open", "192.0.2.7").await, 1);
+    let answer = site.ask(Method::GET, "/open", "192.0.2.7").await;
+    assert_eq!(answer.status(), 429);
+    assert_eq!(answer.headers()["set-cookie"], "ticket=1");
+    assert!(answer.headers().contains_key("retry-after"));
+    assert_eq!(site.events("door"), [("admit", 1), ("reject", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_rejects_goes_before_one_that_makes_wait_and_that_before_one_that_holds() {
+    let max = Span::from_secs(60);
+    let with = |name: &str, calls, on_limit| {
+        let mut limit = limit(name, a_minute(calls));
+        limit.on_limit = on_limit;
+        limit
+    };
+    let site = Site::behind(vec![
+        with("reject", 3, OnLimit::Reject),
+        with("wait", 2, OnLimit::Wait),
+        with("delay", 1, OnLimit::Delay { max }),
+    ]);
+    assert_eq!(site.get().await, 200);
+    // Held back by one alone, until the next minute.
+    let began = Instant::now();
+    assert_eq!(site.get().await, 200);
+    assert_eq!(
+        began.elapsed().as_secs(),
+        40,
+        "the minute began 20 s before"
+    );
+    assert_eq!(site.events("delay"), [("admit", 1), ("delay", 1)]);
+    let waits = || {
+        Site::behind(vec![
+            with("wait", 0, OnLimit::Wait),
+            with("delay", 0, OnLimit::Delay { max }),
+        ])
+    };
+    let site = waits();
+    assert_eq!(site.get().await, 200);
+    assert_eq!(site.waiting.load(Relaxed), 1);
+    let site = Site::behind(vec![
+        with("wait", 0, OnLimit::Wait),
+        with("reject", 0, OnLimit::Reject),
+    ]);
+    assert_eq!(site.get().await, 429);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_that_is_busy_holds_nobody_back_whom_another_limit_sends_to_wait() {
+    let rate = Rate::new(1, MicroSpan::from_secs(1)).unwrap();
+    let mut smooth = limit("smooth", Policy::LeakyBucket(LeakyBucket::new(rate, 10)));
+    smooth.on_limit = OnLimit::Delay {
+        max: Span::from_secs(9),
+    };
+    let mut door = limit("door", a_minute(2));
+    door.on_limit = OnLimit::Wait;
+    let site = Site::behind(vec![smooth, door]);
+    let all = futures_util::future::join_all((0..3).map(|_| site.get())).await;
+    assert!(all.iter().all(|status| *status == 200));
+    assert_eq!(
+        (site.served.load(Relaxed), site.waiting.load(Relaxed)),
+        (2, 1)
+    );
+    assert_eq!(site.events("smooth"), [("admit", 1), ("delay", 1)]);
+    assert_eq!(
+        site.events("door"),
+        [("admit", 1), ("delay", 1), ("wait", 1)]
+    );
+}
