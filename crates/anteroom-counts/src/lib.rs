@@ -4,10 +4,14 @@
 //! the states: for how many clients, where, and what happens if several limits, or several nodes, are
 //! charged at once.
 //!
+//! [`local`] keeps them in this process; [`shared`] is what a store offers that several nodes share.
+//!
 //! Deliberately absent: who a client is, and what it is told.
 
+pub mod conformance;
 mod key;
 pub mod local;
+pub mod shared;
 mod table;
 
 pub use key::{CallKey, KeyMaker};

@@ -1,0 +1,275 @@
+//! What does a store of counts offer that several nodes share?
+//!
+//! One call decides and charges. Where and how a store keeps its states is its own affair; what it must do
+//! is written down as [`crate::conformance`].
+//!
+//! Deliberately absent: what to do while a store is away; and calls that are lent to a node beforehand.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::{Needs, Policy};
+use anteroom_limits::time::Micros;
+use anteroom_limits::verdict::Verdict;
+
+use crate::key::CallKey;
+
+/// A future that a store returns. Boxed: it waits for a network, beside which one allocation is nothing, and
+/// callers need not know which store it is.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Counts that several nodes share.
+///
+/// # Invariants
+///
+/// - However many nodes charge a client at once, one limit never admits more than its algorithm does.
+/// - The time is the store's, the same for all nodes.
+/// - What is charged to one client of one limit touches no other.
+pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
+    /// What kind of store it is, as whoever configures it calls it.
+    fn kind(&self) -> &'static str;
+
+    /// What it can do. What needs more cannot be kept in it.
+    fn offers(&self) -> Needs;
+
+    /// Says whether a limit can be kept here; to be asked of each at the start.
+    ///
+    /// # Errors
+    ///
+    /// [`UnfitError`] names the limit and what is missing.
+    fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
+        check_needs(self.kind(), self.offers(), limit, policy)
+    }
+
+    /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of the
+    /// charges. Where one rejects, those that would have admitted say how they stand without this call.
+    ///
+    /// A store that cannot charge several keys in one piece charges one after the other, and refunds those
+    /// when a later one rejects. Until then they count, so others may be rejected meanwhile, for a moment.
+    ///
+    /// # Errors
+    ///
+    /// [`CountsError`] if it is not known what would become of the call. Whoever stops waiting, or is told
+    /// [`CountsError::Late`], does not know whether it was charged.
+    fn charge<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
+}
+
+/// One call against one limit.
+#[derive(Clone, Copy, Debug)]
+pub struct SharedCharge<'c> {
+    /// The limit's name. Two limits of one name are one.
+    pub limit: &'c str,
+    /// The settings that hold for this client. Nodes may differ in them for a while: each decides by its own, and
+    /// what was spent stays spent.
+    pub policy: &'c Policy,
+    /// Who calls.
+    pub key: CallKey,
+    /// How much it counts.
+    pub cost: Cost,
+}
+
+/// Why a limit cannot be kept in a store.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnfitError {
+    /// Another algorithm, or another store.
+    #[error(
+        "the limit {limit:?} by {algorithm} needs {}; {store} offers {} only",
+        words(*needs),
+        words(*offers)
+    )]
+    NeedsMore {
+        /// The limit's name.
+        limit: String,
+        /// Its algorithm.
+        algorithm: &'static str,
+        /// What that needs.
+        needs: Needs,
+        /// The store.
+        store: &'static str,
+        /// What it offers.
+        offers: Needs,
+    },
+    /// A lower burst, a shorter queue, or a higher rate.
+    #[error(
+        "the limit {limit:?} by {algorithm} lets calls come {years} years ahead of its rate; \
+         {store} counts exactly up to {years_max} years"
+    )]
+    TooFarAhead {
+        /// The limit's name.
+        limit: String,
+        /// Its algorithm.
+        algorithm: &'static str,
+        /// How long a full burst or queue takes, rounded up.
+        years: u64,
+        /// The store.
+        store: &'static str,
+        /// How far ahead it can count.
+        years_max: u64,
+    },
+}
+
+/// Why nobody knows what would become of a call.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CountsError {
+    /// There is no way to it at present. Nothing was charged.
+    #[error("cannot reach {place}")]
+    Unreachable {
+        /// Which store, without secrets.
+        place: String,
+        /// Why not.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The answer did not come. The call may have been charged or not.
+    #[error("no answer from {place}")]
+    Late {
+        /// Which store, without secrets.
+        place: String,
+        /// What was there instead.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// It answers, and will not do what is asked before somebody has changed something.
+    #[error("{place} {refusal}; {remedy}")]
+    Refused {
+        /// Which store, without secrets.
+        place: String,
+        /// What it said, in our words.
+        refusal: &'static str,
+        /// What to do.
+        remedy: &'static str,
+        /// What it said, in its words.
+        source: Box<dyn Error + Send + Sync>,
+    },
+}
+
+impl CountsError {
+    /// Whether it may go away by itself.
+    #[must_use]
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Late { .. } => true,
+            Self::Refused { .. } => false,
+        }
+    }
+}
+
+/// Says whether a store that offers so much can keep a limit.
+///
+/// # Errors
+///
+/// [`UnfitError::NeedsMore`] if the algorithm needs more.
+pub fn check_needs(
+    store: &'static str,
+    offers: Needs,
+    limit: &str,
+    policy: &Policy,
+) -> Result<(), UnfitError> {
+    let needs = policy.needs();
+    if needs <= offers {
+        return Ok(());
+    }
+    Err(UnfitError::NeedsMore {
+        limit: limit.to_owned(),
+        algorithm: algorithm_name(policy),
+        needs,
+        store,
+        offers,
+    })
+}
+
+/// The algorithm of a limit, as it is written in settings.
+#[must_use]
+pub const fn algorithm_name(policy: &Policy) -> &'static str {
+    match policy {
+        Policy::SlidingLog(_) => "sliding-log",
+        Policy::FixedWindow(_) => "fixed-window",
+        Policy::SlidingWindow(_) => "sliding-window",
+        Policy::SubWindows(_) => "sub-windows",
+        Policy::SubWindowsStrict(_) => "sub-windows-strict",
+        Policy::TokenBucket(_) => "token-bucket",
+        Policy::Gcra(_) => "gcra",
+        Policy::LeakyBucket(_) => "leaky-bucket",
+    }
+}
+
+fn words(needs: Needs) -> &'static str {
+    match needs {
+        Needs::AtomicAdd => "atomic adds",
+        Needs::Transaction => "transactions",
+    }
+}
+
+/// The time of a store in a test, which brings it along. Clones share it.
+#[doc(hidden)]
+#[derive(Clone, Debug, Default)]
+pub struct TestTime(Arc<AtomicU64>);
+
+impl TestTime {
+    /// What time it is.
+    #[must_use]
+    pub fn now(&self) -> Micros {
+        Micros(self.0.load(Ordering::SeqCst))
+    }
+
+    /// From now on it is this time, for all who share it.
+    pub fn set(&self, now: Micros) {
+        self.0.store(now.0, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_limits::fixed_window::FixedWindow;
+    use anteroom_limits::rate::Rate;
+    use anteroom_limits::sliding_log::SlidingLog;
+    use anteroom_limits::time::MicroSpan;
+
+    use super::*;
+
+    fn check(offers: Needs, policy: &Policy) -> Result<(), String> {
+        check_needs("memcached", offers, "api", policy).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_limit_that_needs_more_than_its_store_offers_is_refused_with_both_named() {
+        let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+        let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
+        let fixed = Policy::FixedWindow(FixedWindow::new(rate));
+        for policy in [&log, &fixed] {
+            assert_eq!(check(Needs::Transaction, policy), Ok(()));
+        }
+        assert_eq!(check(Needs::AtomicAdd, &fixed), Ok(()));
+        let refused = "the limit \"api\" by sliding-log needs transactions; memcached offers atomic adds only";
+        assert_eq!(check(Needs::AtomicAdd, &log), Err(refused.to_owned()));
+    }
+
+    #[test]
+    fn what_somebody_must_mend_does_not_go_away_by_itself() {
+        let (place, source) = (|| "valkey".to_owned(), || "no".into());
+        let unreachable = CountsError::Unreachable {
+            place: place(),
+            source: source(),
+        };
+        let late = CountsError::Late {
+            place: place(),
+            source: source(),
+        };
+        let refused = CountsError::Refused {
+            place: place(),
+            refusal: "is too old",
+            remedy: "run another",
+            source: source(),
+        };
+        let transient = [unreachable, late, refused].map(|error| error.is_transient());
+        assert_eq!(transient, [true, true, false]);
+    }
+}

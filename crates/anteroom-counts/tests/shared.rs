@@ -1,0 +1,80 @@
+//! Counts of this process do what every store of counts must do.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use anteroom_counts::CallKey;
+use anteroom_counts::conformance::{self, Stage};
+use anteroom_counts::local::{Charge, LocalCounts, charge_all};
+use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limits::policy::Needs;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+
+/// Counts of this process for whichever limits are named.
+#[derive(Clone, Debug, Default)]
+struct LocalShared {
+    limits: Arc<Mutex<BTreeMap<String, Arc<LocalCounts>>>>,
+    time: TestTime,
+}
+
+impl LocalShared {
+    fn of(&self, limit: &str) -> Arc<LocalCounts> {
+        let mut limits = self.limits.lock().unwrap();
+        let new = || Arc::new(LocalCounts::new(1_000));
+        Arc::clone(limits.entry(limit.to_owned()).or_insert_with(new))
+    }
+}
+
+impl SharedCounts for LocalShared {
+    fn kind(&self) -> &'static str {
+        "this process"
+    }
+
+    fn offers(&self) -> Needs {
+        Needs::Transaction
+    }
+
+    fn charge<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        Box::pin(async move {
+            let counts: Vec<_> = charges.iter().map(|charge| self.of(charge.limit)).collect();
+            let charges: Vec<_> = counts
+                .iter()
+                .zip(charges)
+                .map(|(counts, charge)| Charge {
+                    counts,
+                    policy: charge.policy,
+                    is_own: false,
+                    key: charge.key,
+                    cost: charge.cost,
+                })
+                .collect();
+            let mut verdicts = Vec::new();
+            charge_all(&charges, self.time.now(), &mut verdicts);
+            Ok(verdicts)
+        })
+    }
+}
+
+impl Stage for LocalShared {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        Arc::new(self.clone())
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.time.set(now);
+    }
+
+    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+        Box::pin(async { None })
+    }
+}
+
+#[tokio::test]
+async fn counts_of_this_process_are_a_store() {
+    conformance::check(&LocalShared::default()).await.unwrap();
+}
