@@ -31,7 +31,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom-valkey",
-        &["anteroom-core", "anteroom-config", "anteroom-store"],
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-store",
+        ],
     ),
     (
         "anteroom-node",

@@ -122,7 +122,7 @@ pub enum UnfitError {
 #[non_exhaustive]
 pub enum CountsError {
     /// There is no way to it at present. Nothing was charged.
-    #[error("cannot reach {place}")]
+    #[error("cannot use {place} at present")]
     Unreachable {
         /// Which store, without secrets.
         place: String,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
+use anteroom_counts::shared::CountsError;
 use anteroom_store::StoreError;
 use redis::{ErrorKind, RedisError, ServerError};
 
@@ -232,6 +233,29 @@ impl Failure {
             doing: if is_away { "reach" } else { doing },
             place,
             source: Box::new(self),
+        }
+    }
+
+    /// As callers of the counts see it.
+    pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
+        let place = place.to_owned();
+        if let Some((refusal, remedy)) = self.refusal() {
+            return CountsError::Refused {
+                place,
+                refusal,
+                remedy,
+                source: Box::new(self),
+            };
+        }
+        let may_be_done = matches!(
+            self,
+            Self::Timeout { .. } | Self::Broken { .. } | Self::HungUp { .. }
+        );
+        let source = Box::new(self);
+        if may_be_done {
+            CountsError::Late { place, source }
+        } else {
+            CountsError::Unreachable { place, source }
         }
     }
 

@@ -1,9 +1,11 @@
 //! What are records and counters called at the server?
 //!
-//! `{prefix}:{<room>}:<rest>` for a record, `{prefix}:{<room>}#<scope>:<minute>` for a counter. In a
-//! cluster the part in braces alone chooses the server: all that belongs to a room lives at one.
+//! `{prefix}:{<room>}:<rest>` for a record, `{prefix}:{<room>}#<scope>:<minute>` for a counter,
+//! `{prefix}:{<limit>:<client>}` for what a client has called. In a cluster the part in braces alone
+//! chooses the server: all that belongs to a room lives at one, and clients are spread over all.
 
 use anteroom_core::allocation::CounterScope;
+use anteroom_counts::CallKey;
 use anteroom_store::{CounterName, RecordKey};
 
 /// Makes names.
@@ -25,6 +27,12 @@ impl Keys {
             None => format!("{prefix}:{{{}}}", without_braces(&key.0)),
             Some((room, rest)) => format!("{prefix}:{{{}}}:{rest}", without_braces(room)),
         }
+    }
+
+    pub(crate) fn calls(&self, limit: &str, client: CallKey) -> String {
+        let Self { prefix } = self;
+        let (limit, CallKey(client)) = (without_braces(limit), client);
+        format!("{prefix}:{{{limit}:{client:032x}}}")
     }
 
     pub(crate) fn counter(&self, name: &CounterName) -> String {
@@ -87,6 +95,14 @@ mod tests {
         );
         let here = CounterScope::DataCenter(DataCenterId(0xAB));
         assert_eq!(counter(here), "anteroom:{shop}#000000ab:29");
+    }
+
+    #[test]
+    fn a_client_of_a_limit_has_both_in_braces() {
+        let calls = |limit| Keys::new("anteroom").calls(limit, CallKey(0xAB));
+        let client = "000000000000000000000000000000ab";
+        assert_eq!(calls("api"), format!("anteroom:{{api:{client}}}"));
+        assert_eq!(calls("a}b"), format!("anteroom:{{a%7Db:{client}}}"));
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! counters. Three small scripts run at the server; they compare and swap and decide nothing, so
 //! the ledger on it is the one that the simulator knows.
 //!
+//! [`ValkeyCounts`] keeps how much clients have called. There a script does decide, by the same algorithms as
+//! everywhere, for one round trip must be enough; each answer is held against the algorithms' own word.
+//!
 //! Deliberately absent: a second try of a write whose outcome is unknown (the caller loads again and
 //! sees), reads from replicas (they are late), and anything that a server of another make would not
 //! understand.
@@ -13,6 +16,7 @@ mod back_off;
 mod checking;
 mod cluster;
 mod connection;
+mod counts;
 mod failure;
 mod info;
 mod keys;
@@ -25,4 +29,5 @@ mod witness;
 
 pub use access::SetupError;
 pub use checking::{Findings, ServerFinding, Warning};
+pub use counts::ValkeyCounts;
 pub use valkey::Valkey;

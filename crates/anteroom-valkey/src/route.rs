@@ -38,6 +38,11 @@ impl Route {
         }
     }
 
+    /// Whether all keys live at one server, so that a script may use several.
+    pub(crate) fn is_one_server(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+
     /// A link to every server that holds records.
     pub(crate) async fn links(&self) -> Result<Vec<Link>, Failure> {
         match self {

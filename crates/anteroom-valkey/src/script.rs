@@ -25,27 +25,29 @@ pub(crate) struct Scripts {
     take: Text,
 }
 
-struct Text {
+pub(crate) struct Text {
     text: &'static str,
     hash: String,
 }
 
 impl Text {
-    fn new(text: &'static str) -> Self {
+    pub(crate) fn new(text: &'static str) -> Self {
         let hash = Script::new(text).get_hash().to_owned();
         Self { text, hash }
     }
 
-    async fn call(
+    /// Calls it at the server that has the first of the keys; in a cluster it must have the others too.
+    pub(crate) async fn call(
         &self,
         route: &Route,
-        key: &str,
+        keys: &[&str],
         args: &[&[u8]],
         meant_for: Option<Identity>,
     ) -> Result<Answered, Failure> {
+        let key = keys.first().copied().unwrap_or_default();
         let request = |name: &str, script: &str| {
             let mut command = Cmd::new();
-            command.arg(name).arg(script).arg(1).arg(key);
+            command.arg(name).arg(script).arg(keys.len()).arg(keys);
             for arg in args {
                 command.arg(*arg);
             }
@@ -75,7 +77,7 @@ impl Scripts {
     }
 
     pub(crate) async fn load(&self, route: &Route, key: &str) -> Result<Loaded, Failure> {
-        let Answered { value, connection } = self.load.call(route, key, &[], None).await?;
+        let Answered { value, connection } = self.load.call(route, &[key], &[], None).await?;
         loaded(&connection, value)
     }
 
@@ -91,7 +93,7 @@ impl Scripts {
         let next = version.saturating_add(1).to_string();
         let args = [found.as_bytes(), next.as_bytes(), value];
         let meant_for = Some(expected.identity);
-        match self.swap.call(route, key, &args, meant_for).await {
+        match self.swap.call(route, &[key], &args, meant_for).await {
             Ok(Answered { value, connection }) => match value {
                 Value::Int(1) => Ok(Swap::Swapped),
                 value => loaded(&connection, value).map(Swap::Conflict),
@@ -105,7 +107,7 @@ impl Scripts {
         let lives_ms = COUNTER_LIVES.as_millis().to_string();
         let Answered { value, connection } = self
             .take
-            .call(route, key, &[lives_ms.as_bytes()], None)
+            .call(route, &[key], &[lives_ms.as_bytes()], None)
             .await?;
         match value {
             Value::Int(number) => u64::try_from(number).ok(),
@@ -152,7 +154,7 @@ fn record(
     }
 }
 
-fn number(value: &Value) -> Option<u64> {
+pub(crate) fn number(value: &Value) -> Option<u64> {
     match value {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?.parse().ok(),
         Value::Int(number) => u64::try_from(*number).ok(),

@@ -20,8 +20,8 @@ const IN_A_CLUSTER: Refusal = (
 const NO_RIGHTS: Refusal = (
     "does not let this user do what is needed",
     "allow the user all keys of the prefix and the commands evalsha, eval, info, time, hget, hmget, \
-     hset, incr and pexpire (in a cluster also cluster and asking; for a database other than 0 \
-     select)",
+     hset, incr and pexpire (for limits of calls also get, set, del, lindex, llen, lset, ltrim and rpush; \
+     in a cluster cluster and asking; for a database other than 0 select)",
 );
 
 /// What error codes mean.
