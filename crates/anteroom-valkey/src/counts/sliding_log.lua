@@ -6,10 +6,15 @@ local function open_log(key)
   local newest = read('LINDEX', key, -1)
   if not newest then return nil end
   local log = {key = key, length = redis.call('LLEN', key)}
+  -- Each is read once: those who look for one entry after the other pass by the same ones.
+  local known = {}
   function log.entry(at)
-    local text = redis.call('LINDEX', key, at)
-    local us, calls, total = string.match(text, '^(%d+) (%d+) (%d+)$')
-    return {at = tonumber(us) or 0, calls = tonumber(calls) or 0, total = tonumber(total) or 0}
+    if not known[at] then
+      local text = redis.call('LINDEX', key, at)
+      local us, calls, total = string.match(text, '^(%d+) (%d+) (%d+)$')
+      known[at] = {at = tonumber(us) or 0, calls = tonumber(calls) or 0, total = tonumber(total) or 0}
+    end
+    return known[at]
   end
   log.newest = log.entry(log.length - 1)
   return log.newest.calls > 0 and log or nil

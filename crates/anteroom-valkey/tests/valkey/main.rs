@@ -5,6 +5,7 @@
 mod circuit;
 mod cluster;
 mod conformance;
+mod counts;
 mod refusals;
 mod restarts;
 mod support;

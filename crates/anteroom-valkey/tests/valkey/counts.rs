@@ -1,0 +1,321 @@
+//! Counts of calls on real servers: what every store of counts must do, what it costs, and what is said when it does
+//! not work.
+
+mod differential;
+mod drive;
+mod extremes;
+mod log;
+mod together;
+
+use std::sync::Arc;
+
+use anteroom_config::ValkeyAddress;
+use anteroom_counts::CallKey;
+use anteroom_counts::conformance::{self, Stage};
+use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::leaky_bucket::LeakyBucket;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+use anteroom_testkit::redis_server::{
+    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
+};
+use anteroom_valkey::ValkeyCounts;
+
+use crate::support::{cluster, sentinel, single};
+
+/// Servers under test, and the time at them.
+struct Servers<'s> {
+    address: ValkeyAddress,
+    servers: Vec<&'s RedisServer>,
+    time: TestTime,
+}
+
+impl<'s> Servers<'s> {
+    fn new(address: ValkeyAddress, servers: impl IntoIterator<Item = &'s RedisServer>) -> Self {
+        Self {
+            address,
+            servers: servers.into_iter().collect(),
+            time: TestTime::default(),
+        }
+    }
+}
+
+impl Stage for Servers<'_> {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        let counts = ValkeyCounts::with_time(&self.address, "anteroom", self.time.clone());
+        Arc::new(counts.unwrap())
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.time.set(now);
+    }
+
+    fn forgets_after<'a>(
+        &'a self,
+        limit: &'a str,
+        key: CallKey,
+    ) -> BoxFuture<'a, Option<MicroSpan>> {
+        Box::pin(async move {
+            let key = key_of(limit, key);
+            for server in &self.servers {
+                // Those of a cluster that have other keys say so.
+                if let Reply::Int(ms @ 0..) = server.ask(&["PTTL", &key]).await {
+                    return Some(MicroSpan(ms.unsigned_abs() * 1_000));
+                }
+            }
+            panic!("{key} is kept for ever, or not at all");
+        })
+    }
+}
+
+/// What a client's calls are called at the server.
+fn key_of(limit: &str, CallKey(key): CallKey) -> String {
+    format!("anteroom:{{{limit}:{key:032x}}}")
+}
+
+fn rate(calls: u32, secs: u64) -> Rate {
+    Rate::new(calls, MicroSpan::from_secs(secs)).unwrap()
+}
+
+fn a_minute(calls: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(calls, 60)))
+}
+
+fn counts(address: &ValkeyAddress) -> ValkeyCounts {
+    ValkeyCounts::new(address, "anteroom").unwrap()
+}
+
+/// Charges the client that most tests use.
+async fn call(
+    counts: &ValkeyCounts,
+    limit: &str,
+    policy: &Policy,
+    cost: Cost,
+) -> Result<Verdict, CountsError> {
+    let key = CallKey(1);
+    let charge = SharedCharge {
+        limit,
+        policy,
+        key,
+        cost,
+    };
+    Ok(counts.charge(&[charge]).await?[0])
+}
+
+#[tokio::test]
+async fn one_server_keeps_counts() {
+    let server = RedisServer::start().await;
+    let stage = Servers::new(single(server.port()), [&server]);
+    conformance::check(&stage).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_lets_us_do_only_what_we_need_keeps_counts() {
+    let server = RedisServer::start().await;
+    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +pexpire +get \
+                +set +del +lindex +llen +lset +ltrim +rpush";
+    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    let mut stage = Servers::new(single(server.port()), [&server]);
+    stage.address.username = Some("anteroom".to_owned());
+    stage.address.password = Some("secret".to_owned());
+    conformance::check(&stage).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_master_that_sentinels_watch_keeps_counts() {
+    let master = RedisServer::start().await;
+    let watcher = RedisSentinel::start("world", &master).await;
+    let stage = Servers::new(sentinel(watcher.port(), "world"), [&master]);
+    conformance::check(&stage).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cluster_keeps_counts() {
+    let servers = RedisCluster::start().await;
+    let address = cluster(servers.servers()[0].port());
+    let stage = Servers::new(address, servers.servers());
+    conformance::check(&stage).await.unwrap();
+}
+
+#[tokio::test]
+async fn clients_are_spread_over_a_cluster() {
+    let servers = RedisCluster::start().await;
+    let counts = counts(&cluster(servers.servers()[0].port()));
+    for client in 0..40 {
+        let charge = SharedCharge {
+            limit: "api",
+            policy: &a_minute(5),
+            key: CallKey(client),
+            cost: Cost::ONE,
+        };
+        counts.charge(&[charge]).await.unwrap();
+    }
+    for server in servers.servers() {
+        let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
+            panic!("no number of keys");
+        };
+        assert!(keys > 0, "no client lives at {}", server.port());
+    }
+}
+
+#[tokio::test]
+async fn limits_that_are_charged_together_cost_one_round_trip() {
+    let server = RedisServer::start().await;
+    let counts = counts(&single(server.port()));
+    let policy = a_minute(1_000);
+    call(&counts, "api", &policy, Cost::ONE).await.unwrap();
+    server.tell(&["CONFIG", "RESETSTAT"]).await;
+    let charges = ["api", "site", "world"].map(|limit| SharedCharge {
+        limit,
+        policy: &policy,
+        key: CallKey(1),
+        cost: Cost::ONE,
+    });
+    for _ in 0..50 {
+        counts.charge(&charges).await.unwrap();
+        call(&counts, "api", &policy, Cost::ONE).await.unwrap();
+    }
+    let stats = server.info("commandstats").await;
+    assert!(stats.contains("cmdstat_evalsha:calls=100,"), "{stats}");
+    assert!(!stats.contains("cmdstat_eval:"), "{stats}");
+}
+
+/// By the server's own time: no test brings it along here.
+#[tokio::test]
+async fn a_value_is_kept_as_long_as_it_says_anything() {
+    let server = RedisServer::start().await;
+    let counts = counts(&single(server.port()));
+    let time = async || {
+        let Reply::Array(parts) = server.tell(&["TIME"]).await else {
+            panic!("no time");
+        };
+        let number = |at: usize| parts[at].text().parse::<u64>().unwrap();
+        number(0) * 1_000_000 + number(1)
+    };
+    let policy = a_minute(5);
+    let before = time().await;
+    let verdict = call(&counts, "api", &policy, Cost::ONE).await.unwrap();
+    let after = time().await;
+    assert!(verdict.full_after <= MicroSpan::from_secs(60));
+    let key = key_of("api", CallKey(1));
+    let Reply::Int(ends_at) = server.tell(&["PEXPIRETIME", &key]).await else {
+        panic!("no time");
+    };
+    let ends_at = ends_at.unsigned_abs() * 1_000;
+    let full_after = verdict.full_after.0;
+    assert!(
+        ends_at >= before + full_after,
+        "{ends_at} {before} {verdict:?}"
+    );
+    assert!(
+        ends_at <= after + full_after + 2_000_000,
+        "{ends_at} {after} {verdict:?}"
+    );
+    // What changes nothing prolongs nothing, and somebody new leaves nothing behind by asking.
+    call(&counts, "api", &policy, Cost::Peek).await.unwrap();
+    call(&counts, "api", &policy, Cost::take(6)).await.unwrap();
+    call(&counts, "new", &policy, Cost::take(6)).await.unwrap();
+    call(&counts, "new", &policy, Cost::refund(6))
+        .await
+        .unwrap();
+    let Reply::Int(still) = server.tell(&["PEXPIRETIME", &key]).await else {
+        panic!("no time");
+    };
+    assert_eq!(still.unsigned_abs() * 1_000, ends_at);
+    assert_eq!(server.tell(&["DBSIZE"]).await, Reply::Int(1));
+}
+
+#[tokio::test]
+async fn a_server_that_was_restarted_learns_the_script_again() {
+    let mut server = RedisServer::start().await;
+    let counts = counts(&single(server.port()));
+    let policy = a_minute(5);
+    call(&counts, "api", &policy, Cost::ONE).await.unwrap();
+    server.tell(&["SCRIPT", "FLUSH"]).await;
+    let verdict = call(&counts, "api", &policy, Cost::ONE).await.unwrap();
+    assert_eq!(verdict.remaining, 3);
+    server.restart().await;
+    eventually("the server is used again", async || {
+        call(&counts, "api", &policy, Cost::ONE).await.is_ok()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_does_not_answer_is_late_and_whoever_is_not_there_is_away() {
+    let server = RedisServer::start().await;
+    let late = counts(&single(server.port()));
+    call(&late, "api", &a_minute(5), Cost::ONE).await.unwrap();
+    server.pause();
+    let error = call(&late, "api", &a_minute(5), Cost::ONE)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
+    assert!(error.is_transient());
+    server.resume();
+    late.close();
+    let error = call(&late, "api", &a_minute(5), Cost::ONE)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, CountsError::Unreachable { .. }),
+        "{error:?}"
+    );
+
+    let strange = Impostor::start(Manner::AnswersHttp).await;
+    let strange = counts(&single(strange.port()));
+    let error = call(&strange, "api", &a_minute(5), Cost::ONE)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    let away = counts(&single(1));
+    let error = call(&away, "api", &a_minute(5), Cost::ONE)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, CountsError::Unreachable { .. }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_a_command_says_what_helps() {
+    let server = RedisServer::start().await;
+    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get";
+    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    let mut address = single(server.port());
+    address.username = Some("anteroom".to_owned());
+    address.password = Some("secret".to_owned());
+    let error = call(&counts(&address), "api", &a_minute(5), Cost::ONE).await;
+    let error = error.unwrap_err();
+    assert!(!error.is_transient());
+    let text = error.to_string();
+    assert!(text.contains("does not let this user"), "{text}");
+    assert!(text.contains("ltrim"), "{text}");
+}
+
+#[tokio::test]
+async fn a_burst_that_would_not_be_counted_exactly_is_refused() {
+    let server = RedisServer::start().await;
+    let counts = counts(&single(server.port()));
+    let year = rate(1, 366 * 86_400);
+    let gcra = |burst| Policy::Gcra(Gcra::new(year, burst).unwrap());
+    let leaky = |queue| Policy::LeakyBucket(LeakyBucket::new(year, queue));
+    for fit in [gcra(141), leaky(140), a_minute(u32::MAX)] {
+        assert_eq!(counts.check("api", &fit), Ok(()), "{fit:?}");
+    }
+    for unfit in [gcra(142), leaky(141)] {
+        let text = counts.check("api", &unfit).unwrap_err().to_string();
+        let told =
+            "lets calls come 143 years ahead of its rate; valkey counts exactly up to 142 years";
+        assert!(text.ends_with(told), "{text}");
+        let error = call(&counts, "api", &unfit, Cost::ONE).await.unwrap_err();
+        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    }
+    assert_eq!(server.tell(&["DBSIZE"]).await, Reply::Int(0));
+}

@@ -1,0 +1,197 @@
+//! One client at a server and the same one by the algorithms alone, step by step.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::{SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fine::FineMicros;
+use anteroom_limits::policy::{Policy, State};
+use anteroom_limits::sliding_log::{self, Entry};
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limits::{
+    fixed_window, gcra, leaky_bucket, sliding_window, sub_windows, token_bucket,
+};
+use anteroom_testkit::redis_server::RedisServer;
+use anteroom_valkey::ValkeyCounts;
+use redis::aio::MultiplexedConnection;
+
+use super::key_of;
+use crate::support::single;
+
+/// Tells all that stands under a key, whatever it is.
+const DUMP: &str = "local kind = redis.call('TYPE', KEYS[1]).ok
+    if kind == 'string' then return {redis.call('GET', KEYS[1])} end
+    if kind == 'list' then return redis.call('LRANGE', KEYS[1], 0, -1) end
+    return {}";
+
+/// A server for many clients, one after the other.
+pub(super) struct Arena {
+    server: RedisServer,
+    counts: ValkeyCounts,
+    time: TestTime,
+    connection: MultiplexedConnection,
+    clients: AtomicU64,
+}
+
+/// One client.
+pub(super) struct Client<'a> {
+    arena: &'a Arena,
+    key: CallKey,
+    pub(super) policy: Policy,
+    pub(super) state: State,
+    pub(super) now: Micros,
+    pub(super) retry_after: MicroSpan,
+}
+
+impl Arena {
+    pub(super) async fn start() -> Self {
+        let server = RedisServer::start().await;
+        let (address, time) = (single(server.port()), TestTime::default());
+        let url = format!("redis://127.0.0.1:{}", server.port());
+        let client = redis::Client::open(url).unwrap();
+        let connection = client.get_multiplexed_async_connection().await;
+        Self {
+            counts: ValkeyCounts::with_time(&address, "anteroom", time.clone()).unwrap(),
+            connection: connection.unwrap(),
+            clients: AtomicU64::new(0),
+            server,
+            time,
+        }
+    }
+
+    pub(super) fn client(&self, policy: Policy, now: Micros) -> Client<'_> {
+        let client = self.clients.fetch_add(1, Ordering::SeqCst);
+        Client {
+            arena: self,
+            key: CallKey(u128::from(client)),
+            policy,
+            state: State::default(),
+            now,
+            retry_after: MicroSpan::ZERO,
+        }
+    }
+
+    pub(super) fn server(&self) -> &RedisServer {
+        &self.server
+    }
+}
+
+impl Client<'_> {
+    pub(super) fn name(&self) -> String {
+        key_of("api", self.key)
+    }
+
+    /// What the algorithm says, after it was compared with what the server does.
+    pub(super) async fn step(&mut self, cost: Cost) -> Verdict {
+        let before = self.state.clone();
+        let expected = self.policy.step(&mut self.state, self.now, cost);
+        let verdict = self.charge(cost).await;
+        let left = read(&self.dump().await);
+        let Self { policy, now, .. } = self;
+        let told = format!("{cost:?} at {now:?} by {policy:?} from {before:?}");
+        assert_eq!(verdict, expected, "{told}");
+        assert_eq!(left, normal(&self.state), "left by {told}");
+        if let Outcome::Reject { retry_after } = verdict.outcome {
+            self.retry_after = retry_after.unwrap_or_default();
+        }
+        verdict
+    }
+
+    /// What the server alone says.
+    pub(super) async fn charge(&self, cost: Cost) -> Verdict {
+        self.arena.time.set(self.now);
+        let charge = SharedCharge {
+            limit: "api",
+            policy: &self.policy,
+            key: self.key,
+            cost,
+        };
+        self.arena.counts.charge(&[charge]).await.unwrap()[0]
+    }
+
+    /// What stands at the server.
+    pub(super) async fn dump(&self) -> Vec<String> {
+        let mut command = redis::cmd("EVAL");
+        command.arg(DUMP).arg(1).arg(self.name());
+        let mut connection = self.arena.connection.clone();
+        command.query_async(&mut connection).await.unwrap()
+    }
+}
+
+/// States that say the same are one.
+fn normal(state: &State) -> State {
+    match state {
+        State::SlidingLog(log) if log.entries().len() == 0 => State::New,
+        State::SubWindows(state) if state.counts().is_empty() => State::New,
+        state => state.clone(),
+    }
+}
+
+/// What stands at the server, as it is meant; by other code than that which is tested.
+fn read(lines: &[String]) -> State {
+    let Some(first) = lines.first() else {
+        return State::New;
+    };
+    if first.starts_with(|char: char| char.is_ascii_digit()) {
+        return read_log(lines);
+    }
+    let (letter, numbers) = first.split_once(' ').unwrap();
+    let numbers: Vec<u64> = numbers
+        .split(' ')
+        .map(|number| number.parse().unwrap())
+        .collect();
+    let small = |at: usize| numbers.get(at).map_or(0, |n| u32::try_from(*n).unwrap());
+    let point = || FineMicros {
+        micros: Micros(numbers[0]),
+        fraction: small(1),
+    };
+    match letter {
+        "f" => State::FixedWindow(fixed_window::State {
+            starts_at: Micros(numbers[1]),
+            count: small(2),
+        }),
+        "s" => State::SlidingWindow(sliding_window::State {
+            starts_at: Micros(numbers[1]),
+            counts: [small(2), small(3)],
+        }),
+        "w" => {
+            let count = usize::try_from(numbers[0]).unwrap();
+            let counts = (0..count).map(|at| small(at + 2)).collect();
+            let starts_at = Micros(numbers[1]);
+            State::SubWindows(sub_windows::State::from_counts(starts_at, counts))
+        }
+        "g" => State::Gcra(gcra::State { free_at: point() }),
+        "l" => State::LeakyBucket(leaky_bucket::State { next_at: point() }),
+        "t" => State::TokenBucket(token_bucket::State {
+            counted_at: Micros(numbers[0]),
+            part: numbers[1],
+            tokens: small(2),
+            is_known: true,
+        }),
+        _ => panic!("{first}"),
+    }
+}
+
+/// A log, whose sums must be those of its entries.
+fn read_log(lines: &[String]) -> State {
+    let mut last_total = None;
+    let mut entries = Vec::new();
+    for line in lines {
+        let numbers: Vec<u64> = line
+            .split(' ')
+            .map(|number| number.parse().unwrap())
+            .collect();
+        let [at, calls, total] = numbers.try_into().unwrap();
+        let sum = last_total.map_or(total, |last: u64| last + calls);
+        assert_eq!(total, sum, "{lines:?}");
+        last_total = Some(total);
+        entries.push(Entry {
+            at: Micros(at),
+            calls: u32::try_from(calls).unwrap(),
+        });
+    }
+    State::SlidingLog(Box::new(sliding_log::State::from_entries(entries)))
+}

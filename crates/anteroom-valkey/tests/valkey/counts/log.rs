@@ -1,0 +1,74 @@
+//! The longest log: what does a call cost that meets 100,000 entries?
+
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::{Policy, State};
+use anteroom_limits::sliding_log::{self, Entry, LOG_LONGEST, SlidingLog};
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use super::drive::Arena;
+use super::rate;
+
+const START: Micros = Micros(1_767_225_600_000_000);
+
+/// Commands at the server so far, those in scripts among them.
+async fn commands(arena: &Arena) -> u64 {
+    let stats = arena.server().info("commandstats").await;
+    let calls = stats.lines().filter_map(|line| {
+        let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+        let calls = rest.split(',').next()?;
+        (!["info", "eval", "config|resetstat"].contains(&name))
+            .then(|| calls.parse::<u64>().unwrap())
+    });
+    calls.sum()
+}
+
+#[tokio::test]
+async fn no_call_reads_a_long_log() {
+    let arena = Arena::start().await;
+    let policy = Policy::SlidingLog(SlidingLog::new(rate(LOG_LONGEST, 3_600)).unwrap());
+    let mut client = arena.client(policy, START);
+    // Written as calls would, one each millisecond.
+    let fill = "for n = 1, 100000 do
+        local at = string.format('%.0f', tonumber(ARGV[1]) + n * 1000)
+        redis.call('RPUSH', KEYS[1], at .. ' 1 ' .. n)
+        end";
+    let (name, start) = (client.name(), START.0.to_string());
+    arena
+        .server()
+        .tell(&["EVAL", fill, "1", &name, &start])
+        .await;
+    let entries = (1..=100_000).map(|n| Entry {
+        at: START + MicroSpan(n * 1_000),
+        calls: 1,
+    });
+    let log = sliding_log::State::from_entries(entries);
+    client.state = State::SlidingLog(Box::new(log));
+    let hour = MicroSpan::from_secs(3_600);
+    let (half, end) = (MicroSpan(50_000_500), MicroSpan(100_001_000));
+    for (at, cost, most) in [
+        // Full: the oldest one must be over first, or the one in the middle.
+        (START + end, Cost::ONE, 10),
+        (START + end, Cost::take(50_000), 50),
+        (START + end, Cost::Peek, 10),
+        (START + end, Cost::take(LOG_LONGEST + 1), 10),
+        // Half of it is over, and still there after having been looked at.
+        (START + hour + half, Cost::Peek, 50),
+        (START + hour + half, Cost::take(50_001), 90),
+        (START + hour + half, Cost::refund(20_000), 90),
+        (START + hour + half, Cost::take(3), 10),
+        // The usual call: one is over, one comes.
+        (START + hour + half + MicroSpan(1_000), Cost::ONE, 15),
+    ] {
+        client.now = at;
+        let before = commands(&arena).await;
+        client.charge(cost).await;
+        let took = commands(&arena).await - before;
+        assert!(took <= most, "{cost:?}: {took}");
+        // And rightly, though that reads all of it.
+        policy.step(&mut client.state, at, cost);
+        let expected = policy.step(&mut client.state.clone(), at, Cost::Peek);
+        assert_eq!(client.charge(Cost::Peek).await, expected, "{cost:?}");
+    }
+    client.step(Cost::ONE).await;
+}

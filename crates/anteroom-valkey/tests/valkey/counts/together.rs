@@ -1,0 +1,143 @@
+//! Nodes that charge one client at once, by the server's own time: never more than the algorithm allows.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::{SharedCharge, SharedCounts as _};
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::leaky_bucket::LeakyBucket;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::sliding_log::SlidingLog;
+use anteroom_limits::sliding_window::SlidingWindow;
+use anteroom_limits::sub_windows::SubWindows;
+use anteroom_limits::sub_windows_strict::SubWindowsStrict;
+use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_testkit::redis_server::{RedisCluster, RedisServer};
+use anteroom_valkey::ValkeyCounts;
+
+use super::{counts, rate};
+use crate::support::{cluster, single};
+
+const TASKS: u32 = 8;
+const CALLS_EACH: u32 = 30;
+const CALLS: u32 = 100;
+
+/// A hundred calls a day, of which a hundred may come at once: while a test runs none comes free.
+fn policies() -> [(&'static str, Policy); 8] {
+    let rate = rate(CALLS, 86_400);
+    [
+        ("log", Policy::SlidingLog(SlidingLog::new(rate).unwrap())),
+        ("fixed", Policy::FixedWindow(FixedWindow::new(rate))),
+        ("sliding", Policy::SlidingWindow(SlidingWindow::new(rate))),
+        (
+            "sub",
+            Policy::SubWindows(SubWindows::new(rate, 24).unwrap()),
+        ),
+        (
+            "strict",
+            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 24).unwrap()),
+        ),
+        (
+            "bucket",
+            Policy::TokenBucket(TokenBucket::new(rate, CALLS, CALLS).unwrap()),
+        ),
+        ("gcra", Policy::Gcra(Gcra::new(rate, CALLS).unwrap())),
+        (
+            "leaky",
+            Policy::LeakyBucket(LeakyBucket::new(rate, CALLS - 1)),
+        ),
+    ]
+}
+
+/// Lets many tasks of two nodes charge these limits together. Returns how many calls were admitted.
+async fn charge_at_once(
+    nodes: &[Arc<ValkeyCounts>; 2],
+    limits: &'static [&'static str],
+    policies: &[Policy],
+) -> u32 {
+    let admitted = Arc::new(AtomicU32::new(0));
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let node = Arc::clone(&nodes[task as usize % 2]);
+            let (admitted, policies) = (Arc::clone(&admitted), policies.to_vec());
+            tokio::spawn(async move {
+                let both = limits.iter().zip(&policies);
+                let mut charges: Vec<_> = both
+                    .map(|(limit, policy)| SharedCharge {
+                        limit,
+                        policy,
+                        key: CallKey(1),
+                        cost: Cost::ONE,
+                    })
+                    .collect();
+                // Some in another order than others.
+                charges.rotate_left(task as usize % limits.len());
+                for _ in 0..CALLS_EACH {
+                    let verdicts = node.charge(&charges).await.unwrap();
+                    let is_admitted = verdicts.iter().all(|verdict| verdict.is_admitted());
+                    admitted.fetch_add(u32::from(is_admitted), Ordering::SeqCst);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(nodes.each_ref().map(|node| node.disagreements()), [0, 0]);
+    admitted.load(Ordering::SeqCst)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_and_many_tasks_admit_for_one_client_what_one_would() {
+    let server = RedisServer::start().await;
+    let address = single(server.port());
+    let nodes = [(); 2].map(|()| Arc::new(counts(&address)));
+    for (name, policy) in policies() {
+        let limits: &'static [&'static str] = Box::leak(Box::new([name]));
+        let admitted = charge_at_once(&nodes, limits, &[policy]).await;
+        let most = policy.most_in_any_window(1);
+        assert!(u64::from(admitted) <= most, "{name}: {admitted} of {most}");
+        // Unless midnight falls into the test, in which two days' calls may pass.
+        assert!(admitted >= CALLS, "{name}: {admitted}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_that_are_charged_together_hold_each() {
+    let server = RedisServer::start().await;
+    let address = single(server.port());
+    let nodes = [(); 2].map(|()| Arc::new(counts(&address)));
+    let [(_, log), _, _, _, (_, strict), (_, bucket), ..] = policies();
+    let admitted = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
+    assert_eq!(admitted, CALLS);
+}
+
+/// There they are charged one after the other, and some are rejected for others that are refunded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn limits_at_several_servers_hold_each() {
+    let servers = RedisCluster::start().await;
+    let address = cluster(servers.servers()[0].port());
+    let nodes = [(); 2].map(|()| Arc::new(counts(&address)));
+    let [(_, log), _, _, _, (_, strict), (_, bucket), ..] = policies();
+    let admitted = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
+    assert!(admitted <= CALLS, "{admitted}");
+    // What was refunded is there for the next ones.
+    let left = charge_at_once(&nodes, &["a", "b", "c"], &[strict, log, bucket]).await;
+    assert!(admitted + left <= CALLS, "{admitted} {left}");
+    let mut charges = ["a", "b", "c"].map(|limit| SharedCharge {
+        limit,
+        policy: &strict,
+        key: CallKey(1),
+        cost: Cost::Peek,
+    });
+    charges[1].policy = &log;
+    charges[2].policy = &bucket;
+    let verdicts = nodes[0].charge(&charges).await.unwrap();
+    for verdict in verdicts {
+        assert_eq!(verdict.remaining, CALLS - admitted - left);
+    }
+}
