@@ -34,14 +34,14 @@ local function fitted_counters(state, count, width)
   for at = 2, count do counts[at] = 0 end
   local old_width = whole(width * (count - 1), math.max(#state.counts - 1, 1))
   local last = state.starts_at + math.max(old_width - 1, 0)
-  return {starts_at = last - fmod(last, width), counts = counts, is_fitted = true}
+  return {starts_at = last - last % width, counts = counts, is_fitted = true}
 end
 
 -- Makes room for counters that began since; returns how long ago the newest did.
 local function move_on(state, width)
   local since = math.max(now - state.starts_at, 0)
   if since < width then return since end
-  local elapsed = fmod(now, width)
+  local elapsed = now % width
   local begun = whole(now, width) - whole(state.starts_at, width)
   for at = #state.counts, 1, -1 do state.counts[at] = state.counts[at - begun] or 0 end
   state.starts_at = now - elapsed

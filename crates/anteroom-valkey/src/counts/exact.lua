@@ -5,13 +5,12 @@
 -- ARGV[3] '1' to charge, '0' to say only what would become of it. After these seven for each key: algorithm,
 -- cost (0 to peek, below zero to refund), calls, window in us, and three more of the algorithm.
 --
--- Numbers here are doubles, whole and exact below 2^53: times and windows in us are, and so are calls. Products of
--- them are kept as wide numbers {high, low}, which are high * 2^32 + low. The operators / and % round when numbers
--- are large, math.fmod does not.
+-- Numbers here are doubles, whole and exact below 2^53: times and windows in us are, and so are calls. There rounding
+-- down and % are exact too: a / b is rounded by less than the 1 / b that it is from the next whole number. Products
+-- are kept as wide numbers {high, low}, which are high * 2^32 + low.
 local WORD, HALF, EXACT = 4294967296, 65536, 9007199254740992
 -- 142 years. Whoever is remembered for longer is not forgotten.
 local LONGEST_US = 4503599627370496
-local fmod = math.fmod
 
 local now, slack = ARGV[1], tonumber(ARGV[2])
 if now == '' then
@@ -28,21 +27,21 @@ end
 
 -- a / b rounded down.
 local function whole(a, b)
-  return (a - fmod(a, b)) / b
+  return math.floor(a / b)
 end
 
 -- a below 2^53 times b below 2^32.
 local function product(a, b)
-  local low, b_low = fmod(a, WORD), fmod(b, HALF)
+  local low, b_low = a % WORD, b % HALF
   local middle = low * whole(b, HALF)
-  local sum = low * b_low + fmod(middle, HALF) * HALF
-  return {whole(a, WORD) * b + whole(middle, HALF) + whole(sum, WORD), fmod(sum, WORD)}
+  local sum = low * b_low + (middle % HALF) * HALF
+  return {whole(a, WORD) * b + whole(middle, HALF) + whole(sum, WORD), sum % WORD}
 end
 
 -- A wide number and a usual one.
 local function plus(wide, number)
-  local low = wide[2] + fmod(number, WORD)
-  return {wide[1] + whole(number, WORD) + whole(low, WORD), fmod(low, WORD)}
+  local low = wide[2] + number % WORD
+  return {wide[1] + whole(number, WORD) + whole(low, WORD), low % WORD}
 end
 
 local function less(a, b)
@@ -60,14 +59,14 @@ end
 -- A wide number by one below 2^45, a byte at a time so that no remainder grows too large: quotient (which is exact
 -- below 2^53, and large above) and remainder.
 local function divide(wide, by)
-  local quotient, rest = whole(wide[1], by), fmod(wide[1], by)
+  local quotient, rest = whole(wide[1], by), wide[1] % by
   local low, unit = wide[2], 16777216
   for _ = 1, 4 do
     local byte = whole(low, unit)
     low = low - byte * unit
     unit = unit / 256
     local sum = rest * 256 + byte
-    quotient, rest = quotient * 256 + whole(sum, by), fmod(sum, by)
+    quotient, rest = quotient * 256 + whole(sum, by), sum % by
   end
   return quotient, rest
 end

@@ -135,12 +135,12 @@ fn judged(connection: &Connection, answer: &Value, count: usize) -> Result<Vec<J
     judged.ok_or_else(|| connection.strange("no verdicts"))
 }
 
-/// The time, whether all admit, and two parts for each charge. `None` if it is something else.
+/// The time, and two parts for each charge. `None` if it is something else.
 fn read(answer: &Value) -> Option<Vec<Judged>> {
     let Value::Array(parts) = answer else {
         return None;
     };
-    let [now, _all, parts @ ..] = parts.as_slice() else {
+    let [now, parts @ ..] = parts.as_slice() else {
         return None;
     };
     let now = Micros(number(now)?);

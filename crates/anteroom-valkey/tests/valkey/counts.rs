@@ -3,6 +3,7 @@
 
 mod differential;
 mod drive;
+mod exact;
 mod extremes;
 mod log;
 mod together;

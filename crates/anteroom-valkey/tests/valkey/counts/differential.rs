@@ -30,7 +30,7 @@ const WINDOWS: [(u64, [u32; 4]); 4] = [
 ];
 const START: u64 = 1_767_225_600_000_000;
 /// Sequences for each algorithm. Each is some hundreds of round trips.
-const CASES: u32 = 48;
+const CASES: u32 = 96;
 
 #[derive(Clone, Copy, Debug)]
 enum Move {

@@ -27,6 +27,11 @@ const DUMP: &str = "local kind = redis.call('TYPE', KEYS[1]).ok
     if kind == 'list' then return redis.call('LRANGE', KEYS[1], 0, -1) end
     return {}";
 
+/// For how many microseconds more values are kept where a test brings the time along.
+const KEPT_IN_TESTS: u64 = 3_600_000_000;
+/// How long it may take until a test looks.
+const KEPT_ABOUT: u64 = 5_000_000;
+
 /// A server for many clients, one after the other.
 pub(super) struct Arena {
     server: RedisServer,
@@ -89,15 +94,49 @@ impl Client<'_> {
         let before = self.state.clone();
         let expected = self.policy.step(&mut self.state, self.now, cost);
         let verdict = self.charge(cost).await;
-        let left = read(&self.dump().await);
+        let lines = self.dump().await;
+        let left = read(&lines);
         let Self { policy, now, .. } = self;
         let told = format!("{cost:?} at {now:?} by {policy:?} from {before:?}");
         assert_eq!(verdict, expected, "{told}");
         assert_eq!(left, normal(&self.state), "left by {told}");
+        if before != self.state && !lines.is_empty() {
+            self.check_kept(&told).await;
+        }
         if let Outcome::Reject { retry_after } = verdict.outcome {
             self.retry_after = retry_after.unwrap_or_default();
         }
         verdict
+    }
+
+    /// Whether what was just written is kept until it says nothing any more, and hardly longer.
+    async fn check_kept(&self, told: &str) {
+        let mut command = redis::cmd("PTTL");
+        command.arg(self.name());
+        let mut connection = self.arena.connection.clone();
+        let ms: i64 = command.query_async(&mut connection).await.unwrap();
+        let is_idle = |after: u64| {
+            let at = self.now + MicroSpan(after);
+            self.policy.is_idle(&self.state, at)
+        };
+        match u64::try_from(ms) {
+            Ok(ms) => {
+                let after = (ms * 1_000 + KEPT_ABOUT).checked_sub(KEPT_IN_TESTS);
+                let after = after.unwrap_or_else(|| panic!("{ms} ms, {told}"));
+                assert!(is_idle(after), "{ms} ms, {told}");
+                // Where the width has changed, the newest counter ends up to a width before it would.
+                let width = self
+                    .policy
+                    .counters()
+                    .map_or(0, |counters| counters.width().0);
+                let earlier = after.checked_sub(3 * KEPT_ABOUT + width);
+                assert!(!earlier.is_some_and(is_idle), "{ms} ms, {told}");
+            }
+            Err(_) => {
+                assert_eq!(ms, -1, "{told}");
+                assert!(!is_idle(1 << 51), "{told}");
+            }
+        }
     }
 
     /// What the server alone says.

@@ -1,0 +1,99 @@
+//! One part in 2^76 over the limit, or short of a token: a double does not see it, the scripts must.
+//!
+//! Chance does not find such numbers. They are made: for numbers without a common divisor there is a multiple of
+//! the one that is just beside a multiple of the other.
+
+use anteroom_limits::cost::Cost;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::{Rate, WINDOW_LONGEST};
+use anteroom_limits::sliding_window::SlidingWindow;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limits::verdict::{Outcome, Verdict};
+
+use super::drive::Arena;
+
+/// No multiple of anything that a window is.
+const PRIME: u32 = 2_147_483_647;
+const WINDOW: u64 = WINDOW_LONGEST.0;
+
+/// The least number that makes one more than a multiple of `modulus` of `number`.
+fn inverse(number: u64, modulus: u64) -> u64 {
+    let (mut rest, mut next_rest) = (i128::from(modulus), i128::from(number));
+    let (mut found, mut next) = (0_i128, 1_i128);
+    while next_rest != 0 {
+        let times = rest / next_rest;
+        (rest, next_rest) = (next_rest, rest - times * next_rest);
+        (found, next) = (next, found - times * next);
+    }
+    assert_eq!(rest, 1, "they have a common divisor");
+    u64::try_from(found.rem_euclid(i128::from(modulus))).unwrap()
+}
+
+fn rate(calls: u32) -> Rate {
+    Rate::new(calls, MicroSpan(WINDOW)).unwrap()
+}
+
+fn small(number: u64) -> u32 {
+    u32::try_from(number).unwrap()
+}
+
+fn check_rejected_until_a_moment_later(verdict: Verdict) {
+    let retry_after = Some(MicroSpan(1));
+    assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
+}
+
+#[tokio::test]
+async fn a_sliding_window_that_holds_a_part_too_much_is_full() {
+    let arena = Arena::start().await;
+    // `left` calls would fit but for one part of a window of parts.
+    let still = inverse(u64::from(PRIME), WINDOW);
+    let left = (u128::from(PRIME) * u128::from(still) - 1) / u128::from(WINDOW);
+    let left = u32::try_from(left).unwrap();
+    let policy = |calls| Policy::SlidingWindow(SlidingWindow::new(rate(calls)));
+    let begins = WINDOW * 56;
+    let mut client = arena.client(policy(PRIME), Micros(begins));
+    client.step(Cost::take(PRIME)).await;
+    client.now = Micros(begins + 2 * WINDOW - still);
+    client.policy = policy(left + 1);
+    check_rejected_until_a_moment_later(client.step(Cost::ONE).await);
+    client.now = client.now + MicroSpan(1);
+    assert!(client.step(Cost::ONE).await.is_admitted());
+}
+
+#[tokio::test]
+async fn a_burst_that_is_a_part_too_far_ahead_waits() {
+    let arena = Arena::start().await;
+    let ahead = inverse(WINDOW % u64::from(PRIME), u64::from(PRIME));
+    let elapsed = (u128::from(ahead) * u128::from(WINDOW) - 1) / u128::from(PRIME);
+    let elapsed = u64::try_from(elapsed).unwrap();
+    let gcra = |burst| Policy::Gcra(Gcra::new(rate(PRIME), burst).unwrap());
+    let burst = PRIME;
+    let taken = burst + small(ahead);
+    let begins = Micros(WINDOW * 56);
+    let mut client = arena.client(gcra(taken), begins);
+    assert!(client.step(Cost::take(taken)).await.is_admitted());
+    client.now = begins + MicroSpan(elapsed);
+    client.policy = gcra(burst + 1);
+    check_rejected_until_a_moment_later(client.step(Cost::ONE).await);
+    client.now = client.now + MicroSpan(1);
+    assert!(client.step(Cost::ONE).await.is_admitted());
+}
+
+#[tokio::test]
+async fn a_token_that_lacks_a_part_is_none() {
+    let arena = Arena::start().await;
+    let elapsed = WINDOW - inverse(u64::from(PRIME), WINDOW);
+    let tokens = (u128::from(elapsed) * u128::from(PRIME)).div_ceil(u128::from(WINDOW));
+    let tokens = u32::try_from(tokens).unwrap();
+    let begins = Micros(WINDOW * 56);
+    let bucket = TokenBucket::new(rate(PRIME), PRIME, PRIME).unwrap();
+    let mut client = arena.client(Policy::TokenBucket(bucket), begins);
+    assert!(client.step(Cost::take(PRIME)).await.is_admitted());
+    client.now = begins + MicroSpan(elapsed);
+    check_rejected_until_a_moment_later(client.step(Cost::take(tokens)).await);
+    client.step(Cost::take(tokens - 1)).await;
+    client.now = client.now + MicroSpan(1);
+    assert!(client.step(Cost::ONE).await.is_admitted());
+}
