@@ -262,3 +262,37 @@ async fn a_value_that_cannot_be_read_is_a_client_who_never_called() {
         }
     }
 }
+
+#[tokio::test]
+async fn a_refund_leaves_nothing_of_a_log_that_is_over() {
+    let arena = Arena::start().await;
+    let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
+    let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
+    let mut client = arena.client(log, Micros(START));
+    for (after, cost) in [
+        (0, Cost::take(2)),
+        (20, Cost::take(4)),
+        (20, Cost::take(4)),
+        (21, Cost::refund(6)),
+        (0, Cost::take(9)),
+        (0, Cost::take(8)),
+    ] {
+        client.now = client.now + MicroSpan::from_secs(after);
+        client.step(cost).await;
+    }
+}
+
+/// Nothing refills, so whoever is forgotten too early would be given what it has spent.
+#[tokio::test]
+async fn a_bucket_of_a_closed_limit_is_kept_for_a_window() {
+    let arena = Arena::start().await;
+    let bucket = |calls| {
+        let rate = Rate::new(calls, MicroSpan::from_secs(3_600)).unwrap();
+        Policy::TokenBucket(TokenBucket::new(rate, 10, 10).unwrap())
+    };
+    let mut client = arena.client(bucket(10), Micros(START));
+    client.step(Cost::take(10)).await;
+    client.policy = bucket(0);
+    client.step(Cost::refund(1)).await;
+    client.step(Cost::ONE).await;
+}
