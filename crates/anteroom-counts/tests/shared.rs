@@ -48,9 +48,10 @@ impl SharedCounts for LocalShared {
                 .map(|(counts, charge)| Charge {
                     counts,
                     policy: charge.policy,
-                    is_own: false,
                     key: charge.key,
                     cost: charge.cost,
+                    // A store that is shared holds nobody: whoever asks does.
+                    patience: MicroSpan(u64::MAX),
                 })
                 .collect();
             let mut verdicts = Vec::new();

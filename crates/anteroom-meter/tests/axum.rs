@@ -1,5 +1,4 @@
 //! Do limits stand in front of a program that is no gateway? Of an axum router, here.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::net::SocketAddr;
 
