@@ -15,7 +15,7 @@
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::lending::epoch::{Before, Epoch, EpochId};
-use crate::lending::widened::Lending;
+use crate::lending::widened::{Lending, TTL_LONGEST};
 use crate::policy::{Policy, State};
 use crate::time::{MicroSpan, Micros};
 use crate::token_bucket;
@@ -69,10 +69,9 @@ impl Record {
 
     /// A client that has spent at `at` whatever it may.
     fn all_spent(lending: &Lending, epoch: EpochId, at: Micros) -> Self {
-        let window = lending.widened().rate().window();
-        let (nothing_until, state) = match (lending.over_at(at), emptied(lending.widened(), at)) {
-            (None, Some(state)) => (Micros(0), state),
-            (over_at, _) => (over_at.unwrap_or(at + window), State::New),
+        let (nothing_until, state) = match emptied(lending.widened(), at) {
+            Some(state) => (Micros(0), state),
+            None => (over_at(lending, at), State::New),
         };
         Self {
             epoch,
@@ -96,6 +95,7 @@ impl Record {
         let longer = self.lent_by.ttl().0.saturating_sub(lending.ttl().0);
         let at = self.as_of + MicroSpan(longer);
         let left = |policy: &Policy, state: &State| peek(policy, state, self.as_of).remaining;
+        let mut nothing_until = self.nothing_until;
         let state = match Change::between(old, new) {
             Change::None => self.state.clone(),
             Change::Reading => {
@@ -107,13 +107,12 @@ impl Record {
                 charged(new, whole.saturating_sub(left(old, &self.state)), at)
             }
             Change::Guess | Change::Algorithm => {
-                let mut spent = Self::all_spent(lending, self.epoch, at);
-                spent.as_of = self.as_of;
-                spent.nothing_until = spent.nothing_until.max(self.nothing_until);
-                return spent;
+                nothing_until = nothing_until.max(over_at(lending, at));
+                State::New
             }
         };
         Self {
+            nothing_until,
             lent_by: *lending,
             state,
             ..self.clone()
@@ -137,6 +136,17 @@ impl Record {
         let kept_until = (self.as_of + kept).max(self.nothing_until);
         full_after.max(kept_until.since(now))
     }
+}
+
+/// From when on nothing matters any more that was lent at `at` or before, whatever it was.
+fn over_at(lending: &Lending, at: Micros) -> Micros {
+    let window = lending.widened().rate().window();
+    if let Policy::FixedWindow(_) = lending.promised() {
+        // A lease that another clock measured may run into the next window of this one.
+        let last = at + TTL_LONGEST;
+        return Micros(last.0 - last.0 % window.0) + window;
+    }
+    at + window.max(lending.promised().rate().window() + lending.ttl())
 }
 
 /// How a limit stands.
@@ -180,7 +190,8 @@ enum Change {
     /// The counters lie elsewhere, and the oldest is guessed. Edges that lie elsewhere guess low once more,
     /// and with two limits that take turns again and again. All counts as spent.
     Guess,
-    /// What one counted says nothing to the other. All counts as spent.
+    /// What one counted says nothing to the other. All counts as spent, and buckets begin after that: one
+    /// that fills up meanwhile would come on top of another limit's burst.
     Algorithm,
 }
 

@@ -141,21 +141,6 @@ impl Lending {
             _ => self.ttl,
         }
     }
-
-    /// From when on nothing matters any more that was lent at `at` or before, whatever it was. `None` for
-    /// what has no window and comes back little by little.
-    pub(super) fn over_at(&self, at: Micros) -> Option<Micros> {
-        let window = self.widened.rate().window();
-        match self.promised {
-            Policy::TokenBucket(_) | Policy::Gcra(_) => None,
-            Policy::FixedWindow(_) => {
-                // A lease that another clock measured may run into the next window of this one.
-                let last = at + TTL_LONGEST;
-                Some(Micros(last.0 - last.0 % window.0) + window)
-            }
-            _ => Some(at + window),
-        }
-    }
 }
 
 /// How much may come at once, where that is a setting of its own.
