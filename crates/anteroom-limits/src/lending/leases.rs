@@ -22,7 +22,7 @@ pub(super) struct Lease {
 pub(super) struct Leases {
     older: Lease,
     newer: Lease,
-    /// When the last one ended that is not here any more.
+    /// What was taken before may have been taken from a lease that is not here any more.
     ended_at: Micros,
 }
 
@@ -92,6 +92,10 @@ impl Leases {
                 self.ended_at = self.ended_at.max(one.ends_at);
                 *one = Lease::default();
             }
+        }
+        if self.older.held == 0 && self.newer.held == 0 {
+            // What was taken before was taken from none of these.
+            self.ended_at = self.ended_at.max(now);
         }
         if self.older.held > 0 && self.newer.held > 0 {
             self.older = Lease {
@@ -170,7 +174,7 @@ mod tests {
         assert_eq!(leases.left(Micros(11)), 2);
         leases.add(Micros(30), lease(1, 40));
         leases.take(Micros(30), 1);
-        leases.put_back(Micros(31), Micros(19), 1);
+        leases.put_back(Micros(31), Micros(29), 1);
         assert_eq!(leases.left(Micros(31)), 0);
     }
 }

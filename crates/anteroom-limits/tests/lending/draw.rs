@@ -27,11 +27,15 @@ impl Draw {
         from + self.below(to - from + 1)
     }
 
+    pub(crate) fn index(&mut self, end: usize) -> usize {
+        usize::try_from(self.below(end as u64)).expect("it is below a usize")
+    }
+
     pub(crate) fn one_in(&mut self, many: u64) -> bool {
         self.below(many) == 0
     }
 
     pub(crate) fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[usize::try_from(self.below(from.len() as u64)).unwrap()]
+        from[self.index(from.len())]
     }
 }

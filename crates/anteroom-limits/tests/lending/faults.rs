@@ -24,11 +24,13 @@ pub(crate) enum Wanted {
     FixedWindows,
 }
 
-const EACH: [Wanted; 6] = [
+const EACH: [Wanted; 8] = [
     Wanted::Anything,
     Wanted::Crashes,
     Wanted::Losses,
     Wanted::Wipes,
+    Wanted::Changes,
+    Wanted::Changes,
     Wanted::Changes,
     Wanted::FixedWindows,
 ];
@@ -74,7 +76,7 @@ pub(crate) fn run(seed: u64, wanted: Wanted, bug: Option<Bug>) -> Result<(), Str
         before: Before::Nothing,
     };
     let known = Some(known).filter(|_| !draw.one_in(4));
-    let nodes = draw.within(1, 4) as usize;
+    let nodes = 1 + draw.index(4);
     let length = window.0 * 6 + 8_000_000;
     let mut world = World::new(Draw::new(seed + (1 << 40)), known, network, bug);
     world.set_costs(draw.pick(&[1, 3]));
@@ -126,7 +128,7 @@ impl Faults {
         match self.wanted {
             Wanted::Crashes => {
                 for _ in 0..draw.within(4, 40) {
-                    let node = draw.below(self.nodes as u64) as usize;
+                    let node = draw.index(self.nodes);
                     let until = draw.pick(&[1_500_000, self.length]);
                     world.plan(draw.below(until), Fault::Crash(node));
                 }
@@ -159,7 +161,7 @@ impl Faults {
 
     /// What happens to nodes. Where a store is wiped, the first one stays: it remembers.
     fn of_nodes(&self, draw: &mut Draw) -> Fault {
-        let node = draw.below(self.nodes as u64) as usize;
+        let node = draw.index(self.nodes);
         let span = draw.below(6_000_000);
         let is_witness = node == 0 && self.wanted == Wanted::Wipes;
         match draw.below(2) {
@@ -187,7 +189,7 @@ impl Faults {
             limits.push(lending(draw, kind, self.window));
         }
         for _ in 0..draw.within(1, 10) {
-            let node = draw.below(self.nodes as u64) as usize;
+            let node = draw.index(self.nodes);
             let limit = draw.pick(&limits);
             world.plan(draw.below(self.length), Fault::Change(node, limit));
         }
@@ -195,7 +197,7 @@ impl Faults {
 }
 
 /// As many as take a second or two. `LENDING_SEEDS=100000` searches further.
-const SEEDS: u64 = 4_000;
+const SEEDS: u64 = 6_000;
 
 #[test]
 fn no_window_has_more_than_was_promised_whatever_goes_wrong() {

@@ -22,7 +22,6 @@ pub(crate) struct Judge {
     stepped_forward_at: Option<u64>,
     fixed: BTreeMap<u64, u64>,
     pub(crate) total: u64,
-    pub(crate) fullest: u64,
 }
 
 impl Judge {
@@ -53,7 +52,6 @@ impl Judge {
             self.sum -= u64::from(calls);
             self.spent.pop_front();
         }
-        self.fullest = self.fullest.max(self.sum);
         let since = real.saturating_sub(window + TTL_LONGEST.0);
         self.limits.retain(|(_, until)| *until >= since);
         if matches!(self.limits[0].0, Policy::FixedWindow(_)) {
@@ -83,6 +81,19 @@ impl Judge {
             .zip(rate)
             .map(|(burst, rate)| u64::from(burst + rate) - 1);
         alone.max(together).unwrap_or(0)
+    }
+
+    /// Calls of that moment are not to count.
+    pub(crate) fn undo(&mut self, real: u64, calls: u32) {
+        let window = self.limits[0].0.rate().window().0;
+        if let Some(sum) = self.fixed.get_mut(&(real / window)) {
+            *sum -= u64::from(calls);
+        }
+        let mut spent = self.spent.iter_mut();
+        if let Some(one) = spent.find(|one| one.0 == real && one.1 >= calls) {
+            one.1 -= calls;
+            self.sum -= u64::from(calls);
+        }
     }
 
     fn spend_fixed(&mut self, index: u64, calls: u32) -> Result<(), String> {

@@ -92,7 +92,7 @@ impl Node {
 
     pub(crate) fn now(&self, real: u64) -> Micros {
         let drift = i128::from(real) * i128::from(self.drift_ppm) / 1_000_000;
-        Micros(u64::try_from(i128::from(real + self.offset) + drift).unwrap())
+        Micros(u64::try_from(i128::from(real + self.offset) + drift).expect("it is a time"))
     }
 
     /// Starts anew and knows nothing.

@@ -57,24 +57,28 @@ pub(crate) const KINDS: [Kind; 8] = [
 
 /// A limit of a kind.
 pub(crate) fn policy(kind: Kind, calls: u32, window: MicroSpan, burst: u32) -> Policy {
-    let rate = Rate::new(calls, window).unwrap();
+    let rate = Rate::new(calls, window).expect("it can be had");
     match kind {
-        Kind::Log => Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+        Kind::Log => Policy::SlidingLog(SlidingLog::new(rate).expect("it can be had")),
         Kind::Fixed => Policy::FixedWindow(FixedWindow::new(rate)),
         Kind::Sliding => Policy::SlidingWindow(SlidingWindow::new(rate)),
-        Kind::Sub(parts) => Policy::SubWindows(SubWindows::new(rate, parts).unwrap()),
-        Kind::Strict(parts) => {
-            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts).unwrap())
+        Kind::Sub(parts) => {
+            Policy::SubWindows(SubWindows::new(rate, parts).expect("it can be had"))
         }
-        Kind::Bucket => Policy::TokenBucket(TokenBucket::new(rate, burst, burst).unwrap()),
-        Kind::Gcra => Policy::Gcra(Gcra::new(rate, burst).unwrap()),
+        Kind::Strict(parts) => {
+            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts).expect("it can be had"))
+        }
+        Kind::Bucket => {
+            Policy::TokenBucket(TokenBucket::new(rate, burst, burst).expect("it can be had"))
+        }
+        Kind::Gcra => Policy::Gcra(Gcra::new(rate, burst).expect("it can be had")),
     }
 }
 
 /// A limit that can be lent, with leases that are sometimes longer than usual.
 pub(crate) fn lending(draw: &mut Draw, kind: Kind, window: MicroSpan) -> Lending {
-    let calls = u32::try_from(draw.within(2, 40)).unwrap();
-    let burst = u32::try_from(draw.within(2, 40)).unwrap();
+    let calls = u32::try_from(draw.within(2, 40)).expect("it is small");
+    let burst = u32::try_from(draw.within(2, 40)).expect("it is small");
     let policy = policy(kind, calls, window, burst);
     let ttl = draw.pick(&[window.0 / 20, window.0 / 10, window.0 / 4, window.0]);
     Lending::with_ttl(policy, MicroSpan(ttl.clamp(200_000, 5_000_000)))

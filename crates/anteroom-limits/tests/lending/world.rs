@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 
 use anteroom_limits::lending::epoch::Epoch;
 use anteroom_limits::lending::widened::Lending;
+use anteroom_limits::time::Micros;
 
 use crate::draw::Draw;
 use crate::judge::Judge;
@@ -31,12 +32,22 @@ pub(crate) enum Fault {
     Change(usize, Lending),
 }
 
+/// A call that turns out not to count.
+#[derive(Clone, Copy)]
+struct Spent {
+    real: u64,
+    /// By the node's clock.
+    at: Micros,
+    calls: u32,
+}
+
 enum Event {
     Call(usize),
     Look(usize),
     ToStore(usize, Message, Purpose),
     ToNode(usize, Reply, Purpose),
     TimeOut(usize, Purpose),
+    Undo(usize, Spent),
     Fault(Fault),
 }
 
@@ -88,7 +99,7 @@ impl World {
 
     pub(crate) fn add_node(&mut self, promised: Lending, lending: Lending, crowd: Crowd) {
         let offset = self.draw.below(1_000_000_000_000);
-        let drift = i64::try_from(self.draw.below(401)).unwrap() - 200;
+        let drift = i64::try_from(self.draw.below(401)).expect("it is small") - 200;
         let node = self.nodes.len();
         self.nodes.push(Node::new(lending, offset, drift, self.bug));
         self.crowds.push(crowd);
@@ -152,6 +163,12 @@ impl World {
                 self.nodes[node].time_out(self.real, purpose);
                 self.settle(node)
             }
+            Event::Undo(node, Spent { real, at, calls }) => {
+                let node = &mut self.nodes[node];
+                node.holding.undo(node.now(self.real), at, calls);
+                self.judge.undo(real, calls);
+                Ok(())
+            }
             Event::Fault(fault) => {
                 self.break_something(fault);
                 Ok(())
@@ -169,9 +186,15 @@ impl World {
                 true => self.draw.within(1, self.cost_max),
                 false => 1,
             };
-            let cost = u32::try_from(cost).unwrap();
+            let cost = u32::try_from(cost).expect("it is small");
             let told = self.nodes[node].call(self.real, cost);
             self.count_in(told)?;
+            if told.admitted > 0 && self.cost_max > 1 && self.draw.one_in(8) {
+                let (real, at) = (self.real, self.nodes[node].now(self.real));
+                let calls = told.admitted;
+                let later = self.draw.below(2_000_000);
+                self.after(later, Event::Undo(node, Spent { real, at, calls }));
+            }
         }
         self.poll(node);
         let next = self.draw.within(apart / 2, apart * 3 / 2);
@@ -240,10 +263,13 @@ impl World {
             Fault::Cut(node, span) => self.nodes[node].cut_until = self.real + span,
             Fault::Wipe => self.store.wipe(),
             Fault::RollBack(span) => self.store.roll_back(self.real - span),
-            Fault::StepBack(span) => self.store.step_clock(-i64::try_from(span).unwrap()),
+            Fault::StepBack(span) => self
+                .store
+                .step_clock(-i64::try_from(span).expect("it is small")),
             Fault::StepForward(span) => {
                 self.judge.step_forward(self.real);
-                self.store.step_clock(i64::try_from(span).unwrap());
+                self.store
+                    .step_clock(i64::try_from(span).expect("it is small"));
             }
             Fault::Change(node, lending) => {
                 let node = &mut self.nodes[node];

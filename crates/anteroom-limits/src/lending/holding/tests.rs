@@ -1,3 +1,5 @@
+//! What a node tells calls, and when it asks: on paper, with answers made by hand.
+
 use super::*;
 use crate::lending::epoch::EpochId;
 use crate::policy::Policy;

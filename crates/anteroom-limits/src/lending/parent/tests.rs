@@ -1,10 +1,14 @@
+//! What a parent lends, and what it believes of records: one rule at a time.
+
 use super::*;
+use crate::fixed_window::FixedWindow;
 use crate::gcra::Gcra;
 use crate::lending::epoch::{Before, EpochId, StoreIdentity, UNKNOWN_FOR};
 use crate::lending::message::RequestId;
 use crate::policy::{Policy, State};
 use crate::rate::Rate;
 use crate::sliding_log::SlidingLog;
+use crate::sliding_window::SlidingWindow;
 use crate::sub_windows_strict::SubWindowsStrict;
 use crate::token_bucket::{NEWCOMER_AFTER, TokenBucket};
 
@@ -137,6 +141,20 @@ fn whoever_calls_first_after_a_loss_counts_as_one_who_has_spent_all() {
 }
 
 #[test]
+fn after_a_loss_a_fixed_window_counts_as_spent_into_which_an_old_lease_may_run() {
+    let fixed = Lending::new(Policy::FixedWindow(FixedWindow::new(a_minute(100)))).unwrap();
+    // Windows begin at 960 s and 1,020 s.
+    for (began_at, nothing_until) in [(1_000, 1_020), (1_014, 1_020), (1_016, 1_080)] {
+        let mut client = Client::new(Before::Lost);
+        client.epoch.began_at = Micros(began_at * 1_000_000);
+        let after = secs(began_at - 1_000);
+        let answer = client.ask(&fixed, after, asks(1, 1, 1));
+        let expected = (0, Some(secs(nothing_until - began_at)));
+        assert_eq!((answer.held, answer.retry_after), expected);
+    }
+}
+
+#[test]
 fn after_a_loss_a_bucket_fills_up_from_nothing() {
     let mut client = Client::new(Before::Lost);
     let limit = gcra(60, 20);
@@ -195,6 +213,20 @@ fn a_state_of_another_window_is_spent_as_late_as_it_can_have_been() {
     // Four seconds later than a lease of one would be over.
     assert_eq!(remaining(&mut client, secs(64)), 40);
     assert_eq!(remaining(&mut client, secs(68)), 100);
+}
+
+#[test]
+fn a_guessed_counter_of_another_window_counts_as_all() {
+    let sliding = |ttl| {
+        let sliding = SlidingWindow::new(a_minute(100));
+        Lending::with_ttl(Policy::SlidingWindow(sliding), ttl).unwrap()
+    };
+    let mut client = Client::new(Before::Nothing);
+    client.ask(&sliding(secs(3)), secs(0), asks(1, 1, 1));
+    let answer = client.ask(&sliding(secs(1)), secs(1), asks(1, 1, 1));
+    // The old leases may run two seconds longer than the new ones.
+    assert_eq!((answer.held, answer.retry_after), (0, Some(secs(62))));
+    assert_eq!(client.held(&sliding(secs(1)), secs(63), asks(1, 1, 1)), 1);
 }
 
 #[test]

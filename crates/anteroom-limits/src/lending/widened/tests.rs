@@ -1,3 +1,5 @@
+//! How much wider a limit is, and which cannot be lent.
+
 use super::*;
 use crate::algorithm::Algorithm;
 use crate::fixed_window::FixedWindow;
