@@ -16,6 +16,7 @@ pub mod fine;
 pub mod fixed_window;
 pub mod gcra;
 pub mod leaky_bucket;
+pub mod lending;
 pub mod policy;
 pub mod rate;
 mod ring;

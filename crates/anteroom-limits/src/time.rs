@@ -53,6 +53,14 @@ impl Add<MicroSpan> for Micros {
     }
 }
 
+impl Add for MicroSpan {
+    type Output = Self;
+
+    fn add(self, rhs: Self) -> Self {
+        Self(self.0.saturating_add(rhs.0))
+    }
+}
+
 impl Sub<MicroSpan> for Micros {
     type Output = Self;
 

@@ -1,0 +1,270 @@
+//! What a node tells calls, and when it asks: on paper, with answers made by hand.
+
+use super::*;
+use crate::lending::epoch::EpochId;
+use crate::policy::Policy;
+use crate::rate::Rate;
+use crate::sliding_log::SlidingLog;
+
+/// A hundred calls a minute, lent for three seconds.
+fn lending() -> Lending {
+    let rate = Rate::new(100, MicroSpan::from_secs(60)).unwrap();
+    Lending::new(Policy::SlidingLog(SlidingLog::new(rate).unwrap())).unwrap()
+}
+
+fn id(number: u64) -> RequestId {
+    RequestId { life: 1, number }
+}
+
+fn answer(number: u64, held: u32) -> Answer {
+    Answer {
+        id: id(number),
+        held,
+        ttl: MicroSpan::from_secs(3),
+        retry_after: Some(MicroSpan::ZERO),
+        remaining: 40,
+        full_after: MicroSpan::from_secs(60),
+        epoch: EpochId {
+            number: 1,
+            random: 1,
+        },
+    }
+}
+
+fn refusal(number: u64, retry_after: Option<MicroSpan>) -> Answer {
+    Answer {
+        retry_after,
+        remaining: 0,
+        ..answer(number, 0)
+    }
+}
+
+/// A holding that asked at zero and holds so many.
+fn holding(held: u32) -> Holding {
+    let mut holding = Holding::new();
+    assert_eq!(
+        holding.decide(Micros(0), Cost::take(held)),
+        Decision::Ask(Turn(1))
+    );
+    let request = holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    assert_eq!((request.least, request.wants), (held, held));
+    assert!(holding.handle_answer(Micros(10), &answer(1, held), Micros(0)));
+    holding
+}
+
+fn is_admitted(decision: Decision) -> bool {
+    matches!(decision, Decision::Told(verdict) if verdict.is_admitted())
+}
+
+fn rejected_for(decision: Decision) -> Option<MicroSpan> {
+    match decision {
+        Decision::Told(Verdict {
+            outcome: Outcome::Reject { retry_after },
+            ..
+        }) => retry_after,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_first_call_asks_and_is_decided_by_the_answer() {
+    let mut holding = holding(2);
+    assert!(is_admitted(holding.decide_again(
+        Micros(10),
+        Cost::take(2),
+        Turn(1)
+    )));
+    assert_eq!(
+        holding.decide(Micros(11), Cost::ONE),
+        Decision::Ask(Turn(2))
+    );
+}
+
+#[test]
+fn a_lease_is_counted_from_when_the_read_was_sent_less_a_margin() {
+    for (at, spends) in [(2_984_998, true), (2_984_999, false)] {
+        assert_eq!(
+            is_admitted(holding(2).decide(Micros(at), Cost::ONE)),
+            spends,
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn only_the_answer_to_the_newest_request_counts_and_once() {
+    let mut holding = holding(2);
+    assert!(
+        !holding.handle_answer(Micros(20), &answer(1, 2), Micros(0)),
+        "not twice"
+    );
+    holding.decide(Micros(30), Cost::take(5));
+    holding.poll_request(Micros(30), id(2), &lending()).unwrap();
+    holding.handle_failure(Micros(40), id(2));
+    assert!(
+        !holding.handle_answer(Micros(50), &answer(2, 5), Micros(30)),
+        "too late"
+    );
+    assert_eq!(holding.held(Micros(50)), 2);
+}
+
+#[test]
+fn one_request_speaks_for_all_who_wait_when_it_is_sent() {
+    let mut holding = Holding::new();
+    holding.decide(Micros(0), Cost::take(3));
+    holding.decide(Micros(0), Cost::ONE);
+    let request = holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    assert_eq!((request.least, request.wants), (1, 4));
+    assert_eq!(holding.decide(Micros(1), Cost::ONE), Decision::Ask(Turn(2)));
+    assert_eq!(holding.poll_request(Micros(1), id(2), &lending()), None);
+    holding.handle_answer(Micros(9), &refusal(1, Some(MicroSpan(500))), Micros(0));
+    let again = holding.decide_again(Micros(9), Cost::ONE, Turn(1));
+    assert_eq!(rejected_for(again), Some(MicroSpan(491)));
+    let later = holding.decide_again(Micros(9), Cost::ONE, Turn(2));
+    assert_eq!(later, Decision::Ask(Turn(2)));
+}
+
+#[test]
+fn what_the_parent_refused_is_refused_here_until_it_may_be_had() {
+    let mut holding = Holding::new();
+    holding.decide(Micros(0), Cost::take(2));
+    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    let mut told = refusal(1, Some(MicroSpan(500)));
+    told.remaining = 1;
+    holding.handle_answer(Micros(9), &told, Micros(0));
+    assert_eq!(
+        rejected_for(holding.decide(Micros(100), Cost::take(2))),
+        Some(MicroSpan(400))
+    );
+    assert!(matches!(
+        holding.decide(Micros(100), Cost::ONE),
+        Decision::Ask(_)
+    ));
+    assert!(matches!(
+        holding.decide(Micros(500), Cost::take(2)),
+        Decision::Ask(_)
+    ));
+    let mut never = Holding::new();
+    never.decide(Micros(0), Cost::take(200));
+    never.poll_request(Micros(0), id(1), &lending()).unwrap();
+    never.handle_answer(Micros(9), &refusal(1, None), Micros(0));
+    assert_eq!(
+        rejected_for(never.decide(Micros(10), Cost::take(200))),
+        None
+    );
+    let later = Micros(10) + BELIEVED_FOR;
+    assert!(matches!(
+        never.decide(later, Cost::take(200)),
+        Decision::Ask(_)
+    ));
+}
+
+#[test]
+fn a_parent_that_cannot_be_asked_holds_nobody_up_for_long() {
+    let mut holding = Holding::new();
+    holding.decide(Micros(0), Cost::ONE);
+    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    holding.handle_failure(Micros(900), id(1));
+    assert_eq!(
+        holding.decide_again(Micros(900), Cost::ONE, Turn(1)),
+        Decision::Away
+    );
+    assert_eq!(holding.decide(Micros(901), Cost::ONE), Decision::Away);
+    let later = Micros(900) + AWAY_FOR;
+    assert!(matches!(holding.decide(later, Cost::ONE), Decision::Ask(_)));
+}
+
+#[test]
+fn a_lease_that_was_over_when_it_came_means_that_the_parent_is_too_far_away() {
+    for (ttl, decision) in [(3_000_000, Decision::Away), (1_000, Decision::Ask(Turn(2)))] {
+        let mut holding = Holding::new();
+        holding.decide(Micros(0), Cost::ONE);
+        holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+        let mut late = answer(1, 1);
+        late.ttl = MicroSpan(ttl);
+        holding.handle_answer(Micros(ttl), &late, Micros(0));
+        let again = holding.decide_again(Micros(ttl), Cost::ONE, Turn(1));
+        assert_eq!(
+            again, decision,
+            "a lease that ended with its window says nothing"
+        );
+    }
+}
+
+#[test]
+fn calls_that_come_steadily_are_asked_for_ahead() {
+    let mut holding = holding(100);
+    let (mut now, mut number) = (Micros(10), 2);
+    for k in 0..400 {
+        now = now + MicroSpan(10_000);
+        let decision = holding.decide(now, Cost::ONE);
+        assert!(is_admitted(decision), "{k}: {decision:?}");
+        if let Some(request) = holding.poll_request(now, id(number), &lending()) {
+            assert_eq!(request.wants, 0);
+            assert!(request.most > 10, "{request:?}");
+            let read_at = now;
+            now = now + MicroSpan(2_000);
+            holding.handle_answer(now, &answer(number, request.most), read_at);
+            number += 1;
+        }
+    }
+    assert!((3..20).contains(&number), "{number}");
+}
+
+#[test]
+fn one_who_seldom_calls_leaves_nothing_lying() {
+    let mut holding = holding(1);
+    holding.decide_again(Micros(10), Cost::ONE, Turn(1));
+    for k in 1..20 {
+        let now = Micros(k * 5_000_000);
+        assert!(matches!(holding.decide(now, Cost::ONE), Decision::Ask(_)));
+        let request = holding.poll_request(now, id(k + 1), &lending()).unwrap();
+        assert_eq!((request.wants, request.most), (1, 1));
+        holding.handle_answer(now, &answer(k + 1, 1), now);
+        assert!(is_admitted(holding.decide_again(
+            now,
+            Cost::ONE,
+            Turn(k + 1)
+        )));
+        assert_eq!(holding.poll_request(now, id(0), &lending()), None);
+    }
+}
+
+#[test]
+fn a_peek_takes_nothing_and_asks_only_if_nothing_is_known() {
+    let mut holding = Holding::new();
+    assert_eq!(
+        holding.decide(Micros(0), Cost::Peek),
+        Decision::Ask(Turn(1))
+    );
+    let request = holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    assert_eq!((request.least, request.wants, request.most), (0, 0, 0));
+    holding.handle_answer(Micros(9), &answer(1, 0), Micros(0));
+    let Decision::Told(verdict) = holding.decide_again(Micros(9), Cost::Peek, Turn(1)) else {
+        panic!("it is known");
+    };
+    assert_eq!((verdict.is_admitted(), verdict.remaining), (true, 40));
+}
+
+#[test]
+fn what_is_undone_can_be_spent_again_while_its_lease_runs() {
+    let mut holding = holding(2);
+    assert!(is_admitted(holding.decide(Micros(20), Cost::take(2))));
+    assert_eq!(holding.undo(Micros(21), Micros(20), 2).remaining, 42);
+    assert!(is_admitted(holding.decide(Micros(22), Cost::take(2))));
+    holding.undo(Micros(3_000_000), Micros(22), 2);
+    assert_eq!(holding.held(Micros(3_000_000)), 0);
+}
+
+#[test]
+fn a_new_limit_makes_what_the_parent_said_of_the_old_one_worthless() {
+    let mut holding = Holding::new();
+    holding.decide(Micros(0), Cost::ONE);
+    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    holding.handle_answer(Micros(9), &refusal(1, Some(MicroSpan(1_000))), Micros(0));
+    holding.handle_new_limit();
+    assert!(matches!(
+        holding.decide(Micros(10), Cost::ONE),
+        Decision::Ask(_)
+    ));
+}

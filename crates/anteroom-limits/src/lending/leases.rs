@@ -1,0 +1,180 @@
+//! What does a node hold, and until when? The leases of one client, each with its own end.
+//!
+//! A new lease comes while there is still something in the old one, so there are two. What comes third
+//! finds the older two as one that ends when the first of them ends: less time is safe, more is not.
+
+use crate::time::Micros;
+
+/// Calls that may be spent until `ends_at`.
+///
+/// # Invariants
+///
+/// - `used <= held`. A lease that has ended gives nothing, whatever is left in it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Lease {
+    pub(super) held: u32,
+    pub(super) used: u32,
+    pub(super) ends_at: Micros,
+}
+
+/// At most two leases.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(super) struct Leases {
+    older: Lease,
+    newer: Lease,
+    /// What was taken before may have been taken from a lease that is not here any more.
+    ended_at: Micros,
+}
+
+impl Lease {
+    fn left(&self, now: Micros) -> u32 {
+        if now < self.ends_at {
+            self.held - self.used
+        } else {
+            0
+        }
+    }
+
+    /// Takes as much as there is of `calls` and returns what is missing.
+    fn take(&mut self, now: Micros, calls: u32) -> u32 {
+        let taken = self.left(now).min(calls);
+        self.used += taken;
+        calls - taken
+    }
+
+    /// Undoes as much as was taken of `calls` and returns what was not.
+    fn put_back(&mut self, now: Micros, calls: u32) -> u32 {
+        if now >= self.ends_at {
+            return calls;
+        }
+        let back = self.used.min(calls);
+        self.used -= back;
+        calls - back
+    }
+}
+
+impl Leases {
+    /// What can be spent at `now`.
+    pub(super) fn left(&self, now: Micros) -> u32 {
+        let left = self.older.left(now);
+        left.saturating_add(self.newer.left(now))
+    }
+
+    /// Takes all of `calls`, from what ends first, or nothing. Returns whether it did.
+    pub(super) fn take(&mut self, now: Micros, calls: u32) -> bool {
+        if calls > self.left(now) {
+            return false;
+        }
+        let missing = self.older.take(now, calls);
+        self.newer.take(now, missing);
+        true
+    }
+
+    /// Undoes calls that were taken at `taken_at`. If a lease has ended since, they may have been taken
+    /// from that one, and then another one would give more than it has: nothing is undone.
+    pub(super) fn put_back(&mut self, now: Micros, taken_at: Micros, calls: u32) {
+        let ends = [self.older.ends_at, self.newer.ends_at];
+        let ended = ends.into_iter().filter(|ends_at| *ends_at <= now);
+        if ended
+            .chain([self.ended_at])
+            .any(|ended_at| taken_at < ended_at)
+        {
+            return;
+        }
+        let left = self.older.put_back(now, calls);
+        self.newer.put_back(now, left);
+    }
+
+    /// Adds a lease.
+    pub(super) fn add(&mut self, now: Micros, lease: Lease) {
+        for one in [&mut self.older, &mut self.newer] {
+            if one.ends_at <= now {
+                self.ended_at = self.ended_at.max(one.ends_at);
+                *one = Lease::default();
+            }
+        }
+        if self.older.held == 0 && self.newer.held == 0 {
+            // What was taken before was taken from none of these.
+            self.ended_at = self.ended_at.max(now);
+        }
+        if self.older.held > 0 && self.newer.held > 0 {
+            self.older = Lease {
+                held: self.older.held.saturating_add(self.newer.held),
+                used: self.older.used.saturating_add(self.newer.used),
+                ends_at: self.older.ends_at.min(self.newer.ends_at),
+            };
+        } else if self.newer.held > 0 {
+            self.older = self.newer;
+        }
+        self.newer = lease;
+        if self.older.held > 0 && self.newer.ends_at < self.older.ends_at {
+            core::mem::swap(&mut self.older, &mut self.newer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease(held: u32, ends_at: u64) -> Lease {
+        Lease {
+            held,
+            used: 0,
+            ends_at: Micros(ends_at),
+        }
+    }
+
+    fn leases(each: &[(u32, u64)]) -> Leases {
+        let mut leases = Leases::default();
+        for &(held, ends_at) in each {
+            leases.add(Micros(0), lease(held, ends_at));
+        }
+        leases
+    }
+
+    #[test]
+    fn a_lease_that_has_ended_gives_nothing_even_with_calls_left() {
+        let mut leases = leases(&[(2, 10)]);
+        assert!(leases.take(Micros(9), 1));
+        assert!(!leases.take(Micros(10), 1));
+        assert_eq!(leases.left(Micros(9)), 1);
+    }
+
+    #[test]
+    fn what_ends_first_is_spent_first() {
+        for each in [[(2, 10), (3, 20)], [(3, 20), (2, 10)]] {
+            let mut leases = leases(&each);
+            assert!(leases.take(Micros(0), 3));
+            assert_eq!(leases.left(Micros(10)), 2);
+            assert!(!leases.take(Micros(0), 3));
+            assert!(leases.take(Micros(0), 2));
+        }
+    }
+
+    #[test]
+    fn of_three_leases_the_older_two_end_together() {
+        let leases = leases(&[(2, 10), (3, 20), (4, 30)]);
+        assert_eq!(leases.left(Micros(9)), 9);
+        assert_eq!(leases.left(Micros(10)), 4);
+        assert_eq!(leases.left(Micros(30)), 0);
+    }
+
+    #[test]
+    fn what_was_taken_goes_back_while_all_leases_run_from_which_it_may_have_come() {
+        let mut leases = leases(&[(2, 10), (3, 20)]);
+        leases.take(Micros(0), 4);
+        leases.put_back(Micros(9), Micros(0), 1);
+        assert_eq!(leases.left(Micros(9)), 2);
+        assert_eq!(leases.left(Micros(10)), 1, "into the one that ends first");
+        leases.put_back(Micros(10), Micros(9), 4);
+        assert_eq!(leases.left(Micros(10)), 1);
+        leases.take(Micros(10), 1);
+        leases.put_back(Micros(11), Micros(10), 2);
+        assert_eq!(leases.left(Micros(11)), 2);
+        leases.add(Micros(30), lease(1, 40));
+        leases.take(Micros(30), 1);
+        leases.put_back(Micros(31), Micros(29), 1);
+        assert_eq!(leases.left(Micros(31)), 0);
+    }
+}

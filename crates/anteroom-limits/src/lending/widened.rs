@@ -1,0 +1,194 @@
+//! By which limit is lent, so that what is spent keeps the one that was promised?
+//!
+//! A call that was lent at `g` is spent in `[g, g + ttl)`. So what is spent in a window comes from what
+//! was lent in a stretch as long as the window and a lease together, and the widened limit must admit in
+//! that stretch no more than the promise does in a window.
+//!
+//! - Windows, logs and sub-windows: the same calls in a window that is longer by a lease.
+//! - Token bucket and generic cell rate: the same rate with a burst that is smaller by what the rate
+//!   gives during a lease. A call that counts more than that burst is never admitted any more.
+//! - Fixed windows: the same. A lease ends with its window, so each window keeps what is its.
+//! - Leaky bucket: cannot be lent, for each call needs its own place in one line.
+
+use crate::exact::{calls, div_ceil, product};
+use crate::gcra::Gcra;
+use crate::policy::Policy;
+use crate::rate::Rate;
+use crate::settings::SettingsError;
+use crate::sliding_log::SlidingLog;
+use crate::sliding_window::SlidingWindow;
+use crate::sub_windows::SubWindows;
+use crate::sub_windows_strict::SubWindowsStrict;
+use crate::time::{MicroSpan, Micros};
+use crate::token_bucket::TokenBucket;
+
+/// The shortest lease. Shorter ones would be over before the answer has come from a store that is not
+/// next door.
+pub const TTL_SHORTEST: MicroSpan = MicroSpan(200_000);
+
+/// The longest lease. It is how long a limit that was lowered is still exceeded, and how long a store
+/// that was found empty waits for somebody who remembers.
+pub const TTL_LONGEST: MicroSpan = MicroSpan::from_secs(5);
+
+/// A lease is such a part of the window: that much of what was promised is not admitted at saturation.
+const PART_OF_WINDOW: u64 = 20;
+
+/// A limit that is lent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Lending {
+    promised: Policy,
+    widened: Policy,
+    ttl: MicroSpan,
+}
+
+/// Why a limit cannot be lent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LendingError {
+    /// Every call needs its own place in one line, which only one place can give.
+    #[error("leases cannot keep a leaky-bucket: its calls stand in one line")]
+    LeakyBucket,
+    /// Leases are too short or too long.
+    #[error("leases of {ttl} are not from {shortest} to {longest}")]
+    TtlOutOfRange {
+        /// The length that was asked for.
+        ttl: MicroSpan,
+        /// The shortest one.
+        shortest: MicroSpan,
+        /// The longest one; never longer than the window.
+        longest: MicroSpan,
+    },
+    /// While a lease runs the rate gives as much as the burst allows, and nothing would be left to lend.
+    #[error("burst of {burst} is not above the {during_lease} calls of a lease of {ttl}")]
+    BurstTooSmall {
+        /// The burst, or the capacity of the bucket.
+        burst: u32,
+        /// What the rate gives during a lease.
+        during_lease: u32,
+        /// The length of the leases.
+        ttl: MicroSpan,
+    },
+    /// The widened limit breaks a rule of its algorithm.
+    #[error("the limit cannot be widened by a lease")]
+    Widened(#[source] SettingsError),
+}
+
+impl Lending {
+    /// With leases of the usual length: a twentieth of the window, from [`TTL_SHORTEST`] to
+    /// [`TTL_LONGEST`], and no longer than half of a burst takes to come back.
+    ///
+    /// # Errors
+    ///
+    /// [`LendingError::LeakyBucket`], [`LendingError::BurstTooSmall`].
+    pub fn new(policy: Policy) -> Result<Self, LendingError> {
+        let rate = policy.rate();
+        let mut ttl = rate.window().0 / PART_OF_WINDOW;
+        if let Some(burst) = burst_of(&policy) {
+            let calls = u64::from(rate.calls()).max(1);
+            let takes = product(u64::from(burst / 2), rate.window().0) / u128::from(calls);
+            ttl = ttl.min(u64::try_from(takes).unwrap_or(u64::MAX));
+        }
+        Self::with_ttl(policy, MicroSpan(ttl.clamp(TTL_SHORTEST.0, TTL_LONGEST.0)))
+    }
+
+    /// With leases that run for `ttl`. Longer ones bear slower stores, and cost more: see the module.
+    ///
+    /// # Errors
+    ///
+    /// [`LendingError`].
+    pub fn with_ttl(policy: Policy, ttl: MicroSpan) -> Result<Self, LendingError> {
+        let (shortest, longest) = (TTL_SHORTEST, TTL_LONGEST.min(policy.rate().window()));
+        if ttl < shortest || ttl > longest {
+            return Err(LendingError::TtlOutOfRange {
+                ttl,
+                shortest,
+                longest,
+            });
+        }
+        let widened = widen(policy, ttl)?;
+        Ok(Self {
+            promised: policy,
+            widened,
+            ttl,
+        })
+    }
+
+    /// What is promised of all that is spent.
+    #[must_use]
+    pub fn promised(&self) -> &Policy {
+        &self.promised
+    }
+
+    /// By what is lent.
+    #[must_use]
+    pub fn widened(&self) -> &Policy {
+        &self.widened
+    }
+
+    /// How long a lease runs.
+    #[must_use]
+    pub fn ttl(&self) -> MicroSpan {
+        self.ttl
+    }
+
+    /// How long a lease runs that is given at `at`.
+    pub(super) fn ttl_at(&self, at: Micros) -> MicroSpan {
+        match self.promised {
+            Policy::FixedWindow(_) => {
+                let window = self.promised.rate().window().0;
+                self.ttl.min(MicroSpan(window - at.0 % window))
+            }
+            _ => self.ttl,
+        }
+    }
+}
+
+/// How much may come at once, where that is a setting of its own.
+fn burst_of(policy: &Policy) -> Option<u32> {
+    match policy {
+        Policy::TokenBucket(bucket) => Some(bucket.capacity()),
+        Policy::Gcra(gcra) => Some(gcra.burst()),
+        _ => None,
+    }
+}
+
+fn widen(policy: Policy, ttl: MicroSpan) -> Result<Policy, LendingError> {
+    let rate = policy.rate();
+    let longer = |parts: u32| rate.with_longer_window(ttl, parts);
+    let widened = match policy {
+        Policy::LeakyBucket(_) => return Err(LendingError::LeakyBucket),
+        Policy::FixedWindow(_) => Ok(policy),
+        Policy::SlidingLog(_) => SlidingLog::new(longer(1)).map(Policy::SlidingLog),
+        Policy::SlidingWindow(_) => Ok(Policy::SlidingWindow(SlidingWindow::new(longer(1)))),
+        Policy::SubWindows(sub) => {
+            SubWindows::new(longer(sub.parts()), sub.parts()).map(Policy::SubWindows)
+        }
+        Policy::SubWindowsStrict(sub) => {
+            let strict = SubWindowsStrict::new(longer(sub.parts()), sub.parts());
+            strict.map(Policy::SubWindowsStrict)
+        }
+        Policy::TokenBucket(bucket) => {
+            let capacity = smaller_burst(rate, bucket.capacity(), ttl)?;
+            let initial = smaller_burst(rate, bucket.initial_burst(), ttl)?;
+            TokenBucket::new(rate, capacity, initial).map(Policy::TokenBucket)
+        }
+        Policy::Gcra(gcra) => {
+            Gcra::new(rate, smaller_burst(rate, gcra.burst(), ttl)?).map(Policy::Gcra)
+        }
+    };
+    widened.map_err(LendingError::Widened)
+}
+
+fn smaller_burst(rate: Rate, burst: u32, ttl: MicroSpan) -> Result<u32, LendingError> {
+    let parts = product(u64::from(rate.calls()), ttl.0);
+    let during_lease = calls(div_ceil(parts, rate.window().0));
+    let left = burst.checked_sub(during_lease).filter(|left| *left > 0);
+    left.ok_or(LendingError::BurstTooSmall {
+        burst,
+        during_lease,
+        ttl,
+    })
+}
+
+#[cfg(test)]
+mod tests;
