@@ -90,7 +90,7 @@ impl Judge {
             *sum -= u64::from(calls);
         }
         let mut spent = self.spent.iter_mut();
-        if let Some(one) = spent.find(|one| one.0 == real && one.1 >= calls) {
+        if let Some(one) = spent.find(|one| one.0 == real && one.1 == calls) {
             one.1 -= calls;
             self.sum -= u64::from(calls);
         }
