@@ -29,6 +29,13 @@ struct Counted<'p> {
     key: CallKey,
 }
 
+impl Counted<'_> {
+    /// Whether one limit counts a call to both.
+    fn is_same_limit(&self, other: &Self) -> bool {
+        std::ptr::eq(self.limit, other.limit)
+    }
+}
+
 /// What is to become of a call.
 pub(crate) enum Fate {
     /// It goes on, after so long.
@@ -100,8 +107,14 @@ impl<'p> Call<'p> {
             Whom::Nobody => limit.kept.tally.count(Event::Skip),
             Whom::Refused if limit.is_shadow => limit.kept.tally.count(Event::Shadow),
             Whom::Refused => self.refused_by = self.refused_by.or(Some(limit)),
-            Whom::Client(key) if limit.is_shadow => self.looking.push(Counted { limit, key }),
-            Whom::Client(key) => self.counted.push(Counted { limit, key }),
+            Whom::Clients(keys) => {
+                let counted = keys.into_iter().map(|key| Counted { limit, key });
+                if limit.is_shadow {
+                    self.looking.extend(counted);
+                } else {
+                    self.counted.extend(counted);
+                }
+            }
         }
     }
 
@@ -175,8 +188,8 @@ impl<'p> Call<'p> {
         } else {
             Event::Delay
         };
-        for Counted { limit, .. } in &self.counted {
-            limit.kept.tally.count(event);
+        for each in self.counted.chunk_by(Counted::is_same_limit) {
+            each[0].limit.kept.tally.count(event);
         }
         for Counted { limit, key } in &self.looking {
             let verdict = limit
@@ -194,8 +207,10 @@ impl<'p> Call<'p> {
         if let Some(limit) = self.refused_by {
             limit.kept.tally.count(event);
         }
-        for (counted, _) in self.rejecting() {
-            counted.limit.kept.tally.count(event);
+        let mut limits: Vec<_> = self.rejecting().map(|(counted, _)| *counted).collect();
+        limits.dedup_by(|one, other| one.is_same_limit(other));
+        for Counted { limit, .. } in limits {
+            limit.kept.tally.count(event);
         }
     }
 
@@ -215,10 +230,22 @@ impl<'p> Call<'p> {
         );
     }
 
-    /// What the limits said.
+    /// What the limits said, each once: to the client that is nearest to it.
     pub(crate) fn said(&self) -> Vec<Said<'_>> {
-        let all = self.counted.iter().zip(&self.verdicts);
-        all.map(|(Counted { limit, key }, verdict)| limit.said(*key, *verdict))
+        let mut told: Vec<(&Counted<'_>, &Verdict)> = Vec::with_capacity(self.counted.len());
+        for (counted, verdict) in self.counted.iter().zip(&self.verdicts) {
+            let nearness = |verdict: &Verdict| (verdict.is_admitted(), verdict.remaining);
+            match told.last_mut() {
+                Some((known, said)) if known.is_same_limit(counted) => {
+                    if nearness(verdict) < nearness(said) {
+                        (*known, *said) = (counted, verdict);
+                    }
+                }
+                _ => told.push((counted, verdict)),
+            }
+        }
+        let said = told.into_iter();
+        said.map(|(Counted { limit, key }, verdict)| limit.said(*key, *verdict))
             .collect()
     }
 }

@@ -2,9 +2,11 @@
 //!
 //! Parts of a request: the address behind proxies that are trusted, a header, a cookie, a segment of the path, the
 //! visitor of a waiting room. What comes from the client can be chosen by it: a limit by a header alone is no
-//! protection against somebody who sends another one each time. What can be read in two ways, one of which may be
-//! the origin's, is nobody's key: several values of one header or cookie, a segment that differs from
-//! reading to reading.
+//! protection against somebody who sends another one each time.
+//!
+//! What can be read in several ways, one of which is the origin's, is several clients, and the call is counted to
+//! each: two cookies of one name (which browsers send where two paths have set them), a header that stands there twice, a
+//! segment that differs from reading to reading. So nobody hides behind a made-up value.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
@@ -49,37 +51,37 @@ pub(crate) struct Caller<'r> {
 pub(crate) enum Unknown {
     /// Something is not there, or empty.
     Missing,
-    /// Something can be read in two ways.
-    Ambiguous,
+    /// It could be more clients than anybody honest is.
+    TooMany,
 }
 
+/// Most clients that one call is counted to.
+const CLIENTS_MAX: usize = 8;
+
 impl Part {
-    /// What this request says.
-    fn of<'r>(&self, ipv6_prefix: u8, caller: &Caller<'r>) -> Result<Cow<'r, [u8]>, Unknown> {
-        let value = match self {
-            Self::Address => network(caller.address, ipv6_prefix),
+    /// What this request says, in each way in which it can be read.
+    fn of<'r>(&self, ipv6_prefix: u8, caller: &Caller<'r>) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
+        match self {
+            Self::Address => Ok(vec![network(caller.address, ipv6_prefix)]),
             Self::Header(name) => {
                 let lines = caller.headers.get_all(name).iter();
-                Cow::Borrowed(only(lines.map(http::HeaderValue::as_bytes))?)
+                distinct(lines.map(|line| Cow::Borrowed(line.as_bytes())))
             }
             Self::Cookie(name) => {
                 let values = cookies::values(caller.headers, name);
-                Cow::Borrowed(only(values.iter().map(|value| value.as_bytes()))?)
+                distinct(values.iter().map(|value| Cow::Borrowed(value.as_bytes())))
             }
             Self::PathSegment(at) => {
-                let segments = caller
-                    .readings
-                    .decoded()
-                    .map(|path| path.split('/').nth(*at));
-                let segments = segments.map(|segment| fold(segment.unwrap_or_default()));
-                Cow::Owned(only(segments)?.into_owned().into_bytes())
+                let segments = caller.readings.decoded();
+                let segments = segments.filter_map(|path| path.split('/').nth(*at));
+                let folded = segments.map(|segment| fold(segment).into_owned().into_bytes());
+                distinct(folded.map(Cow::Owned))
             }
-            Self::Visitor => Cow::Owned(caller.visitor.ok_or(Unknown::Missing)?.to_vec()),
-        };
-        // Whoever sends nothing in it might as well not send it.
-        Some(value)
-            .filter(|value| !value.is_empty())
-            .ok_or(Unknown::Missing)
+            Self::Visitor => {
+                let visitor = caller.visitor.ok_or(Unknown::Missing)?;
+                Ok(vec![Cow::Owned(visitor.to_vec())])
+            }
+        }
     }
 
     /// What a request of the client would say whom an operator calls so; `None` if no client is called so.
@@ -93,30 +95,49 @@ impl Part {
     }
 }
 
-/// The value that all of them are.
-fn only<T: PartialEq>(mut values: impl Iterator<Item = T>) -> Result<T, Unknown> {
-    let first = values.next().ok_or(Unknown::Missing)?;
-    if values.all(|value| value == first) {
-        Ok(first)
-    } else {
-        Err(Unknown::Ambiguous)
+/// The values, each once. Whoever sends an empty one might as well not send it.
+fn distinct<'r>(
+    values: impl Iterator<Item = Cow<'r, [u8]>>,
+) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
+    let mut all: Vec<Cow<'r, [u8]>> = Vec::new();
+    for value in values.filter(|value| !value.is_empty()) {
+        if all.contains(&value) {
+            continue;
+        }
+        if all.len() == CLIENTS_MAX {
+            return Err(Unknown::TooMany);
+        }
+        all.push(value);
     }
+    if all.is_empty() {
+        return Err(Unknown::Missing);
+    }
+    Ok(all)
 }
 
-/// The key of whoever calls. Without parts everybody is one client.
-pub(crate) fn key(
+/// The keys of whoever calls: nearly always one. Without parts everybody is one client.
+pub(crate) fn keys_of(
     parts: &[Part],
     ipv6_prefix: u8,
     keys: &KeyMaker,
     caller: &Caller<'_>,
-) -> Result<CallKey, Unknown> {
-    if let [part] = parts {
-        let value = part.of(ipv6_prefix, caller)?;
-        return Ok(keys.key([&*value]));
-    }
+) -> Result<Vec<CallKey>, Unknown> {
     let values = parts.iter().map(|part| part.of(ipv6_prefix, caller));
     let values = values.collect::<Result<Vec<_>, _>>()?;
-    Ok(keys.key(values.iter().map(|value| &**value)))
+    let count = values.iter().map(Vec::len).product::<usize>();
+    if count > CLIENTS_MAX {
+        return Err(Unknown::TooMany);
+    }
+    // Each way to read all of them, counted like the digits of a number.
+    let ways = (0..count).map(|mut way| {
+        let chosen = values.iter().map(|values| {
+            let value = &values[way % values.len()];
+            way /= values.len();
+            &**value
+        });
+        keys.key(chosen)
+    });
+    Ok(ways.collect())
 }
 
 /// The key of the client whom an operator calls so, part by part.

@@ -44,9 +44,10 @@ pub(crate) struct Kept {
 }
 
 /// Whom a limit counts a call to.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Whom {
-    Client(CallKey),
+    /// Nearly always one; see [`caller::keys_of`].
+    Clients(Vec<CallKey>),
     Nobody,
     /// It is refused without being counted.
     Refused,
@@ -56,16 +57,16 @@ impl Limit {
     /// Whom a call is counted to.
     pub(crate) fn whom(&self, caller: &Caller<'_>) -> Whom {
         let keys = &self.kept.keys;
-        let missing = match caller::key(&self.parts, self.ipv6_prefix, keys, caller) {
-            Ok(key) => return Whom::Client(key),
+        let missing = match caller::keys_of(&self.parts, self.ipv6_prefix, keys, caller) {
+            Ok(clients) => return Whom::Clients(clients),
             Err(missing) => missing,
         };
         match (missing, self.without_key) {
-            (Unknown::Ambiguous, _) | (_, WithoutKey::Reject) => Whom::Refused,
+            (Unknown::TooMany, _) | (_, WithoutKey::Reject) => Whom::Refused,
             (Unknown::Missing, WithoutKey::Skip) => Whom::Nobody,
             (Unknown::Missing, WithoutKey::ClientAddress) => {
                 let key = caller::key_of_address(keys, caller.address, self.ipv6_prefix);
-                Whom::Client(key)
+                Whom::Clients(vec![key])
             }
         }
     }
