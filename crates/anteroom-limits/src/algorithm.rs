@@ -13,7 +13,8 @@ use crate::verdict::Verdict;
 ///
 /// - A peek and a call that is rejected leave the state as it was.
 /// - For the same state a later moment never admits less: a clock that goes back admits no more than
-///   one that stands still, and no state goes back with it.
+///   one that stands still, and no state goes back with it. So a clock that once ran far ahead holds its
+///   clients back until it is there again: callers bring one that does not leap.
 /// - Nothing overflows and nothing panics, whatever the state and the time are; at the end of time
 ///   figures saturate.
 /// - Settings may change between two steps, the calls and the burst at any time: what was spent stays

@@ -127,6 +127,8 @@ impl Counters {
     /// `counts` are those of [`Self::to_read`], in that order; what is missing at the end counts zero. A
     /// peek adds nothing, and is told what a call that counts one would be. A refund is subtracted, not
     /// below zero, before the counters are read.
+    ///
+    /// A call that is rejected only because it was read behind an edge may come again at once.
     #[must_use]
     pub fn judge(&self, call: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
         let newest = self.newest_to_read(call);
@@ -340,8 +342,7 @@ impl View<'_> {
                 Some(_) if falling == 0 => Some(0),
                 Some(left) => {
                     let before_end = div_floor(product(left, self.rule.width), falling);
-                    let elapsed = self.rule.width.saturating_sub(before_end);
-                    Some(elapsed).filter(|elapsed| *elapsed < self.rule.width)
+                    Some(self.rule.width.saturating_sub(before_end))
                 }
                 None => None,
             };

@@ -180,8 +180,13 @@ mod tests {
     #[test]
     fn seven_calls_a_minute_go_on_seven_a_minute() {
         let mut client = client(7, 700);
+        client.step("07:10:00", Cost::ONE);
+        let second = client.step("07:10:00", Cost::Peek).outcome;
+        // 8,571,428 4/7, and not a moment too early.
+        let delay = MicroSpan(8_571_429);
+        assert_eq!(second, Outcome::Admit { delay });
         let mut last = MicroSpan::ZERO;
-        for _ in 0..=700 {
+        for _ in 0..700 {
             match client.step("07:10:00", Cost::ONE).outcome {
                 Outcome::Admit { delay } => last = delay,
                 Outcome::Reject { .. } => panic!("the queue is long enough"),

@@ -280,6 +280,10 @@ mod tests {
         assert_eq!(client.call("07:11:00", 1), 1);
         assert_eq!(client.call("07:10:31", 1), 0);
         assert_eq!(client.retry_at("07:10:31", 1), Some(at("07:11:30")));
+        let mut set_back = Client::new(client.limit);
+        set_back.call("07:10:30", 1);
+        set_back.call("07:10:00", 1);
+        assert_eq!(set_back.full_at("07:10:31"), at("07:11:30"));
     }
 
     #[test]

@@ -302,6 +302,19 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_a_token_are_kept_from_call_to_call() {
+        let mut client = Client::new(bucket(7, 10, 10));
+        assert_eq!(client.call("00:00:00", 10), 10);
+        let mut step = |seconds: u64, cost| {
+            let now = Micros(seconds * 1_000_000);
+            client.limit.step(&mut client.state, now, cost)
+        };
+        // 1.05 tokens every nine seconds.
+        assert!((1..=180).all(|k| step(9 * k, Cost::ONE).is_admitted()));
+        assert_eq!(step(9 * 180, Cost::Peek).remaining, 9);
+    }
+
+    #[test]
     fn a_call_that_counts_more_than_the_bucket_holds_never_passes() {
         let mut client = holding(50);
         assert_eq!(client.retry_at("07:10:00", 100), Some(at("07:10:30")));
@@ -347,6 +360,9 @@ mod tests {
         assert_eq!(client.remaining("07:11:00"), 70);
         client.limit = bucket(0, 200, 200);
         assert_eq!(client.remaining("07:11:00"), 0);
+        assert_eq!(client.full_at("07:11:00"), at("07:11:00"));
+        assert!(!client.limit.is_idle(&client.state, at("07:10:59.999999")));
+        assert!(client.limit.is_idle(&client.state, at("07:11:00")));
         client.limit = bucket(10, 200, 200);
         assert_eq!(client.remaining("07:11:00"), 70);
     }

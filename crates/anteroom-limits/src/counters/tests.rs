@@ -1,6 +1,7 @@
 //! Counters in a store that can only add, call by call.
 
 use super::*;
+use crate::sliding_window::SlidingWindow;
 use crate::sub_windows_strict::SubWindowsStrict;
 use crate::testing::{a_minute, at};
 use crate::verdict::Outcome;
@@ -76,4 +77,21 @@ fn a_call_that_is_read_behind_an_edge_must_fit_there_too() {
     // What has left the window behind the edge counted when the call was dated.
     assert!(!judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 10]).is_admitted());
     assert!(judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 9]).is_admitted());
+}
+
+#[test]
+fn behind_an_edge_the_window_before_counts_whole() {
+    let counters = SlidingWindow::new(a_minute(10)).counters();
+    let check = |counts: &[u32], is_admitted| {
+        let call = AddThenRead {
+            added_at: at("07:10:59.9"),
+            read_at: at("07:11:00.1"),
+        };
+        let verdict = counters.judge(call, Cost::ONE, counts);
+        assert_eq!(verdict.is_admitted(), is_admitted, "{counts:?}");
+    };
+    check(&[4, 6], true);
+    check(&[5, 6], false);
+    check(&[0, 9, 10], true);
+    check(&[0, 10, 10], false);
 }

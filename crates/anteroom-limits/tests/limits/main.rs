@@ -4,6 +4,7 @@
 //! The naive model remembers every call that was admitted; the algorithms do not.
 
 mod bounds;
+mod estimates;
 mod extremes;
 mod greedy;
 mod late;
