@@ -46,18 +46,25 @@ impl<'a> Deref for Values<'a> {
 /// them. Values that are not UTF-8 are skipped, and do not count towards [`VALUES_MAX`].
 #[must_use]
 pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
-    let lines = headers.get_all(COOKIE).iter();
-    let named = lines
-        .flat_map(|line| pieces(line.as_bytes()))
-        .filter_map(name_and_value)
-        .filter(|(found, _)| *found == name.as_bytes())
-        .filter_map(|(_, value)| std::str::from_utf8(unquoted(value)).ok());
     let mut values = Values::default();
-    for value in named.take(VALUES_MAX) {
+    let named = all_values(headers, name);
+    let texts = named.filter_map(|value| std::str::from_utf8(value).ok());
+    for value in texts.take(VALUES_MAX) {
         values.found[values.count] = value;
         values.count += 1;
     }
     values
+}
+
+/// All values of the cookie of exactly this name, as [`values`] finds them, also those that are not UTF-8.
+pub fn all_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> {
+    let lines = headers.get_all(COOKIE).iter();
+    let named = lines
+        .flat_map(|line| pieces(line.as_bytes()))
+        .filter_map(name_and_value);
+    named
+        .filter(move |(found, _)| *found == name.as_bytes())
+        .map(|(_, value)| unquoted(value))
 }
 
 /// Removes every cookie whose name begins with `prefix`, so that the origin never sees a ticket.

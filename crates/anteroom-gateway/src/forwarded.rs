@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 
-pub use headers::{strip_hearsay, strip_own, write};
+pub use headers::{is_same, strip_hearsay, strip_own, write};
 pub use trust::TrustedProxies;
 
 /// `X-Forwarded-For`.

@@ -9,11 +9,11 @@ use anteroom_config::OnLimit;
 use anteroom_counts::CallKey;
 use anteroom_counts::local::{Charge, charge_all};
 use anteroom_gateway::forwarded::Client;
-use anteroom_gateway::layer::is_own_path;
 use anteroom_gateway::path::Readings;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::verdict::{Outcome, Verdict};
 use http::{Request, StatusCode};
+use tokio::time::Instant;
 use tracing::error;
 
 use crate::answer::{self, Said};
@@ -21,6 +21,10 @@ use crate::caller::Caller;
 use crate::limit::{Limit, Whom};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;
+
+/// A call that is held asks again no sooner than after this part of the time for which it has been held: a few dozen
+/// times in all, however many are held at once.
+const HELD_PART: u32 = 8;
 
 /// A limit that counts a call, and whom it counts it to.
 #[derive(Clone, Copy)]
@@ -72,7 +76,7 @@ impl<'p> Call<'p> {
         };
         let path = request.uri().path();
         let readings = Readings::of(path).map_err(|_| StatusCode::BAD_REQUEST)?;
-        let is_polling = is_own_path(path);
+        let is_polling = meter.is_polling(path);
         let visitor = plan
             .needs_visitor
             .then(|| meter.visitor(client, &readings, request.headers()))
@@ -135,14 +139,17 @@ impl<'p> Call<'p> {
             let Some(wait) = self.wait_for_more() else {
                 return self.against();
             };
+            let began = Instant::now();
             tokio::time::sleep(wait).await;
-            self.held += wait;
+            self.held += began.elapsed();
         }
     }
 
     /// How long to hold a call that was rejected until it is asked for once more; `None` if it is not to be held.
     fn wait_for_more(&self) -> Option<Duration> {
-        let mut longest = Duration::ZERO;
+        // All who are held are told the same moment, and few of them go: whoever has waited for long asks more
+        // seldom.
+        let mut longest = self.held / HELD_PART;
         for (counted, verdict) in self.rejecting() {
             let Outcome::Reject {
                 retry_after: Some(wait),
@@ -159,7 +166,12 @@ impl<'p> Call<'p> {
             }
             longest = longest.max(wait);
         }
-        Some(longest)
+        // Where several hold it, the shortest patience counts.
+        let mut patience = self
+            .rejecting()
+            .map(|(counted, _)| counted.limit.patience());
+        let is_borne = patience.all(|most| self.held + longest <= most);
+        is_borne.then_some(longest)
     }
 
     /// What becomes of a call that is over a limit and not held.

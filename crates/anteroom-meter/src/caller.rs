@@ -13,6 +13,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_gateway::cookies;
+use anteroom_gateway::forwarded::is_same;
 use anteroom_gateway::path::Readings;
 use anteroom_gateway::route::fold;
 use http::HeaderMap;
@@ -64,12 +65,15 @@ impl Part {
         match self {
             Self::Address => Ok(vec![network(caller.address, ipv6_prefix)]),
             Self::Header(name) => {
-                let lines = caller.headers.get_all(name).iter();
-                distinct(lines.map(|line| Cow::Borrowed(line.as_bytes())))
+                let lines = caller.headers.iter().filter(|(sent, _)| {
+                    // In every spelling that an origin may take for it.
+                    *sent == name || is_same(sent.as_str(), name.as_str())
+                });
+                distinct(lines.map(|(_, value)| Cow::Borrowed(value.as_bytes())))
             }
             Self::Cookie(name) => {
-                let values = cookies::values(caller.headers, name);
-                distinct(values.iter().map(|value| Cow::Borrowed(value.as_bytes())))
+                let values = cookies::all_values(caller.headers, name);
+                distinct(values.map(Cow::Borrowed))
             }
             Self::PathSegment(at) => {
                 let segments = caller.readings.decoded();

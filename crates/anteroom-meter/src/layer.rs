@@ -15,7 +15,7 @@ use anteroom_gateway::layer::{CannotWait, OverLimit};
 use bytes::Bytes;
 use futures_util::future::Either;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 
 use crate::answer;
 use crate::call::{Call, Fate};
@@ -109,6 +109,7 @@ where
     R: AnswerBody,
 {
     let accept = request.headers().get(ACCEPT).cloned();
+    let is_head = request.method() == Method::HEAD;
     let mut call = match Call::of(meter, plan, &request) {
         Ok(call) => call,
         Err(status) => return bare(status),
@@ -118,11 +119,11 @@ where
             Some(limit) => {
                 call.note_over(Event::Reject);
                 call.log(&request, StatusCode::BAD_REQUEST);
-                own(answer::incomplete(&limit.name))
+                own(answer::incomplete(&limit.name), is_head)
             }
             None => {
                 call.log(&request, StatusCode::TOO_MANY_REQUESTS);
-                own(refuse(&call, meter, accept.as_ref()))
+                own(refuse(&call, meter, accept.as_ref()), is_head)
             }
         },
         Fate::Go(after) => {
@@ -145,7 +146,7 @@ where
             for cookie in response.headers().get_all(SET_COOKIE) {
                 refused.headers_mut().append(SET_COOKIE, cookie.clone());
             }
-            own(refused)
+            own(refused, is_head)
         }
     }
 }
@@ -158,8 +159,16 @@ fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Respo
     response
 }
 
-fn own<R: AnswerBody>(response: Response<Bytes>) -> Response<R> {
-    response.map(|body| R::from_own(Body::full(body)))
+/// An answer of the limits; to HEAD without its body, which HTTP/2 would send.
+fn own<R: AnswerBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
+    let body = |bytes| {
+        if is_head {
+            Body::empty()
+        } else {
+            Body::full(bytes)
+        }
+    };
+    response.map(|bytes| R::from_own(body(bytes)))
 }
 
 /// An answer with nothing to read; for requests that no client should send.

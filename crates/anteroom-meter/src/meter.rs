@@ -28,6 +28,12 @@ pub trait Surroundings: Send + Sync + 'static {
     /// Seconds since the Unix epoch, as clients count them.
     fn wall_seconds(&self) -> u64;
 
+    /// Whether waiting pages ask by this path, and no service behind the limits gets to see it. Without waiting rooms
+    /// there is no such path.
+    fn is_polling(&self, _path: &str) -> bool {
+        false
+    }
+
     /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms, nobody does.
     fn visitor(
         &self,
@@ -153,6 +159,10 @@ impl Meter {
 
     pub(crate) fn now(&self) -> Micros {
         self.surroundings.now()
+    }
+
+    pub(crate) fn is_polling(&self, path: &str) -> bool {
+        self.surroundings.is_polling(path)
     }
 
     pub(crate) fn wall_seconds(&self) -> u64 {

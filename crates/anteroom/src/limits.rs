@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anteroom_control::LimitFigures;
 use anteroom_gateway::forwarded::Client;
-use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer};
+use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer, is_own_path};
 use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
 use anteroom_meter::{Figures, Surroundings};
@@ -25,6 +25,10 @@ impl Surroundings for Around {
 
     fn wall_seconds(&self) -> u64 {
         self.clock.wall().0 / 1_000
+    }
+
+    fn is_polling(&self, path: &str) -> bool {
+        is_own_path(path)
     }
 
     fn visitor(

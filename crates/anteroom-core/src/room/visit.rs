@@ -75,11 +75,13 @@ impl Room {
     /// Decides about somebody who is not inside and may not go in now, whatever is free: it calls more often than
     /// it may. Its place is as good as anybody's, and the next time it asks it is decided about as all are.
     pub fn handle_held(&mut self, visit: Visit, now: Millis) -> Verdict {
+        if let Some(reason) = self.hold(now) {
+            return self.queue(visit, reason, now);
+        }
         if let Some(ticket) = self.admitted_before(visit, now) {
             return Verdict::Admit(ticket);
         }
-        let reason = self.hold(now).unwrap_or(QueueReason::NotYourTurn);
-        self.queue(visit, reason, now)
+        self.queue(visit, QueueReason::NotYourTurn, now)
     }
 
     /// There is no slot here: asks for one, if the parent may have one.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ptr;
+use std::sync::atomic::Ordering;
 
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::State;
@@ -77,32 +78,37 @@ fn lock_all<'c>(charges: &[Charge<'c>]) -> Vec<(Place, Locked<'c>)> {
         wanted.push((place(counts, shard_of(*key)), counts));
         wanted.push((place(counts, SHARDS), counts));
     }
+    let has_own = |counts: &LocalCounts| counts.has_own.load(Ordering::Acquire);
     wanted.sort_by_key(|(place, _)| *place);
     wanted.dedup_by_key(|(place, _)| *place);
-    let locked = wanted.into_iter().map(|(place, counts)| {
+    let locked = wanted.into_iter().filter_map(|(place, counts)| {
         let locked = match counts.shards.get(place.shard) {
             Some(shard) => Locked::Usual(shard.0.lock()),
-            None => Locked::Own(counts.own.lock()),
+            // A shard of these counts is held by now, so that this does not change.
+            None if has_own(counts) => Locked::Own(counts.own.lock()),
+            None => return None,
         };
-        (place, locked)
+        Some((place, locked))
     });
     locked.collect()
 }
 
 fn step(held: &mut [(Place, Locked<'_>)], charge: &Charge<'_>, now: Micros) -> Verdict {
-    if let Locked::Own(own) = locked(held, place(charge.counts, SHARDS))
+    if let Some(Locked::Own(own)) = locked(held, place(charge.counts, SHARDS))
         && let Some(own) = own.get_mut(&charge.key)
     {
         return own.step(charge, now);
     }
     match locked(held, place(charge.counts, shard_of(charge.key))) {
-        Locked::Usual(table) => step_in(table, charge, now),
-        Locked::Own(_) => unreachable!("a shard is no list of clients with settings of their own"),
+        Some(Locked::Usual(table)) => step_in(table, charge, now),
+        _ => unreachable!("the shard of each charge was locked before"),
     }
 }
 
-fn locked<'h, 'c>(held: &'h mut [(Place, Locked<'c>)], wanted: Place) -> &'h mut Locked<'c> {
+fn locked<'h, 'c>(
+    held: &'h mut [(Place, Locked<'c>)],
+    wanted: Place,
+) -> Option<&'h mut Locked<'c>> {
     let found = held.binary_search_by_key(&wanted, |(place, _)| *place);
-    let at = found.expect("what each charge is about was locked before");
-    &mut held[at].1
+    found.ok().map(|at| &mut held[at].1)
 }

@@ -62,7 +62,9 @@ fn begins(name: &str, prefix: &str) -> bool {
             .eq(name.bytes().take(prefix.len()).map(dashed))
 }
 
-fn is_same(name: &str, other: &str) -> bool {
+/// Whether an origin may take a name for the other one, see `begins`.
+#[must_use]
+pub fn is_same(name: &str, other: &str) -> bool {
     name.len() == other.len() && begins(name, other)
 }
 

@@ -118,6 +118,21 @@ fn a_cookie_is_read_as_the_gateway_reads_its_own() {
 }
 
 #[test]
+fn another_spelling_of_a_header_is_no_way_around_a_limit() {
+    let part = Part::Header(HeaderName::from_static("x-api-key"));
+    check(&part, &[("x_api_key", "seven")], &["seven"]);
+}
+
+#[test]
+fn no_cookie_hides_behind_many_others() {
+    let part = Part::Cookie("session".to_owned());
+    let many = "session=made-up;".repeat(9) + "session=real";
+    let many: &'static str = Box::leak(many.into_boxed_str());
+    let headers: &'static [(&str, &str)] = Box::leak(Box::new([("cookie", many)]));
+    check(&part, headers, &["made-up", "real"]);
+}
+
+#[test]
 fn nobody_is_more_clients_than_anybody_honest_is() {
     let parts = [
         Part::Header(HeaderName::from_static("x-api-key")),

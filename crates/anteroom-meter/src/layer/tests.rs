@@ -12,7 +12,7 @@ use anteroom_core::time::Span;
 use anteroom_counts::KeyMaker;
 use anteroom_counts::local::LocalCounts;
 use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
-use anteroom_gateway::layer::KnownVisitor;
+use anteroom_gateway::layer::{KnownVisitor, is_own_path};
 use anteroom_gateway::path::Readings;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::fixed_window::FixedWindow;
@@ -20,7 +20,7 @@ use anteroom_limits::leaky_bucket::LeakyBucket;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::{MicroSpan, Micros};
-use http::{HeaderMap, Method};
+use http::HeaderMap;
 use http_body::Body as _;
 use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
@@ -46,6 +46,10 @@ impl Surroundings for World {
 
     fn wall_seconds(&self) -> u64 {
         1_700_000_000
+    }
+
+    fn is_polling(&self, path: &str) -> bool {
+        is_own_path(path)
     }
 
     fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
@@ -196,6 +200,11 @@ async fn answers_say_how_the_limit_stands() {
     assert_eq!(second.status(), 429);
     assert!(second.headers().contains_key("retry-after"));
     assert!(second.headers().contains_key("ratelimit"));
+    let head = site.ask(Method::HEAD, "/", "192.0.2.7").await;
+    assert_eq!(
+        (head.status().as_u16(), head.body().size_hint().exact()),
+        (429, Some(0))
+    );
 }
 
 #[tokio::test(start_paused = true)]
