@@ -76,7 +76,7 @@ mod tests {
         );
         check(
             "svc*ep*rpc",
-            &["svcAepBrpc", "svcXXXepYYYrpc", "svceprpc"],
+            &["svcAepBrpc", "svcLongepLongerrpc", "svceprpc"],
             &["svcABCrpc"],
         );
     }
