@@ -51,6 +51,11 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// What it has counted of itself since it began, each by a fixed word; for metrics.
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of the
     /// charges. Where one rejects, those that would have admitted say how they stand without this call.
     ///

@@ -1,6 +1,6 @@
 //! All limits of a process: which hold now, and what they have counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -156,6 +156,12 @@ impl Meter {
             }
         };
         self.plan.load().limits.iter().map(figures).collect()
+    }
+
+    /// What the stores elsewhere have counted of themselves since the process began, by store and word.
+    #[must_use]
+    pub fn store_events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
+        self.stores.events()
     }
 
     /// Forgets clients that are as if they had never called, now and then, for ever.

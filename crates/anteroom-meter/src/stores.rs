@@ -1,5 +1,6 @@
 //! Where limits are counted that several nodes share.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -32,6 +33,16 @@ impl Stores {
             LimitStore::Leases => &self.leases,
         };
         named.clone().map(Some).ok_or(store.word())
+    }
+
+    /// What they have counted of themselves, by their words.
+    pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
+        let stores = [&self.valkey, &self.leases].into_iter().flatten();
+        let events = stores.flat_map(|store| {
+            let events = store.events().into_iter();
+            events.map(|(word, count)| ((store.kind(), word), count))
+        });
+        events.collect()
     }
 }
 

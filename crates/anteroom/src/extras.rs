@@ -130,6 +130,7 @@ impl anteroom_control::Extras for Extras {
                 .into_iter()
                 .map(limits::shown)
                 .collect(),
+            limit_stores: self.meter.store_events(),
         }
     }
 }

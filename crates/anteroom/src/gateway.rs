@@ -142,7 +142,7 @@ impl Gateway {
             clock: Arc::clone(&clock),
             rooms: layer.clone(),
         };
-        let meter = Meter::new(&config.limits, around)?;
+        let meter = Meter::new(&config.limits, opened.counts, around)?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(
             layer.clone(),

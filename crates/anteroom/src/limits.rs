@@ -50,6 +50,7 @@ pub(crate) fn shown(figures: Figures) -> (String, LimitFigures) {
         keys: count(figures.keys),
         keys_max: count(figures.keys_max),
         crowded: figures.crowded,
+        store_failures: figures.store_failures,
     };
     (figures.name, shown)
 }

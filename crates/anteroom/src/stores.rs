@@ -11,7 +11,7 @@ use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
     TicketKeys, chain, join, restore,
 };
-use anteroom_valkey::Valkey;
+use anteroom_valkey::{Valkey, ValkeyCounts};
 use anyhow::Context as _;
 use tokio::task::JoinHandle;
 
@@ -30,6 +30,8 @@ pub(crate) struct Opened {
     pub(crate) deployment: Deployment,
     /// Keys of tickets, unless the configuration has its own.
     pub(crate) ticket_keys: TicketKeys,
+    /// Where calls are counted that several nodes count together.
+    pub(crate) counts: anteroom_meter::Stores,
     /// Puts the deployment back into a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
@@ -56,6 +58,7 @@ pub(crate) fn alone(dir: &DataDir, store: Arc<Embedded>) -> anyhow::Result<Opene
         embedded: Some(store),
         deployment: dir.deployment()?,
         ticket_keys: dir.ticket_keys()?,
+        counts: anteroom_meter::Stores::default(),
         keeper: None,
     })
 }
@@ -98,7 +101,18 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> anyhow::Result<Opened> 
         embedded: None,
         deployment: membership.deployment,
         ticket_keys: membership.ticket_keys,
+        counts: counts(config)?,
         keeper: Some(keeper),
+    })
+}
+
+/// Where calls are counted: behind all data centers, for that is what a limit is for. They connect when the first
+/// limit needs them.
+fn counts(config: &ValkeyConfig) -> anyhow::Result<anteroom_meter::Stores> {
+    let valkey = ValkeyCounts::new(&config.world, &config.prefix).context("store.world")?;
+    Ok(anteroom_meter::Stores {
+        valkey: Some(Arc::new(valkey)),
+        leases: None,
     })
 }
 
