@@ -32,7 +32,7 @@ impl Stores {
             LimitStore::Valkey => &self.valkey,
             LimitStore::Leases => &self.leases,
         };
-        named.clone().map(Some).ok_or(store.word())
+        named.clone().map(Some).ok_or_else(|| store.word())
     }
 
     /// What they have counted of themselves, by their words.
