@@ -21,6 +21,10 @@ const LOOKS: usize = 2;
 /// The same where no place is left.
 const LOOKS_WHEN_FULL: usize = 16;
 
+/// A table that is full grows by such a part, and by at least so many entries.
+const GROWTH: usize = 4;
+const GROWTH_MIN: usize = 4;
+
 /// States by key.
 #[derive(Debug)]
 pub(crate) struct Table<S> {
@@ -170,6 +174,11 @@ impl<S: Clone + Default + Eq> Table<S> {
         let Ok(at) = u32::try_from(self.entries.len()) else {
             return;
         };
+        if self.entries.len() == self.entries.capacity() {
+            // A quarter at a time: a table that doubles is half empty on a bad day.
+            let more = (self.entries.len() / GROWTH).max(GROWTH_MIN);
+            self.entries.reserve_exact(more);
+        }
         self.entries.push(Entry { key, state });
         let entries = &self.entries;
         self.places

@@ -1,0 +1,94 @@
+//! How many bytes does each client take, in this process? Started by `cargo xtask bench limits`.
+//!
+//! A program of its own: an allocator that counts is slower than one that does not.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use anteroom_counts::KeyMaker;
+use anteroom_counts::local::{Charge, LocalCounts};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::sub_windows_strict::SubWindowsStrict;
+use anteroom_limits::time::{MicroSpan, Micros};
+use governor::{DefaultKeyedRateLimiter, Quota};
+
+/// Counts what is in use.
+struct Counting;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+// SAFETY: it does what the system's allocator does, and counts.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        IN_USE.fetch_add(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of the same function.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller keeps the contract of the same function.
+        unsafe { System.dealloc(place, layout) }
+    }
+}
+
+fn main() {
+    println!("memory: bytes for each client, all in all (to reach: anteroom by gcra at most 64 beyond the key of 16)");
+    println!("  {:>9} {:>14} {:>14} {:>14}", "clients", "gcra", "strict (10)", "governor");
+    for clients in [50_000_u32, 100_000, 150_000, 1_000_000] {
+        let hour = MicroSpan::from_secs(3_600);
+        let rate = Rate::new(100, hour).expect("an hour is a window");
+        let gcra = ours(clients, &Policy::Gcra(Gcra::new(rate, 100).expect("a burst")));
+        let strict = SubWindowsStrict::new(rate, 10).expect("even parts");
+        let strict = ours(clients, &Policy::SubWindowsStrict(strict));
+        let governor = governor(clients);
+        println!("  {clients:>9} {gcra:>14.1} {strict:>14.1} {governor:>14.1}");
+    }
+}
+
+/// What `run` leaves in use, for each client.
+fn each<T>(clients: u32, run: impl FnOnce() -> T) -> f64 {
+    let before = IN_USE.load(Relaxed);
+    let kept = run();
+    let used = IN_USE.load(Relaxed) - before;
+    drop(kept);
+    used as f64 / f64::from(clients)
+}
+
+fn ours(clients: u32, policy: &Policy) -> f64 {
+    each(clients, || {
+        let counts = LocalCounts::new(2 * clients as usize);
+        let keys = KeyMaker::new([7; 16]);
+        for client in 0..clients {
+            let charge = Charge {
+                counts: &counts,
+                policy,
+                key: keys.key([client.to_string().as_bytes()]),
+                cost: Cost::ONE,
+                patience: MicroSpan::ZERO,
+            };
+            assert!(counts.charge(&charge, Micros(1_700_000_000_000_000)).is_admitted());
+        }
+        counts
+    })
+}
+
+/// Its keys are numbers here, which take nothing beside their entry.
+fn governor(clients: u32) -> f64 {
+    let hundred = NonZeroU32::new(100).expect("above zero");
+    each(clients, || {
+        let limiter: DefaultKeyedRateLimiter<u128> =
+            DefaultKeyedRateLimiter::keyed(Quota::per_hour(hundred));
+        for client in 0..clients {
+            assert!(limiter.check_key(&u128::from(client)).is_ok());
+        }
+        limiter
+    })
+}

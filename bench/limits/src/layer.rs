@@ -1,0 +1,122 @@
+//! A limit for each client, as a layer before a service that does nothing.
+
+use std::convert::Infallible;
+use std::future::Ready;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use anteroom_config::Config;
+use anteroom_gateway::body::Body;
+use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_gateway::layer::KnownVisitor;
+use anteroom_gateway::path::Readings;
+use anteroom_limits::time::Micros;
+use anteroom_meter::{Meter, RateLimitLayer, Stores, Surroundings};
+use http::header::ACCEPT;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use tower::{Layer as _, Service as _};
+
+use crate::Options;
+use crate::race::{self, Race, Runner};
+
+const CLIENTS: u32 = 100_000;
+const CHECKS: u64 = 500_000;
+const CONFIG: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\norigin = \"http://127.0.0.1:9\"\n\
+                      total_active_users = 1\nnew_users_per_minute = 1\n\
+                      [[limit]]\nname = \"api\"\nlimit = \"1000000/h\"\nalgorithm = \"gcra\"\nkeys_max = 200000\n\
+                      routes = [{ path = \"/api\" }]\n";
+
+/// A program without waiting rooms.
+struct Program(Instant);
+
+impl Surroundings for Program {
+    fn now(&self) -> Micros {
+        let elapsed = u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Micros(1_700_000_000_000_000 + elapsed)
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        1_700_000_000
+    }
+
+    fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
+        None
+    }
+}
+
+/// Answers at once.
+#[derive(Clone)]
+struct Nothing;
+
+impl tower::Service<Request<Body>> for Nothing {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Ready<Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Request<Body>) -> Self::Future {
+        std::future::ready(Ok(Response::new(Body::empty())))
+    }
+}
+
+fn request(number: u32) -> Request<Body> {
+    let mut request = Request::new(Body::empty());
+    *request.uri_mut() = http::Uri::from_static("/api/orders");
+    let json = HeaderValue::from_static("application/json");
+    request.headers_mut().insert(ACCEPT, json);
+    let [_, b, c, d] = number.to_be_bytes();
+    let peer = SocketAddr::from(([10, b, c, d], 4711));
+    let host = HeaderValue::from_static("shop.example");
+    let client = Client::of(peer, Scheme::Http, host, request.headers(), &TrustedProxies::new([]));
+    request.extensions_mut().insert(client);
+    request
+}
+
+fn ask<S>(service: &mut S, number: u32)
+where
+    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(&mut context).is_ready());
+    let mut answer = std::pin::pin!(service.call(request(number)));
+    let Poll::Ready(Ok(answer)) = answer.as_mut().poll(&mut context) else {
+        panic!("nobody has to wait");
+    };
+    assert_eq!(answer.status(), 200);
+}
+
+/// The difference of the first two is what the limit costs.
+pub(crate) fn per_client(name: &str, options: &Options) -> anyhow::Result<Race> {
+    let limited = |text: &str| {
+        let config = Config::parse("bench.toml", text)?.config;
+        let meter = Meter::new(&config.limits, Stores::default(), Program(Instant::now()))?;
+        anyhow::Ok(RateLimitLayer::new(meter).layer(Nothing))
+    };
+    let (mut bare, mut limited) = (Nothing, {
+        let mut limited = limited(CONFIG)?;
+        (0..CLIENTS).for_each(|number| ask(&mut limited, number));
+        limited
+    });
+    let mut at = [0_u32; 2];
+    let next = |at: &mut u32| {
+        *at = (*at + 61_803) % CLIENTS;
+        *at
+    };
+    let [first, second] = &mut at;
+    let runners: Vec<Runner<'_>> = vec![
+        (
+            "the request and its answer alone",
+            Box::new(move |checks| (0..checks).for_each(|_| ask(&mut bare, next(first)))),
+        ),
+        (
+            "behind a limit by address (gcra)",
+            Box::new(move |checks| (0..checks).for_each(|_| ask(&mut limited, next(second)))),
+        ),
+    ];
+    let target = "the limit adds at most 0.5 CPU s/million";
+    Ok(race::run(name, options, CHECKS, target, runners))
+}

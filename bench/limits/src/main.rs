@@ -1,0 +1,60 @@
+//! What does a check of a limit cost, beside others? Started by `cargo xtask bench limits`.
+//!
+//! All peers run in turn within each round, in this process, and are compared by the processor time that they
+//! use: ratios of it are worth more than times on a machine that has other things to do.
+
+mod keyed;
+mod layer;
+mod race;
+
+use anyhow::Context as _;
+use clap::Parser;
+
+use crate::race::Race;
+
+/// What to measure.
+#[derive(Parser)]
+struct Options {
+    /// How often each is measured; the middle one counts.
+    #[arg(long, default_value_t = 7)]
+    rounds: usize,
+    /// Only races whose names contain this.
+    #[arg(long)]
+    only: Option<String>,
+    /// Only those who run whose names contain this; for a profile of one of them.
+    #[arg(long)]
+    who: Option<String>,
+    /// Print JSON instead of tables.
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    let is_wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(&**only));
+    let mut races: Vec<Race> = Vec::new();
+    for (name, run) in RACES {
+        if is_wanted(name) {
+            eprintln!("{name} ...");
+            let race = run(name, &options).with_context(|| (*name).to_owned())?;
+            if !options.json {
+                println!("{race}");
+            }
+            races.push(race);
+        }
+    }
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&races)?);
+    }
+    Ok(())
+}
+
+type Run = fn(&str, &Options) -> anyhow::Result<Race>;
+
+/// All that is measured, each by its name.
+const RACES: &[(&str, Run)] = &[
+    ("keyed: 100,000 clients by their names", keyed::many),
+    ("keyed: the same, over their limit", keyed::many_over),
+    ("keyed: one client, two threads", keyed::hot),
+    ("layer: a limit for each client in the gateway", layer::per_client),
+];

@@ -1,0 +1,109 @@
+//! Some who do the same, in turn, and how they compare.
+
+use std::fmt;
+use std::time::Instant;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use crate::Options;
+
+/// What one of them took.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Cost {
+    /// Seconds of processor time for a million checks; of all threads together.
+    pub(crate) cpu_s_per_million: f64,
+    /// Checks in a second by the clock on the wall.
+    pub(crate) per_second: f64,
+}
+
+/// A race that was run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Race {
+    pub(crate) name: String,
+    pub(crate) lines: Vec<Line>,
+    /// What was promised, and of whom.
+    pub(crate) target: &'static str,
+}
+
+/// One of those who ran.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Line {
+    pub(crate) who: &'static str,
+    pub(crate) cost: Cost,
+    /// Its processor time over that of the first other one.
+    pub(crate) to_first: f64,
+}
+
+/// One of those who run: its name, and what does so many checks.
+pub(crate) type Runner<'r> = (&'static str, Box<dyn FnMut(u64) + 'r>);
+
+/// Runs all in turn, as often as there are rounds, and keeps the middle one of each.
+pub(crate) fn run(
+    name: &str,
+    options: &Options,
+    checks: u64,
+    target: &'static str,
+    mut runners: Vec<Runner<'_>>,
+) -> Race {
+    if let Some(wanted) = &options.who {
+        runners.retain(|(who, _)| who.contains(&**wanted));
+    }
+    for (_, runner) in &mut runners {
+        runner(checks / 4);
+    }
+    let mut costs: Vec<Vec<Cost>> = runners.iter().map(|_| Vec::new()).collect();
+    for _ in 0..options.rounds.max(1) {
+        for ((_, runner), costs) in runners.iter_mut().zip(&mut costs) {
+            costs.push(measure(checks, runner));
+        }
+    }
+    let middle: Vec<Cost> = costs.into_iter().map(middle).collect();
+    let first = middle.first().map_or(1.0, |first| first.cpu_s_per_million);
+    let lines = runners.iter().zip(middle);
+    let lines = lines.map(|((who, _), cost)| Line {
+        who,
+        cost,
+        to_first: cost.cpu_s_per_million / first,
+    });
+    Race {
+        name: name.to_owned(),
+        lines: lines.collect(),
+        target,
+    }
+}
+
+fn measure(checks: u64, runner: &mut dyn FnMut(u64)) -> Cost {
+    let (began, cpu) = (Instant::now(), cpu_s());
+    runner(checks);
+    let (wall, cpu) = (began.elapsed().as_secs_f64(), cpu_s() - cpu);
+    Cost {
+        cpu_s_per_million: cpu * 1e6 / checks as f64,
+        per_second: checks as f64 / wall,
+    }
+}
+
+fn middle(mut costs: Vec<Cost>) -> Cost {
+    costs.sort_by(|one, other| one.cpu_s_per_million.total_cmp(&other.cpu_s_per_million));
+    costs[costs.len() / 2]
+}
+
+/// What this process has used so far.
+pub(crate) fn cpu_s() -> f64 {
+    let now = clock_gettime(ClockId::ProcessCPUTime);
+    now.tv_sec as f64 + now.tv_nsec as f64 / 1e9
+}
+
+impl fmt::Display for Race {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{} (to reach: {})", self.name, self.target)?;
+        for Line { who, cost, to_first } in &self.lines {
+            let Cost {
+                cpu_s_per_million: cpu,
+                per_second,
+            } = cost;
+            writeln!(f, "  {who:<44} {cpu:>8.3} CPU s/million {to_first:>7.2} x {per_second:>12.0} /s")?;
+        }
+        Ok(())
+    }
+}
