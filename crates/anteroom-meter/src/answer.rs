@@ -6,7 +6,6 @@
 //!   more for each so that not all who were sent away come back at once, and a body that names the limits
 //!   (RFC 9457), or a page for people.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use anteroom_config::{LegacyReset, LimitHeaders};
@@ -16,6 +15,7 @@ use anteroom_limits::verdict::{Outcome, Verdict};
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderName, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use smallvec::SmallVec;
 
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -57,45 +57,113 @@ impl Said<'_> {
 
 /// Adds to an answer how the limits stand. `now_seconds` is the wall clock.
 pub(crate) fn tell(headers: &mut HeaderMap, said: &[Said<'_>], now_seconds: u64) {
-    let (mut policies, mut standings) = (String::new(), String::new());
-    for one in said.iter().filter(|one| one.spoken.ietf) {
-        let Said {
-            name,
-            rate,
-            verdict,
-            ..
-        } = one;
-        let comma = if policies.is_empty() { "" } else { ", " };
-        let (calls, window) = (rate.calls(), rate.window().secs_ceil());
-        let (left, seconds) = (verdict.remaining, one.effective_seconds());
-        // A String takes all that is written to it; names hold no quotes.
-        let _ = write!(policies, "{comma}\"{name}\";q={calls};w={window}");
-        let _ = write!(standings, "{comma}\"{name}\";r={left};t={seconds}");
-    }
-    append(headers, RATE_LIMIT_POLICY, policies);
-    append(headers, RATE_LIMIT, standings);
-    let nearest = said
-        .iter()
-        .filter(|one| one.spoken.legacy.is_some())
-        .min_by_key(|one| (one.verdict.is_admitted(), one.verdict.remaining));
-    if let Some(one) = nearest {
-        let mut reset = one.effective_seconds();
-        if one.spoken.legacy == Some(LegacyReset::Epoch) {
-            reset = reset.saturating_add(now_seconds);
+    Told::of(said, now_seconds).add_to(headers);
+}
+
+/// What is added to an answer, before there is one.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    policies: Option<HeaderValue>,
+    standings: Option<HeaderValue>,
+    legacy: Option<Legacy>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Legacy {
+    limit: u32,
+    remaining: u32,
+    reset: u64,
+}
+
+impl Told {
+    pub(crate) fn of(said: &[Said<'_>], now_seconds: u64) -> Self {
+        let (mut policies, mut standings) = (Line::new(), Line::new());
+        for one in said.iter().filter(|one| one.spoken.ietf) {
+            // Names hold no quotes.
+            policies.begin(one.name);
+            policies.number(";q=", u64::from(one.rate.calls()));
+            policies.number(";w=", one.rate.window().secs_ceil());
+            standings.begin(one.name);
+            standings.number(";r=", u64::from(one.verdict.remaining));
+            standings.number(";t=", one.effective_seconds());
         }
-        headers.insert(LEGACY_LIMIT, HeaderValue::from(one.rate.calls()));
-        headers.insert(LEGACY_REMAINING, HeaderValue::from(one.verdict.remaining));
-        headers.insert(LEGACY_RESET, HeaderValue::from(reset));
+        let nearest = said
+            .iter()
+            .filter(|one| one.spoken.legacy.is_some())
+            .min_by_key(|one| (one.verdict.is_admitted(), one.verdict.remaining));
+        let legacy = nearest.map(|one| {
+            let mut reset = one.effective_seconds();
+            if one.spoken.legacy == Some(LegacyReset::Epoch) {
+                reset = reset.saturating_add(now_seconds);
+            }
+            Legacy {
+                limit: one.rate.calls(),
+                remaining: one.verdict.remaining,
+                reset,
+            }
+        });
+        Self {
+            policies: policies.value(),
+            standings: standings.value(),
+            legacy,
+        }
+    }
+
+    /// A list goes on: what an origin says of its own limits stays.
+    pub(crate) fn add_to(self, headers: &mut HeaderMap) {
+        if let Some(policies) = self.policies {
+            headers.append(RATE_LIMIT_POLICY, policies);
+        }
+        if let Some(standings) = self.standings {
+            headers.append(RATE_LIMIT, standings);
+        }
+        if let Some(legacy) = self.legacy {
+            headers.insert(LEGACY_LIMIT, HeaderValue::from(legacy.limit));
+            headers.insert(LEGACY_REMAINING, HeaderValue::from(legacy.remaining));
+            headers.insert(LEGACY_RESET, HeaderValue::from(legacy.reset));
+        }
     }
 }
 
-fn append(headers: &mut HeaderMap, name: HeaderName, list: String) {
-    if list.is_empty() {
-        return;
+/// A list of a header, as it is written. By hand: every answer has two, and formatting costs as much as deciding.
+struct Line(SmallVec<[u8; 96]>);
+
+impl Line {
+    fn new() -> Self {
+        Self(SmallVec::new())
     }
-    // A list goes on: what an origin says of its own limits stays.
-    if let Ok(value) = HeaderValue::try_from(list) {
-        headers.append(name, value);
+
+    fn begin(&mut self, name: &str) {
+        if !self.0.is_empty() {
+            self.0.extend_from_slice(b", ");
+        }
+        self.0.push(b'"');
+        self.0.extend_from_slice(name.as_bytes());
+        self.0.push(b'"');
+    }
+
+    fn number(&mut self, key: &str, mut number: u64) {
+        self.0.extend_from_slice(key.as_bytes());
+        // The longest has twenty digits.
+        let mut digits = [0; 20];
+        let mut at = digits.len();
+        loop {
+            at -= 1;
+            digits[at] = b'0' + u8::try_from(number % 10).unwrap_or(0);
+            number /= 10;
+            if number == 0 {
+                break;
+            }
+        }
+        self.0.extend_from_slice(&digits[at..]);
+    }
+
+    /// `None` if it is empty.
+    fn value(&self) -> Option<HeaderValue> {
+        if self.0.is_empty() {
+            return None;
+        }
+        HeaderValue::from_bytes(&self.0).ok()
     }
 }
 

@@ -11,6 +11,7 @@ use anteroom_gateway::path::Readings;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::verdict::{Outcome, Verdict};
 use http::{Request, StatusCode};
+use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::error;
 
@@ -122,6 +123,21 @@ impl<'p> Call<'p> {
         }
     }
 
+    /// Charges all limits or none, if that can be done at once and the call is not to be held.
+    pub(crate) fn settle_now(&mut self, meter: &Meter) -> Option<Fate> {
+        if self.refusal.is_some() {
+            return Some(Fate::Refuse);
+        }
+        let rejects = |counted: &Counted<'_>| counted.limit.on_limit == OnLimit::Reject;
+        if !self.charges.counted.iter().all(rejects) {
+            return None;
+        }
+        match self.charges.charge_now(Duration::ZERO, meter)? {
+            Charged::All => Some(Fate::Go(Duration::ZERO)),
+            Charged::Over | Charged::Away(_) => Some(Fate::Refuse),
+        }
+    }
+
     /// Charges all limits or none, and holds the call as long as it may be held.
     pub(crate) async fn settle(&mut self, meter: &Meter) -> Fate {
         if self.refusal.is_some() {
@@ -200,10 +216,13 @@ impl<'p> Call<'p> {
         } else {
             Event::Delay
         };
-        let mut counted: Vec<_> = self.charges.told().map(|(counted, _)| counted).collect();
-        counted.dedup_by(|one, other| one.is_same_limit(other));
-        for Counted { limit, .. } in counted {
-            limit.kept.tally.count(event);
+        // Those of one limit stand one after the other.
+        let mut last: Option<Counted<'_>> = None;
+        for (counted, _) in self.charges.told() {
+            if last.is_none_or(|last| !last.is_same_limit(&counted)) {
+                counted.limit.kept.tally.count(event);
+            }
+            last = Some(counted);
         }
         let mut uncounted = self.charges.uncounted.clone();
         uncounted.dedup_by(|one, other| std::ptr::eq(*one, *other));
@@ -252,8 +271,8 @@ impl<'p> Call<'p> {
     }
 
     /// What the limits said, each once: to the client that is nearest to it.
-    pub(crate) fn said(&self) -> Vec<Said<'_>> {
-        let mut told: Vec<(Counted<'_>, Verdict)> = Vec::with_capacity(self.charges.counted.len());
+    pub(crate) fn said(&self) -> SmallVec<[Said<'_>; 2]> {
+        let mut told: SmallVec<[(Counted<'_>, Verdict); 2]> = SmallVec::new();
         for (counted, verdict) in self.charges.told() {
             let nearness = |verdict: &Verdict| (verdict.is_admitted(), verdict.remaining);
             match told.last_mut() {

@@ -18,6 +18,7 @@ use anteroom_gateway::path::Readings;
 use anteroom_gateway::route::fold;
 use http::HeaderMap;
 use http::header::HeaderName;
+use smallvec::{SmallVec, smallvec};
 
 /// What tells clients apart.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -63,7 +64,9 @@ impl Part {
     /// What this request says, in each way in which it can be read.
     fn of<'r>(&self, ipv6_prefix: u8, caller: &Caller<'r>) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
         match self {
-            Self::Address => Ok(vec![network(caller.address, ipv6_prefix)]),
+            Self::Address => Ok(vec![Cow::Owned(
+                network(caller.address, ipv6_prefix).to_vec(),
+            )]),
             Self::Header(name) => {
                 let lines = caller.headers.iter().filter(|(sent, _)| {
                     // In every spelling that an origin may take for it.
@@ -91,7 +94,7 @@ impl Part {
     /// What a request of the client would say whom an operator calls so; `None` if no client is called so.
     fn named(&self, ipv6_prefix: u8, text: &str) -> Option<Vec<u8>> {
         Some(match self {
-            Self::Address => network(text.parse().ok()?, ipv6_prefix).into_owned(),
+            Self::Address => network(text.parse().ok()?, ipv6_prefix).to_vec(),
             Self::Header(_) | Self::Cookie(_) => text.as_bytes().to_vec(),
             Self::PathSegment(_) => fold(text).into_owned().into_bytes(),
             Self::Visitor => return None,
@@ -119,13 +122,20 @@ fn distinct<'r>(
     Ok(all)
 }
 
-/// The keys of whoever calls: nearly always one. Without parts everybody is one client.
+/// The keys of whoever calls: nearly always one.
+pub(crate) type Clients = SmallVec<[CallKey; 1]>;
+
+/// The keys of whoever calls. Without parts everybody is one client.
 pub(crate) fn keys_of(
     parts: &[Part],
     ipv6_prefix: u8,
     keys: &KeyMaker,
     caller: &Caller<'_>,
-) -> Result<Vec<CallKey>, Unknown> {
+) -> Result<Clients, Unknown> {
+    if let [Part::Address] = parts {
+        let network = network(caller.address, ipv6_prefix);
+        return Ok(smallvec![keys.key([&*network])]);
+    }
     let values = parts.iter().map(|part| part.of(ipv6_prefix, caller));
     let values = values.collect::<Result<Vec<_>, _>>()?;
     let count = values.iter().map(Vec::len).product::<usize>();
@@ -164,17 +174,17 @@ pub(crate) fn key_of_address(keys: &KeyMaker, address: IpAddr, ipv6_prefix: u8) 
     keys.key([&b"address"[..], &b"instead"[..], &*network, b"", b""])
 }
 
-fn network(address: IpAddr, ipv6_prefix: u8) -> Cow<'static, [u8]> {
-    Cow::Owned(match address.to_canonical() {
-        IpAddr::V4(address) => address.octets().to_vec(),
+/// The bytes of an address, or of its network.
+fn network(address: IpAddr, ipv6_prefix: u8) -> SmallVec<[u8; 16]> {
+    match address.to_canonical() {
+        IpAddr::V4(address) => SmallVec::from_slice(&address.octets()),
         IpAddr::V6(address) => {
             let kept = u32::from(ipv6_prefix.clamp(1, 128));
             let mask = u128::MAX << (128 - kept);
-            Ipv6Addr::from_bits(address.to_bits() & mask)
-                .octets()
-                .to_vec()
+            let network = Ipv6Addr::from_bits(address.to_bits() & mask);
+            SmallVec::from_slice(&network.octets())
         }
-    })
+    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::{Outcome, Verdict};
+use smallvec::SmallVec;
 
 use crate::limit::Limit;
 use crate::meter::Meter;
@@ -48,25 +49,46 @@ pub(crate) enum Charged<'p> {
 /// The limits that count a call, and what they said.
 #[derive(Default)]
 pub(crate) struct Charges<'p> {
-    pub(crate) counted: Vec<Counted<'p>>,
+    pub(crate) counted: SmallVec<[Counted<'p>; 2]>,
     /// Those that could not be asked, and let calls through then.
     pub(crate) uncounted: Vec<&'p Limit>,
     /// What each said; nothing before it was asked.
-    verdicts: Vec<Option<Verdict>>,
+    verdicts: SmallVec<[Option<Verdict>; 2]>,
 }
 
 impl<'p> Charges<'p> {
     /// Charges all or none, for a call that has been held for so long.
     pub(crate) async fn charge(&mut self, held: Duration, meter: &Meter) -> Charged<'p> {
+        match self.charge_now(held, meter) {
+            Some(charged) => charged,
+            None => self.charge_everywhere(held, meter).await,
+        }
+    }
+
+    /// The same at once, if all are counted here.
+    pub(crate) fn charge_now(&mut self, held: Duration, meter: &Meter) -> Option<Charged<'p>> {
         self.uncounted.clear();
         self.verdicts.clear();
-        self.verdicts.resize(self.counted.len(), None);
         let is_here = |counted: &Counted<'_>| counted.limit.elsewhere.is_none();
-        if self.counted.iter().all(is_here) {
-            let all: Vec<usize> = (0..self.counted.len()).collect();
-            return self.charge_here(&all, held, meter.now());
+        if let [counted] = *self.counted
+            && is_here(&counted)
+        {
+            let charge = counted.limit.charge(counted.key, held);
+            let verdict = charge.counts.charge(&charge, meter.now());
+            self.verdicts.push(Some(verdict));
+            let is_admitted = verdict.is_admitted();
+            return Some(if is_admitted {
+                Charged::All
+            } else {
+                Charged::Over
+            });
         }
-        self.charge_everywhere(held, meter).await
+        self.verdicts.resize(self.counted.len(), None);
+        if !self.counted.iter().all(is_here) {
+            return None;
+        }
+        let all: SmallVec<[usize; 8]> = (0..self.counted.len()).collect();
+        Some(self.charge_here(&all, held, meter.now()))
     }
 
     /// What limits said that were asked.

@@ -8,16 +8,18 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use anteroom_gateway::body::{AnswerBody, Body};
 use anteroom_gateway::layer::{CannotWait, OverLimit};
+use arc_swap::Guard;
 use bytes::Bytes;
-use futures_util::future::Either;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
+use pin_project_lite::pin_project;
 
-use crate::answer;
+use crate::answer::{self, Told};
 use crate::call::{Call, Fate, Refusal};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;
@@ -49,8 +51,67 @@ impl<S> tower::Layer<S> for RateLimitLayer {
     }
 }
 
-/// An answer that limits have a say in.
-pub type Limited<R> = Pin<Box<dyn Future<Output = Result<Response<R>, Infallible>> + Send>>;
+pin_project! {
+    /// An answer that limits have a say in.
+    pub struct Limited<F, R> {
+        #[pin]
+        stage: Stage<F, R>,
+    }
+}
+
+pin_project! {
+    #[project = StageProjected]
+    enum Stage<F, R> {
+        // No limit counts it, or they let it go on at once: nearly always.
+        On { #[pin] going: F, told: Told },
+        // It was sent away at once.
+        Away { answer: Option<Response<R>> },
+        // It is held, may have to wait, or is counted elsewhere.
+        Later { serving: Pin<Box<dyn Future<Output = Response<R>> + Send>> },
+    }
+}
+
+impl<F, R> Future for Limited<F, R>
+where
+    F: Future<Output = Result<Response<R>, Infallible>>,
+{
+    type Output = Result<Response<R>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Poll::Ready(Ok(match self.project().stage.project() {
+            StageProjected::On { going, told } => {
+                let Ok(mut answer) = ready!(going.poll(context));
+                std::mem::take(told).add_to(answer.headers_mut());
+                answer
+            }
+            StageProjected::Away { answer } => match answer.take() {
+                Some(answer) => answer,
+                // Whoever asks once more after the answer waits for ever.
+                None => return Poll::Pending,
+            },
+            StageProjected::Later { serving } => ready!(serving.as_mut().poll(context)),
+        }))
+    }
+}
+
+impl<F, R> Limited<F, R> {
+    const fn on(going: F, told: Told) -> Self {
+        let stage = Stage::On { going, told };
+        Self { stage }
+    }
+
+    const fn away(answer: Response<R>) -> Self {
+        let answer = Some(answer);
+        let stage = Stage::Away { answer };
+        Self { stage }
+    }
+}
+
+impl<F, R> fmt::Debug for Limited<F, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Limited")
+    }
+}
 
 /// A service with limits in front.
 #[derive(Clone)]
@@ -77,7 +138,7 @@ where
 {
     type Response = Response<R>;
     type Error = Infallible;
-    type Future = Either<S::Future, Limited<R>>;
+    type Future = Limited<S::Future, R>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)
@@ -86,21 +147,49 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let plan = self.meter.plan();
         if plan.limits.is_empty() {
-            return Either::Left(self.inner.call(request));
+            return Limited::on(self.inner.call(request), Told::default());
         }
+        let mut call = match Call::of(&self.meter, &plan, &request) {
+            Ok(call) => call,
+            Err(status) => return Limited::away(bare(status)),
+        };
+        match call.settle_now(&self.meter) {
+            Some(Fate::Go(_)) => {
+                call.note_passed(&self.meter, Duration::ZERO);
+                let told = Told::of(&call.said(), self.meter.wall_seconds());
+                Limited::on(self.inner.call(request), told)
+            }
+            Some(_) => Limited::away(send_away(&call, &self.meter, &request)),
+            None => {
+                drop(call);
+                self.later(Guard::into_inner(plan), request)
+            }
+        }
+    }
+}
+
+impl<S: Clone> RateLimited<S> {
+    /// Serves a request that is held, may have to wait, or is counted elsewhere.
+    fn later<B, R>(&mut self, plan: Arc<Plan>, request: Request<B>) -> Limited<S::Future, R>
+    where
+        S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible> + Send + 'static,
+        S::Future: Send + 'static,
+        B: Send + 'static,
+        R: AnswerBody,
+    {
         // The service that was found ready serves this request; the clone waits for its turn.
         let next = self.inner.clone();
         let inner = std::mem::replace(&mut self.inner, next);
-        let meter = Arc::clone(&self.meter);
-        Either::Right(Box::pin(async move {
-            Ok(serve(&meter, &plan, request, inner).await)
-        }))
+        let serving = serve(Arc::clone(&self.meter), plan, request, inner);
+        let serving: Pin<Box<dyn Future<Output = Response<R>> + Send>> = Box::pin(serving);
+        let stage = Stage::Later { serving };
+        Limited { stage }
     }
 }
 
 async fn serve<S, B, R>(
-    meter: &Meter,
-    plan: &Plan,
+    meter: Arc<Meter>,
+    plan: Arc<Plan>,
     mut request: Request<B>,
     mut inner: S,
 ) -> Response<R>
@@ -108,53 +197,63 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    let accept = request.headers().get(ACCEPT).cloned();
-    let is_head = request.method() == Method::HEAD;
-    let mut call = match Call::of(meter, plan, &request) {
+    let mut call = match Call::of(&meter, &plan, &request) {
         Ok(call) => call,
         Err(status) => return bare(status),
     };
-    match call.settle(meter).await {
-        Fate::Refuse => match call.refusal {
-            Some(Refusal::Incomplete(limit)) => {
-                call.note_over(Event::Reject);
-                call.log(&request, StatusCode::BAD_REQUEST);
-                own(answer::incomplete(&limit.name), is_head)
-            }
-            Some(Refusal::Away(limit)) => {
-                call.note_over(Event::Unavailable);
-                call.log(&request, StatusCode::SERVICE_UNAVAILABLE);
-                let answer = answer::unavailable(&limit.name, accept.as_ref(), rand::random());
-                own(answer, is_head)
-            }
-            None => {
-                call.log(&request, StatusCode::TOO_MANY_REQUESTS);
-                own(refuse(&call, meter, accept.as_ref()), is_head)
-            }
-        },
+    match call.settle(&meter).await {
+        Fate::Refuse => send_away(&call, &meter, &request),
         Fate::Go(after) => {
             if !after.is_zero() {
                 tokio::time::sleep(after).await;
             }
-            call.note_passed(meter, after);
+            call.note_passed(&meter, after);
             let Ok(mut response) = inner.call(request).await;
             answer::tell(response.headers_mut(), &call.said(), meter.wall_seconds());
             response
         }
         Fate::Wait => {
+            let accept = request.headers().get(ACCEPT).cloned();
+            let is_head = request.method() == Method::HEAD;
             request.extensions_mut().insert(OverLimit);
             let Ok(mut response) = inner.call(request).await;
             if response.extensions_mut().remove::<CannotWait>().is_none() {
                 call.note_over(Event::Wait);
                 return response;
             }
-            let mut refused = refuse(&call, meter, accept.as_ref());
+            let mut refused = refuse(&call, &meter, accept.as_ref());
             for cookie in response.headers().get_all(SET_COOKIE) {
                 refused.headers_mut().append(SET_COOKIE, cookie.clone());
             }
             own(refused, is_head)
         }
     }
+}
+
+/// The answer to a call that is refused.
+fn send_away<B, R: AnswerBody>(
+    call: &Call<'_>,
+    meter: &Meter,
+    request: &Request<B>,
+) -> Response<R> {
+    let accept = request.headers().get(ACCEPT);
+    let answer = match call.refusal {
+        Some(Refusal::Incomplete(limit)) => {
+            call.note_over(Event::Reject);
+            call.log(request, StatusCode::BAD_REQUEST);
+            answer::incomplete(&limit.name)
+        }
+        Some(Refusal::Away(limit)) => {
+            call.note_over(Event::Unavailable);
+            call.log(request, StatusCode::SERVICE_UNAVAILABLE);
+            answer::unavailable(&limit.name, accept, rand::random())
+        }
+        None => {
+            call.log(request, StatusCode::TOO_MANY_REQUESTS);
+            refuse(call, meter, accept)
+        }
+    };
+    own(answer, request.method() == Method::HEAD)
 }
 
 /// Sends a call away.

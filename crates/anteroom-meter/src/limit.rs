@@ -11,9 +11,10 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::Verdict;
+use smallvec::smallvec;
 
 use crate::answer::Said;
-use crate::caller::{self, Caller, Part, Unknown};
+use crate::caller::{self, Caller, Clients, Part, Unknown};
 use crate::covers::Covers;
 use crate::stores::{Contact, Elsewhere};
 use crate::tally::Tally;
@@ -53,7 +54,7 @@ pub(crate) struct Kept {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Whom {
     /// Nearly always one; see [`caller::keys_of`].
-    Clients(Vec<CallKey>),
+    Clients(Clients),
     Nobody,
     /// It is refused without being counted.
     Refused,
@@ -72,7 +73,7 @@ impl Limit {
             (Unknown::Missing, WithoutKey::Skip) => Whom::Nobody,
             (Unknown::Missing, WithoutKey::ClientAddress) => {
                 let key = caller::key_of_address(keys, caller.address, self.ipv6_prefix);
-                Whom::Clients(vec![key])
+                Whom::Clients(smallvec![key])
             }
         }
     }

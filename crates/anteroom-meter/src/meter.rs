@@ -10,7 +10,7 @@ use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::KnownVisitor;
 use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -182,8 +182,8 @@ impl Meter {
         Arc::clone(&self.looking).try_acquire_owned().ok()
     }
 
-    pub(crate) fn plan(&self) -> Arc<Plan> {
-        self.plan.load_full()
+    pub(crate) fn plan(&self) -> Guard<Arc<Plan>> {
+        self.plan.load()
     }
 
     pub(crate) fn now(&self) -> Micros {

@@ -34,7 +34,7 @@ fn keys_by(parts: &[Part], asked: &Asked) -> Result<Vec<CallKey>, Unknown> {
         readings: &readings,
         visitor: asked.visitor,
     };
-    keys_of(parts, 64, &keys(), &caller)
+    keys_of(parts, 64, &keys(), &caller).map(|clients| clients.to_vec())
 }
 
 /// The one client that it is.
