@@ -39,6 +39,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
         ],
     ),
+    ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-node",
         &[
@@ -235,8 +236,10 @@ const ONLY_TESTS: &[&str] = &[
     "anteroom-replay",
 ];
 
-/// Arrows of tests alone: whoever runs a node in a test must bring a store.
+/// Arrows of tests alone: whoever runs a node in a test must bring a store, and its address.
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[
+    ("anteroom-lending", "anteroom-config"),
+    ("anteroom-lending", "anteroom-valkey"),
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
 ];
