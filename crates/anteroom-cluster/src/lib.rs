@@ -6,6 +6,7 @@
 //! by what arrives at the origin and by what visitors are told.
 
 pub mod binary;
+pub mod callers;
 pub mod clock;
 pub mod cluster;
 pub mod crowd;

@@ -10,6 +10,7 @@ use super::model::{Host, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
 use super::room::RoomRead;
+use super::shared_store::StoreConfig;
 
 /// Notes every claim that an earlier room, or the same one, has made before.
 pub(super) fn check(notes: &mut Notes, rooms: &[RoomRead]) {
@@ -37,6 +38,18 @@ fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     let routes = || rooms.iter().flat_map(|room| &room.routes);
     let meets = |own: &Route| routes().any(|room| own.meets(&room.value));
     limit.routes.is_empty() || limit.routes.iter().any(|own| meets(&own.route))
+}
+
+/// Notes limits that a server counts, where there is none.
+pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store: &StoreConfig) {
+    if matches!(store, StoreConfig::Valkey(_)) {
+        return;
+    }
+    for spot in limits.iter().filter_map(|limit| limit.of_valkey.as_ref()) {
+        let found = Finding::Value("\"valkey\"".to_owned());
+        let allowed = "\"local\" or \"leases\", unless [store] has kind = \"valkey\"";
+        notes.refuse(spot, found, allowed, None);
+    }
 }
 
 fn check_names(notes: &mut Notes, rooms: &[RoomRead]) {

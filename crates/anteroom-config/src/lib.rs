@@ -41,9 +41,10 @@ pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, KeyPart,
-    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit, Origin, OriginCommands,
-    OriginLimits, PageConfig, PageTemplate, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
-    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, WithoutKey,
+    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, OnLimit,
+    OnLimitStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig, PageTemplate,
+    RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses,
+    TimeOuts, TlsConfig, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
@@ -174,6 +175,9 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
     clashes::check_limits(&mut notes, &limits, &rooms);
+    if let Some(store) = &store {
+        clashes::check_limits_stores(&mut notes, &limits, store);
+    }
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
     notes.warnings.sort_by_key(by_line);

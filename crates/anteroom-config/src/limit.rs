@@ -4,7 +4,9 @@ use std::num::NonZeroU32;
 
 use anteroom_limits::policy::Policy;
 
-use super::model::{ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit};
+use super::model::{
+    ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, OnLimit,
+};
 use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};
 use super::reader::Table;
@@ -14,11 +16,12 @@ mod keys;
 mod overrides;
 mod policy;
 mod routes;
+mod store;
 
 use client_key::KEY;
 use keys::{
     COST, COUNT_POLLING, DELAY_MAX, HEADERS, KEYS_MAX, LEGACY_RESET, LIMIT, NAME, ON_LIMIT,
-    OnLimitKind, SHADOW,
+    OnLimitKind, SHADOW, STORE,
 };
 use policy::{AlgorithmKind, Settings};
 
@@ -30,6 +33,8 @@ pub(super) struct LimitRead {
     pub(super) routes: Vec<LimitRoute>,
     /// What means nothing without a room, and what then happens.
     pub(super) of_rooms: Vec<(Spot, &'static str)>,
+    /// Where it says that a server of all nodes counts.
+    pub(super) of_valkey: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
     pub(super) config: Option<LimitConfig>,
 }
@@ -53,11 +58,14 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     let headers = read_headers(&mut table);
     let count_polling = table.defaulted(&COUNT_POLLING);
     let keys_max = table.defaulted(&KEYS_MAX);
-    let overrides = overrides::read(&mut table, key.as_ref(), settings);
+    let (store, on_store_failure) = store::read(&mut table);
+    let overrides = overrides::read(&mut table, key.as_ref(), settings, store);
     if let Some(policy) = &policy {
+        store::check(&mut table, store, policy);
         warn(&mut table, policy, cost, on_limit, shadow);
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
+    let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
     table.finish();
 
     let config = match (&name, policy, key) {
@@ -72,6 +80,8 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
             headers,
             count_polling,
             keys_max,
+            store,
+            on_store_failure,
             overrides,
         }),
         _ => None,
@@ -80,6 +90,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         name,
         routes,
         of_rooms,
+        of_valkey,
         config,
     }
 }

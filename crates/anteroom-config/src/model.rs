@@ -17,7 +17,7 @@ mod origin;
 
 pub use limit::{
     Client, ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
-    OnLimit, WithoutKey,
+    LimitStore, OnLimit, OnLimitStoreFailure, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 

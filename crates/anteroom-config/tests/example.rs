@@ -64,7 +64,7 @@ fn the_example_is_legal_and_draws_no_warning() {
 }
 
 /// Of what cannot be switched on together with the rest, what stands there instead.
-const ALTERNATIVES: [(&str, &str); 10] = [
+const ALTERNATIVES: [(&str, &str); 11] = [
     // Next to `origins`.
     ("origin = \"http://127.0.0.1:3000\"", ""),
     // A world of its own needs names of data centers.
@@ -78,6 +78,7 @@ const ALTERNATIVES: [(&str, &str); 10] = [
     ("queue = 5", ""),
     ("delay_max = \"5s\"", ""),
     ("legacy_reset = \"seconds\"", ""),
+    ("or \"local\".\non_store_failure = \"bounded\"", ""),
 ];
 
 #[test]

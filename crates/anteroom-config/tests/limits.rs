@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anteroom_config::{
     Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitRoute,
-    OnLimit, Parsed, RateText, Route, WithoutKey,
+    LimitStore, OnLimit, OnLimitStoreFailure, Parsed, RateText, Route, WithoutKey,
 };
 use anteroom_core::time::Span;
 use anteroom_limits::fixed_window::FixedWindow;
@@ -81,6 +81,8 @@ fn what_is_left_out_has_the_documented_default() {
     };
     assert_eq!(limit.headers, headers);
     assert_eq!(limit.keys_max, 100_000);
+    assert_eq!(limit.store, LimitStore::Local);
+    assert_eq!(limit.on_store_failure, OnLimitStoreFailure::Bounded);
     assert_eq!(limit.overrides, BTreeMap::new());
 }
 
@@ -102,6 +104,8 @@ headers = "both"
 legacy_reset = "epoch"
 count_polling = true
 keys_max = 64
+store = "leases"
+on_store_failure = "local"
 "#,
     );
     let route = |host, path: &str, methods: &[&str]| LimitRoute {
@@ -135,6 +139,16 @@ keys_max = 64
     };
     assert_eq!(limit.headers, headers);
     assert_eq!(limit.keys_max, 64);
+    assert_eq!(limit.store, LimitStore::Leases);
+    assert_eq!(limit.on_store_failure, OnLimitStoreFailure::Local);
+}
+
+#[test]
+fn a_server_counts_where_there_is_one() {
+    let store = "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n";
+    let limit = "[[limit]]\nname = \"api\"\nlimit = \"9/s\"\nstore = \"valkey\"\n";
+    let parsed = parse(&format!("{store}{ROOM}{limit}"));
+    assert_eq!(parsed.config.limits[0].store, LimitStore::Valkey);
 }
 
 #[test]

@@ -59,6 +59,8 @@ pub struct ExtraFigures {
     pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
     /// How limits of calls do, by their names.
     pub limits: BTreeMap<String, LimitFigures>,
+    /// What the stores that count calls for several nodes have counted of themselves, by store and a fixed word.
+    pub limit_stores: BTreeMap<(&'static str, &'static str), u64>,
 }
 
 /// How one limit of calls does.
@@ -72,4 +74,6 @@ pub struct LimitFigures {
     pub keys_max: u64,
     /// Calls that were counted together with those of other clients, for want of place.
     pub crowded: u64,
+    /// Calls that could not be counted because the store was away.
+    pub store_failures: u64,
 }

@@ -12,7 +12,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::rate::Rate;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::{Outcome, Verdict};
 use parking_lot::Mutex;
@@ -112,13 +111,13 @@ impl LocalCounts {
         step_in(&mut table, charge, now)
     }
 
-    /// The rate that holds for a client whose settings are not the usual ones.
+    /// What holds for a client whose settings are not the usual ones.
     #[must_use]
-    pub fn own_rate(&self, key: CallKey) -> Option<Rate> {
+    pub fn own_policy(&self, key: CallKey) -> Option<Policy> {
         if !self.has_own.load(Ordering::Acquire) {
             return None;
         }
-        self.own.lock().get(&key).map(|own| own.policy.rate())
+        self.own.lock().get(&key).map(|own| own.policy)
     }
 
     /// From now on these clients have settings of their own, and no others. What each was charged stays. Whoever

@@ -48,6 +48,16 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         check_needs(self.kind(), self.offers(), limit, policy)
     }
 
+    /// Whether it is known to be away at present. What it can decide all the same, from what it has lent, it does.
+    fn is_away(&self) -> bool {
+        false
+    }
+
+    /// What it has counted of itself since it began, each by a fixed word; for metrics.
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
+
     /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of the
     /// charges. Where one rejects, those that would have admitted say how they stand without this call.
     ///
@@ -186,6 +196,19 @@ impl CountsError {
             Self::Refused { .. } => false,
         }
     }
+}
+
+/// An error with its causes, on one line.
+#[must_use]
+pub fn chain(error: &CountsError) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        text.push_str(": ");
+        text.push_str(&cause.to_string());
+        source = cause.source();
+    }
+    text
 }
 
 /// Says whether a store that offers so much can keep a limit.

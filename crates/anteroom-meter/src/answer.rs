@@ -26,6 +26,9 @@ const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// What `Retry-After` says where no time would be early enough: no call of this cost is ever let
 /// through. A day keeps programs from asking every second.
 const NEVER_SECONDS: u64 = 86_400;
+/// When to come again while calls cannot be counted: about as long as it takes to find a store that is back.
+const AWAY_SECONDS: u64 = 5;
+const PROBLEM: &str = "application/problem+json";
 /// How much longer than they must some wait, in parts of a hundred.
 const JITTER_PERCENT: u64 = 10;
 
@@ -109,7 +112,7 @@ pub(crate) fn refuse(
     let (kind, body) = if is_for_people(accept) {
         ("text/html; charset=utf-8", page(seconds))
     } else {
-        ("application/problem+json", problem(&names, seconds))
+        (PROBLEM, problem(&names, seconds))
     };
     let mut response = Response::new(body);
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
@@ -117,6 +120,36 @@ pub(crate) fn refuse(
     headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     // RFC 6585: it must not be stored.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(VARY, HeaderValue::from_static("accept"));
+    response
+}
+
+/// The answer to a call that cannot be counted. `chance` is a random number, for the wait.
+pub(crate) fn unavailable(
+    name: &str,
+    accept: Option<&HeaderValue>,
+    chance: u64,
+) -> Response<Bytes> {
+    let seconds = with_jitter(AWAY_SECONDS, chance);
+    let (kind, body) = if is_for_people(accept) {
+        let page = include_str!("../templates/unavailable.html");
+        let page = page.replace("{{wait}}", &words(seconds));
+        ("text/html; charset=utf-8", Bytes::from(page))
+    } else {
+        let problem = serde_json::json!({
+            "type": "about:blank",
+            "title": "Service unavailable",
+            "status": 503,
+            "detail": format!("The limit {name} cannot be checked. Please ask again in {}.", words(seconds)),
+        });
+        (PROBLEM, Bytes::from(problem.to_string()))
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, HeaderValue::from_static("accept"));
     response
@@ -133,7 +166,7 @@ pub(crate) fn incomplete(name: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::from(problem.to_string()));
     *response.status_mut() = StatusCode::BAD_REQUEST;
     let headers = response.headers_mut();
-    let kind = HeaderValue::from_static("application/problem+json");
+    let kind = HeaderValue::from_static(PROBLEM);
     headers.insert(CONTENT_TYPE, kind);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
@@ -189,7 +222,7 @@ fn words(seconds: u64) -> String {
 }
 
 /// How long a call that was rejected would have to wait, if it would ever be let through.
-pub(crate) fn wait_of(verdicts: &[Verdict]) -> Option<MicroSpan> {
+pub(crate) fn wait_of(verdicts: impl IntoIterator<Item = Verdict>) -> Option<MicroSpan> {
     let mut longest = MicroSpan::ZERO;
     for verdict in verdicts {
         match verdict.outcome {

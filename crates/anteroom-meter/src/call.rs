@@ -6,8 +6,6 @@
 use std::time::Duration;
 
 use anteroom_config::OnLimit;
-use anteroom_counts::CallKey;
-use anteroom_counts::local::{Charge, charge_all};
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::path::Readings;
 use anteroom_limits::policy::Policy;
@@ -18,6 +16,7 @@ use tracing::error;
 
 use crate::answer::{self, Said};
 use crate::caller::Caller;
+use crate::charging::{Charged, Charges, Counted};
 use crate::limit::{Limit, Whom};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;
@@ -25,20 +24,6 @@ use crate::tally::Event;
 /// A call that is held asks again no sooner than after this part of the time for which it has been held: a few dozen
 /// times in all, however many are held at once.
 const HELD_PART: u32 = 8;
-
-/// A limit that counts a call, and whom it counts it to.
-#[derive(Clone, Copy)]
-struct Counted<'p> {
-    limit: &'p Limit,
-    key: CallKey,
-}
-
-impl Counted<'_> {
-    /// Whether one limit counts a call to both.
-    fn is_same_limit(&self, other: &Self) -> bool {
-        std::ptr::eq(self.limit, other.limit)
-    }
-}
 
 /// What is to become of a call.
 pub(crate) enum Fate {
@@ -50,16 +35,30 @@ pub(crate) enum Fate {
     Refuse,
 }
 
+/// Why a call is refused before any limit has said anything.
+#[derive(Clone, Copy)]
+pub(crate) enum Refusal<'p> {
+    /// It lacks what this limit tells clients apart by.
+    Incomplete(&'p Limit),
+    /// This limit could not be asked, and lets nothing through then.
+    Away(&'p Limit),
+}
+
+impl<'p> Refusal<'p> {
+    pub(crate) const fn limit(self) -> &'p Limit {
+        match self {
+            Self::Incomplete(limit) | Self::Away(limit) => limit,
+        }
+    }
+}
+
 /// One call, and the limits that count it.
 pub(crate) struct Call<'p> {
-    counted: Vec<Counted<'p>>,
+    charges: Charges<'p>,
     /// Those that only look.
     looking: Vec<Counted<'p>>,
-    /// What the first ones said, in their order; nothing before they were asked.
-    verdicts: Vec<Verdict>,
     is_inside: bool,
-    /// A limit that refuses it without counting it.
-    pub(crate) refused_by: Option<&'p Limit>,
+    pub(crate) refusal: Option<Refusal<'p>>,
     held: Duration,
 }
 
@@ -88,11 +87,10 @@ impl<'p> Call<'p> {
             visitor: visitor.map(|visitor| visitor.id),
         };
         let mut call = Self {
-            counted: Vec::new(),
+            charges: Charges::default(),
             looking: Vec::new(),
-            verdicts: Vec::new(),
             is_inside: visitor.is_some_and(|visitor| visitor.is_inside),
-            refused_by: None,
+            refusal: None,
             held: Duration::ZERO,
         };
         let method = request.method();
@@ -110,13 +108,15 @@ impl<'p> Call<'p> {
         match whom {
             Whom::Nobody => limit.kept.tally.count(Event::Skip),
             Whom::Refused if limit.is_shadow => limit.kept.tally.count(Event::Shadow),
-            Whom::Refused => self.refused_by = self.refused_by.or(Some(limit)),
+            Whom::Refused => {
+                self.refusal = self.refusal.or(Some(Refusal::Incomplete(limit)));
+            }
             Whom::Clients(keys) => {
                 let counted = keys.into_iter().map(|key| Counted { limit, key });
                 if limit.is_shadow {
                     self.looking.extend(counted);
                 } else {
-                    self.counted.extend(counted);
+                    self.charges.counted.extend(counted);
                 }
             }
         }
@@ -124,17 +124,21 @@ impl<'p> Call<'p> {
 
     /// Charges all limits or none, and holds the call as long as it may be held.
     pub(crate) async fn settle(&mut self, meter: &Meter) -> Fate {
-        if self.refused_by.is_some() {
+        if self.refusal.is_some() {
             return Fate::Refuse;
         }
         loop {
-            let counted = self.counted.iter();
-            let charges: Vec<Charge<'_>> = counted
-                .map(|Counted { limit, key }| limit.charge(*key, self.held))
-                .collect();
-            if charge_all(&charges, meter.now(), &mut self.verdicts) {
-                let wait = answer::wait_of(&self.verdicts).map(Duration::from);
-                return Fate::Go(wait.unwrap_or_default());
+            match self.charges.charge(self.held, meter).await {
+                Charged::All => {
+                    let verdicts = self.charges.told().map(|(_, verdict)| verdict);
+                    let wait = answer::wait_of(verdicts).map(Duration::from);
+                    return Fate::Go(wait.unwrap_or_default());
+                }
+                Charged::Away(limit) => {
+                    self.refusal = Some(Refusal::Away(limit));
+                    return Fate::Refuse;
+                }
+                Charged::Over => {}
             }
             let Some(wait) = self.wait_for_more() else {
                 return self.against();
@@ -150,7 +154,7 @@ impl<'p> Call<'p> {
         // All who are held are told the same moment, and few of them go: whoever has waited for long asks more
         // seldom.
         let mut longest = self.held / HELD_PART;
-        for (counted, verdict) in self.rejecting() {
+        for (counted, verdict) in self.charges.rejecting() {
             let Outcome::Reject {
                 retry_after: Some(wait),
             } = verdict.outcome
@@ -168,6 +172,7 @@ impl<'p> Call<'p> {
         }
         // Where several hold it, the shortest patience counts.
         let mut patience = self
+            .charges
             .rejecting()
             .map(|(counted, _)| counted.limit.patience());
         let is_borne = patience.all(|most| self.held + longest <= most);
@@ -177,7 +182,7 @@ impl<'p> Call<'p> {
     /// What becomes of a call that is over a limit and not held.
     fn against(&self) -> Fate {
         let on_limit = |expected: OnLimit| {
-            let mut rejecting = self.rejecting();
+            let mut rejecting = self.charges.rejecting();
             rejecting.any(|(counted, _)| counted.limit.on_limit == expected)
         };
         if !self.is_inside && on_limit(OnLimit::Wait) && !on_limit(OnLimit::Reject) {
@@ -185,11 +190,6 @@ impl<'p> Call<'p> {
         } else {
             Fate::Refuse
         }
-    }
-
-    fn rejecting(&self) -> impl Iterator<Item = (&Counted<'p>, &Verdict)> {
-        let all = self.counted.iter().zip(&self.verdicts);
-        all.filter(|(_, verdict)| !verdict.is_admitted())
     }
 
     /// It goes on now, after it was held for so long more.
@@ -200,26 +200,28 @@ impl<'p> Call<'p> {
         } else {
             Event::Delay
         };
-        for each in self.counted.chunk_by(Counted::is_same_limit) {
-            each[0].limit.kept.tally.count(event);
-        }
-        for Counted { limit, key } in &self.looking {
-            let verdict = limit
-                .kept
-                .counts
-                .charge(&limit.charge(*key, Duration::ZERO), meter.now());
-            let is_free = matches!(verdict.outcome, Outcome::Admit { delay } if delay.0 == 0);
-            let event = if is_free { Event::Admit } else { Event::Shadow };
+        let mut counted: Vec<_> = self.charges.told().map(|(counted, _)| counted).collect();
+        counted.dedup_by(|one, other| one.is_same_limit(other));
+        for Counted { limit, .. } in counted {
             limit.kept.tally.count(event);
+        }
+        let mut uncounted = self.charges.uncounted.clone();
+        uncounted.dedup_by(|one, other| std::ptr::eq(*one, *other));
+        for limit in uncounted {
+            limit.kept.tally.count(Event::Uncounted);
+        }
+        for looking in &self.looking {
+            looking.look(meter);
         }
     }
 
     /// It is over limits, and this is what came of it.
     pub(crate) fn note_over(&self, event: Event) {
-        if let Some(limit) = self.refused_by {
-            limit.kept.tally.count(event);
+        if let Some(refusal) = self.refusal {
+            refusal.limit().kept.tally.count(event);
         }
-        let mut limits: Vec<_> = self.rejecting().map(|(counted, _)| *counted).collect();
+        let rejecting = self.charges.rejecting();
+        let mut limits: Vec<_> = rejecting.map(|(counted, _)| counted).collect();
         limits.dedup_by(|one, other| one.is_same_limit(other));
         for Counted { limit, .. } in limits {
             limit.kept.tally.count(event);
@@ -229,27 +231,34 @@ impl<'p> Call<'p> {
     /// A line in the access log: what is behind this layer does not see the call.
     pub(crate) fn log<B>(&self, request: &Request<B>, status: StatusCode) {
         let client = request.extensions().get::<Client>();
-        let rejecting = self.rejecting().map(|(counted, _)| counted.limit).next();
-        let limit = self.refused_by.or(rejecting);
+        let mut rejecting = self.charges.rejecting();
+        let limit = match self.refusal {
+            Some(refusal) => Some(refusal.limit()),
+            None => rejecting.next().map(|(counted, _)| counted.limit),
+        };
+        let verdict = match self.refusal {
+            Some(Refusal::Away(_)) => "limit_unavailable",
+            Some(Refusal::Incomplete(_)) | None => "over_limit",
+        };
         tracing::info!(
             target: "access",
             client = client.map(|client| tracing::field::display(client.address)),
             method = %request.method(),
             path = %request.uri().path().escape_default(),
             status = status.as_u16(),
-            verdict = "over_limit",
+            verdict,
             limit = limit.map(|limit| &*limit.name),
         );
     }
 
     /// What the limits said, each once: to the client that is nearest to it.
     pub(crate) fn said(&self) -> Vec<Said<'_>> {
-        let mut told: Vec<(&Counted<'_>, &Verdict)> = Vec::with_capacity(self.counted.len());
-        for (counted, verdict) in self.counted.iter().zip(&self.verdicts) {
+        let mut told: Vec<(Counted<'_>, Verdict)> = Vec::with_capacity(self.charges.counted.len());
+        for (counted, verdict) in self.charges.told() {
             let nearness = |verdict: &Verdict| (verdict.is_admitted(), verdict.remaining);
             match told.last_mut() {
-                Some((known, said)) if known.is_same_limit(counted) => {
-                    if nearness(verdict) < nearness(said) {
+                Some((known, said)) if known.is_same_limit(&counted) => {
+                    if nearness(&verdict) < nearness(said) {
                         (*known, *said) = (counted, verdict);
                     }
                 }
@@ -257,7 +266,7 @@ impl<'p> Call<'p> {
             }
         }
         let said = told.into_iter();
-        said.map(|(Counted { limit, key }, verdict)| limit.said(*key, *verdict))
+        said.map(|(Counted { limit, key }, verdict)| limit.said(key, verdict))
             .collect()
     }
 }

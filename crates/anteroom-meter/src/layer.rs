@@ -18,7 +18,7 @@ use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 
 use crate::answer;
-use crate::call::{Call, Fate};
+use crate::call::{Call, Fate, Refusal};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;
 
@@ -115,11 +115,17 @@ where
         Err(status) => return bare(status),
     };
     match call.settle(meter).await {
-        Fate::Refuse => match call.refused_by {
-            Some(limit) => {
+        Fate::Refuse => match call.refusal {
+            Some(Refusal::Incomplete(limit)) => {
                 call.note_over(Event::Reject);
                 call.log(&request, StatusCode::BAD_REQUEST);
                 own(answer::incomplete(&limit.name), is_head)
+            }
+            Some(Refusal::Away(limit)) => {
+                call.note_over(Event::Unavailable);
+                call.log(&request, StatusCode::SERVICE_UNAVAILABLE);
+                let answer = answer::unavailable(&limit.name, accept.as_ref(), rand::random());
+                own(answer, is_head)
             }
             None => {
                 call.log(&request, StatusCode::TOO_MANY_REQUESTS);

@@ -6,14 +6,18 @@
 mod answer;
 mod call;
 mod caller;
+mod charging;
 mod covers;
 mod layer;
 mod limit;
+mod looking;
 mod meter;
 mod plan;
+mod stores;
 mod tally;
 
 pub use layer::{Limited, RateLimitLayer, RateLimited};
 pub use meter::{Figures, Meter, Plan, Surroundings};
 pub use plan::{PlanError, problems};
+pub use stores::Stores;
 pub use tally::Event;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{LimitHeaders, OnLimit, WithoutKey};
+use anteroom_config::{LimitHeaders, LimitStore, OnLimit, WithoutKey};
 use anteroom_counts::local::{Charge, LocalCounts};
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_limits::cost::Cost;
@@ -15,6 +15,7 @@ use anteroom_limits::verdict::Verdict;
 use crate::answer::Said;
 use crate::caller::{self, Caller, Part, Unknown};
 use crate::covers::Covers;
+use crate::stores::{Contact, Elsewhere};
 use crate::tally::Tally;
 
 /// One limit.
@@ -31,6 +32,9 @@ pub(crate) struct Limit {
     pub(crate) spoken: LimitHeaders,
     pub(crate) counts_polling: bool,
     pub(crate) keys_max: usize,
+    pub(crate) store: LimitStore,
+    /// Where it is counted, if not here.
+    pub(crate) elsewhere: Option<Elsewhere>,
     /// Clients with settings of their own.
     pub(crate) own: HashMap<CallKey, Policy>,
     pub(crate) kept: Arc<Kept>,
@@ -38,7 +42,9 @@ pub(crate) struct Limit {
 
 /// What outlives a change of the configuration.
 pub(crate) struct Kept {
+    /// What is counted here: all, or what could not be counted elsewhere.
     pub(crate) counts: LocalCounts,
+    pub(crate) contact: Contact,
     pub(crate) keys: KeyMaker,
     pub(crate) tally: Tally,
 }
@@ -96,12 +102,16 @@ impl Limit {
         }
     }
 
+    /// What holds for this client.
+    pub(crate) fn policy_of(&self, key: CallKey) -> Policy {
+        self.kept.counts.own_policy(key).unwrap_or(self.policy)
+    }
+
     /// What it said to a call of this client.
     pub(crate) fn said(&self, key: CallKey, verdict: Verdict) -> Said<'_> {
-        let own = self.kept.counts.own_rate(key);
         Said {
             name: &self.name,
-            rate: own.unwrap_or_else(|| self.policy.rate()),
+            rate: self.policy_of(key).rate(),
             spoken: self.spoken,
             verdict,
         }

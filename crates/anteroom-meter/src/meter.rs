@@ -1,6 +1,6 @@
 //! All limits of a process: which hold now, and what they have counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,19 @@ use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
 use arc_swap::ArcSwap;
 use http::HeaderMap;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limit::Limit;
 use crate::plan::{self, PlanError};
+use crate::stores::Stores;
 use crate::tally::Event;
 
 /// How often limits forget, on their own, clients that are as if they had never called.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
+
+/// How many calls that only look may ask stores at once. They keep nobody waiting, so a slow store would let them
+/// pile up.
+const LOOKING_MAX: usize = 1_024;
 
 /// What a meter asks its surroundings.
 pub trait Surroundings: Send + Sync + 'static {
@@ -46,6 +52,9 @@ pub trait Surroundings: Send + Sync + 'static {
 /// The limits of a process.
 pub struct Meter {
     plan: ArcSwap<Plan>,
+    stores: Stores,
+    /// Calls that only look, at stores elsewhere; see [`LOOKING_MAX`].
+    looking: Arc<Semaphore>,
     surroundings: Box<dyn Surroundings>,
 }
 
@@ -80,23 +89,28 @@ pub struct Figures {
     pub keys_max: usize,
     /// How often one was charged together with others because there was no place, since the process began.
     pub crowded: u64,
+    /// Calls that could not be counted because the store was away, since the process began.
+    pub store_failures: u64,
 }
 
 impl Meter {
-    /// A meter of these limits.
+    /// A meter of these limits, which are counted in these stores or here.
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if one of them can never be met by a request.
+    /// [`PlanError`] if one of them can never be met by a request, or needs more than its store can do.
     pub fn new(
         limits: &[LimitConfig],
+        stores: Stores,
         surroundings: impl Surroundings,
     ) -> Result<Arc<Self>, PlanError> {
         let meter = Self {
             plan: ArcSwap::default(),
+            stores,
+            looking: Arc::new(Semaphore::new(LOOKING_MAX)),
             surroundings: Box::new(surroundings),
         };
-        meter.commit(plan::of(limits, &HashMap::new())?);
+        meter.commit(plan::of(limits, &meter.stores, &HashMap::new())?);
         Ok(Arc::new(meter))
     }
 
@@ -111,9 +125,12 @@ impl Meter {
         let kept = known
             .limits
             .iter()
-            .map(|limit| (&*limit.name, (limit.policy, Arc::clone(&limit.kept))))
+            .map(|limit| {
+                let kept = (limit.store, limit.policy, Arc::clone(&limit.kept));
+                (&*limit.name, kept)
+            })
             .collect();
-        plan::of(limits, &kept)
+        plan::of(limits, &self.stores, &kept)
     }
 
     /// Lets other limits hold from now on.
@@ -135,9 +152,16 @@ impl Meter {
                 keys: fill.keys,
                 keys_max: limit.keys_max,
                 crowded: fill.crowded,
+                store_failures: limit.kept.contact.failures(),
             }
         };
         self.plan.load().limits.iter().map(figures).collect()
+    }
+
+    /// What the stores elsewhere have counted of themselves since the process began, by store and word.
+    #[must_use]
+    pub fn store_events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
+        self.stores.events()
     }
 
     /// Forgets clients that are as if they had never called, now and then, for ever.
@@ -151,6 +175,11 @@ impl Meter {
                 tokio::task::yield_now().await;
             }
         }
+    }
+
+    /// A place for a call that only looks elsewhere, while there is one.
+    pub(crate) fn look_elsewhere(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.looking).try_acquire_owned().ok()
     }
 
     pub(crate) fn plan(&self) -> Arc<Plan> {

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::{iter, mem};
 
-use anteroom_config::{KeyPart, LimitConfig};
+use anteroom_config::{KeyPart, LimitConfig, LimitStore};
 use anteroom_counts::KeyMaker;
 use anteroom_counts::local::LocalCounts;
+use anteroom_counts::shared::UnfitError;
 use anteroom_gateway::path::BadPathError;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
@@ -17,6 +19,7 @@ use crate::caller::{self, Part};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Plan;
+use crate::stores::{Contact, Elsewhere, Stores};
 use crate::tally::Tally;
 
 /// Why a limit can never be asked.
@@ -35,19 +38,46 @@ enum Problem {
     Method(#[from] InvalidMethod),
     #[error("key: no name of a header: {0}")]
     Header(#[from] InvalidHeaderName),
+    #[error("store: there is no store {0:?} here")]
+    NoStore(&'static str),
+    #[error("store: {0}")]
+    Unfit(#[from] UnfitError),
 }
 
 /// What limits by these names have counted.
-pub(crate) type KeptByName<'k> = HashMap<&'k str, (Policy, Arc<Kept>)>;
+pub(crate) type KeptByName<'k> = HashMap<&'k str, (LimitStore, Policy, Arc<Kept>)>;
 
-pub(crate) fn of(configs: &[LimitConfig], known: &KeptByName<'_>) -> Result<Plan, PlanError> {
+pub(crate) fn of(
+    configs: &[LimitConfig],
+    stores: &Stores,
+    known: &KeptByName<'_>,
+) -> Result<Plan, PlanError> {
     let limits = configs.iter().map(|config| {
-        limit(config, known).map_err(|problem| PlanError {
+        let built = limit(config, known).and_then(|mut limit| {
+            limit.elsewhere = elsewhere(config, stores)?;
+            Ok(limit)
+        });
+        built.map_err(|problem| PlanError {
             limit: config.name.to_string(),
             problem,
         })
     });
     limits.collect::<Result<_, _>>().map(Plan::of)
+}
+
+/// Where a limit is counted, if not here, and if that can.
+fn elsewhere(config: &LimitConfig, stores: &Stores) -> Result<Option<Elsewhere>, Problem> {
+    let named = stores.named(config.store).map_err(Problem::NoStore)?;
+    let Some(counts) = named else {
+        return Ok(None);
+    };
+    for policy in iter::once(&config.policy).chain(config.overrides.values()) {
+        counts.check(config.name.as_str(), policy)?;
+    }
+    Ok(Some(Elsewhere {
+        counts,
+        on_failure: config.on_store_failure,
+    }))
 }
 
 /// Everything that is wrong with limits, as far as the config file cannot know by itself.
@@ -67,13 +97,14 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
     let name = config.name.as_str();
     let parts = config.key.parts.iter().map(part);
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
-    let kept = known.get(name).filter(|(policy, _)| {
-        // Another algorithm does not understand what this one has counted.
-        std::mem::discriminant(policy) == std::mem::discriminant(&config.policy)
+    let kept = known.get(name).filter(|(store, policy, _)| {
+        // Another algorithm does not understand what this one has counted, and keys are others elsewhere.
+        let is_same = mem::discriminant(policy) == mem::discriminant(&config.policy);
+        is_same && *store == config.store
     });
     let kept = kept.map_or_else(
-        || Arc::new(new_counts(config.keys_max)),
-        |(_, kept)| Arc::clone(kept),
+        || Arc::new(new_counts(config)),
+        |(.., kept)| Arc::clone(kept),
     );
     let prefix = config.key.ipv6_prefix;
     let own = config.overrides.iter().filter_map(|(client, policy)| {
@@ -92,17 +123,23 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
         spoken: config.headers,
         counts_polling: config.count_polling,
         keys_max: config.keys_max,
+        store: config.store,
+        elsewhere: None,
         own: own.collect(),
         parts,
         kept,
     })
 }
 
-fn new_counts(keys_max: usize) -> Kept {
+fn new_counts(config: &LimitConfig) -> Kept {
     Kept {
-        counts: LocalCounts::new(keys_max),
-        // Nobody else has to find the same entries.
-        keys: KeyMaker::new(rand::random()),
+        counts: LocalCounts::new(config.keys_max),
+        contact: Contact::default(),
+        keys: match config.store {
+            // Nobody else has to find the same entries.
+            LimitStore::Local => KeyMaker::new(rand::random()),
+            LimitStore::Valkey | LimitStore::Leases => KeyMaker::shared(),
+        },
         tally: Tally::default(),
     }
 }

@@ -17,17 +17,23 @@ pub enum Event {
     Shadow,
     /// Not counted: what it is counted by is missing.
     Skip,
+    /// Let through uncounted: the store was away.
+    Uncounted,
+    /// Refused because it could not be counted: the store was away.
+    Unavailable,
 }
 
 impl Event {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 8] = [
         Self::Admit,
         Self::Reject,
         Self::Delay,
         Self::Wait,
         Self::Shadow,
         Self::Skip,
+        Self::Uncounted,
+        Self::Unavailable,
     ];
 
     /// Its name in metrics and logs.
@@ -40,6 +46,8 @@ impl Event {
             Self::Wait => "wait",
             Self::Shadow => "shadow",
             Self::Skip => "skip",
+            Self::Uncounted => "uncounted",
+            Self::Unavailable => "unavailable",
         }
     }
 }

@@ -252,6 +252,10 @@ impl SharedCounts for ValkeyCounts {
         Needs::Transaction
     }
 
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        vec![("disagreement", self.disagreements())]
+    }
+
     /// Beside what is needed: bursts and queues that are over in 142 years. Longer ones the script could not count
     /// exactly.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {

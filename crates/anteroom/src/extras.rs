@@ -8,6 +8,7 @@ use anteroom_control::ExtraFigures;
 use anteroom_front::hold::{BrokenOff, ConnectionObserver};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
+use anteroom_layers::Layers;
 use anteroom_meter::Meter;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;
@@ -71,17 +72,15 @@ struct Reloads {
 
 impl Extras {
     pub(crate) fn new(
-        layer: WaitingRoomLayer,
-        meter: Arc<Meter>,
+        layers: &Layers,
         connections: Arc<Connections>,
-        store: Option<Arc<Embedded>>,
         tls: Option<Tls>,
     ) -> Arc<Self> {
         Arc::new(Self {
-            layer,
-            meter,
+            layer: layers.waiting_rooms(),
+            meter: Arc::clone(layers.meter()),
             connections,
-            store,
+            store: layers.journal().cloned(),
             tls,
             reloads: Mutex::default(),
         })
@@ -130,6 +129,7 @@ impl anteroom_control::Extras for Extras {
                 .into_iter()
                 .map(limits::shown)
                 .collect(),
+            limit_stores: self.meter.store_events(),
         }
     }
 }

@@ -14,7 +14,7 @@ use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_gateway::proxy::ReverseProxy;
-use anteroom_meter::{Meter, RateLimitLayer};
+use anteroom_meter::RateLimitLayer;
 use anteroom_node::NodeClock;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -28,8 +28,8 @@ pub(crate) struct Front {
     /// Where those connect who are sent to https.
     pub(crate) redirect: Option<TcpListener>,
     pub(crate) tls: Option<Tls>,
-    pub(crate) layer: WaitingRoomLayer,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) rooms: WaitingRoomLayer,
+    pub(crate) limits: RateLimitLayer,
     pub(crate) connections: Arc<Connections>,
     pub(crate) clock: Arc<dyn NodeClock>,
     /// The threads on which visitors are served.
@@ -60,8 +60,8 @@ impl Front {
         });
         let trusted = TrustedProxies::new(server.trusted_proxies.iter().copied());
         let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
-        let rooms = self.layer.layer(ReverseProxy::new(&server.time_outs));
-        let limited = RateLimitLayer::new(self.meter).layer(rooms);
+        let rooms = self.rooms.layer(ReverseProxy::new(&server.time_outs));
+        let limited = self.limits.layer(rooms);
         let encrypted = http.with_tls(self.tls.clone());
         let serving = encrypted.serve(self.visitors, Checked::new(intake, limited), draining);
         let (tls, clock) = (self.tls, self.clock);

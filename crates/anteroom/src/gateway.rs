@@ -8,14 +8,13 @@ use std::time::Duration;
 
 use anteroom_config::{Config, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
-use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::handover::{Inherited, Legacy};
 use anteroom_front::lanes::Lanes;
 use anteroom_front::sockets::Sockets;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_meter::Meter;
-use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_layers::{Layers, Opened};
+use anteroom_node::{Node, NodeClock, RoomClock};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,8 +23,6 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
 use crate::front::Front;
-use crate::limits::Around;
-use crate::stores::{self, Opened};
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
 /// closes those by which nothing comes.
@@ -33,24 +30,18 @@ const LEAVE_FOR: Duration = Duration::from_secs(5);
 
 /// A running gateway.
 pub struct Gateway {
-    node: Arc<Node>,
-    layer: WaitingRoomLayer,
-    meter: Arc<Meter>,
-    sweeping: JoinHandle<()>,
+    layers: Layers,
     extras: Arc<Extras>,
     tokens: Arc<Tokens>,
     address: SocketAddr,
     admin: SocketAddr,
     legacy: Legacy,
     tls: Option<Tls>,
-    drain: DrainTrigger,
     front: JoinHandle<()>,
     control: JoinHandle<()>,
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
     store: StoreConfig,
-    dir: DataDir,
-    keeper: Option<JoinHandle<()>>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -84,7 +75,7 @@ impl Gateway {
         let server = &config.server;
         let dir = DataDir::open(&server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
-        let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
         let from_outside = (inherited, lanes);
         Self::start_opened(config, dir, clock, opened, from_outside).await
     }
@@ -99,7 +90,7 @@ impl Gateway {
         dir: DataDir,
         clock: Arc<C>,
     ) -> anyhow::Result<Self> {
-        let opened = stores::open(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
         Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
@@ -114,7 +105,7 @@ impl Gateway {
         clock: Arc<C>,
         store: Arc<Embedded>,
     ) -> anyhow::Result<Self> {
-        let opened = stores::alone(&dir, store)?;
+        let opened = Opened::alone(&dir, store)?;
         Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
@@ -133,24 +124,9 @@ impl Gateway {
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
-        let settings = settings(config, &opened);
-        let clock = clock as Arc<dyn NodeClock>;
-        let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
-        let (drain, draining) = drain();
-        let layer = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
-        let around = Around {
-            clock: Arc::clone(&clock),
-            rooms: layer.clone(),
-        };
-        let meter = Meter::new(&config.limits, around)?;
+        let layers = Layers::on(config, dir, clock, opened)?;
         let connections = Arc::new(Connections::default());
-        let extras = Extras::new(
-            layer.clone(),
-            Arc::clone(&meter),
-            Arc::clone(&connections),
-            opened.embedded,
-            tls.clone(),
-        );
+        let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone());
         let (address, admin_address) = (
             sockets.visitors.local_addr()?,
             sockets.operators.local_addr()?,
@@ -159,15 +135,15 @@ impl Gateway {
             visitors: sockets.visitors,
             redirect: sockets.redirect,
             tls: tls.clone(),
-            layer: layer.clone(),
-            meter: Arc::clone(&meter),
+            rooms: layers.waiting_rooms(),
+            limits: layers.rate_limits(),
             connections,
-            clock,
+            clock: Arc::clone(layers.clock()),
             lanes,
         };
-        let front = front.serve(server, address, draining);
+        let front = front.serve(server, address, layers.draining());
         let control = Control::new(
-            Arc::clone(&node),
+            Arc::clone(layers.node()),
             Arc::clone(&extras) as Arc<_>,
             Arc::clone(&tokens),
         );
@@ -179,18 +155,12 @@ impl Gateway {
             tls,
             front,
             control,
-            node,
-            layer,
-            sweeping: tokio::spawn(Arc::clone(&meter).sweep()),
-            meter,
+            layers,
             extras,
             tokens,
-            drain,
             stop_control,
             server: server.clone(),
             store: config.store.clone(),
-            dir,
-            keeper: opened.keeper,
         })
     }
 
@@ -221,7 +191,7 @@ impl Gateway {
     /// The node.
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {
-        &self.node
+        self.layers.node()
     }
 
     /// Applies a changed configuration: rooms, limits and ticket keys at once. Addresses, folders, sizes
@@ -231,27 +201,16 @@ impl Gateway {
     ///
     /// If a room cannot be served as configured; nothing changes then.
     pub fn reload(&self, config: &Config) -> anyhow::Result<()> {
-        WaitingRoomLayer::check(config)?;
-        if config.server.ticket_keys.is_empty() != self.server.ticket_keys.is_empty() {
-            anyhow::bail!(
-                "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
-            );
-        }
         // All that may fail comes first: what is half applied serves rooms that nobody wrote down.
-        let keys = ticket_keys(config, &self.dir.ticket_keys()?);
-        let tokens = admin_tokens::load(&config.server, &self.dir)?;
-        let rooms = self.layer.plan(config)?;
-        let limits = self.meter.prepare(&config.limits)?;
+        let next = self.layers.prepare(config)?;
+        let tokens = admin_tokens::load(&config.server, self.layers.dir())?;
         if let Some(tls) = &self.tls
             && !config.server.tls.is_empty()
         {
             // Last of them: it changes at once, or not at all.
             tls.reload(&config.server.tls)?;
         }
-        self.node.reload(config.rooms.clone());
-        self.layer.commit(rooms)?;
-        self.meter.commit(limits);
-        self.node.set_ticket_keys(&keys);
+        self.layers.commit(config, next)?;
         self.tokens.set(tokens);
         for key in self.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
@@ -296,7 +255,7 @@ impl Gateway {
     /// Gives everything back, lets go of the journal so that a successor may lend, then lets open
     /// requests finish.
     pub async fn stop(mut self) {
-        self.give_back().await;
+        self.layers.close().await;
         // As long as it is kept, nobody who connects is refused.
         self.legacy = Legacy::default();
         self.end().await;
@@ -305,10 +264,10 @@ impl Gateway {
     /// The same for a successor that serves already: nobody is sent away who could still ask here.
     pub async fn leave(mut self) {
         self.legacy = Legacy::default();
-        self.drain.leave();
+        self.layers.drain().leave();
         // Operators ask the successor.
         self.stop_control.send_replace(true);
-        self.give_back().await;
+        self.layers.close().await;
         if tokio::time::timeout(LEAVE_FOR, &mut self.front)
             .await
             .is_err()
@@ -317,16 +276,8 @@ impl Gateway {
         }
     }
 
-    async fn give_back(&self) {
-        if let Some(keeper) = &self.keeper {
-            keeper.abort();
-        }
-        self.node.stop().await;
-    }
-
     async fn end(self) {
-        self.sweeping.abort();
-        self.drain.start();
+        self.layers.drain().start();
         // Tasks that panicked have said so already.
         let _ = self.front.await;
         self.stop_control.send_replace(true);
@@ -352,25 +303,6 @@ fn serve_operators(
     };
     let serving = anteroom_control::serve(listener, control.router(), stopping);
     (tokio::spawn(serving), stop)
-}
-
-fn settings(config: &Config, opened: &Opened) -> NodeSettings {
-    NodeSettings {
-        ticket_keys: ticket_keys(config, &opened.ticket_keys),
-        birth: opened.deployment.birth,
-        lottery_key: opened.deployment.lottery_key,
-        data_center: config.server.data_center.clone(),
-        rooms: config.rooms.clone(),
-    }
-}
-
-/// The configuration's keys, or else those that were drawn.
-fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
-    if config.server.ticket_keys.is_empty() {
-        drawn.to_vec()
-    } else {
-        config.server.ticket_keys.clone()
-    }
 }
 
 /// Folder and files of `[server]` are meant relative to the config file.

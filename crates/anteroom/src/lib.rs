@@ -10,7 +10,6 @@ mod limits;
 pub mod logging;
 pub mod serve;
 pub mod simulate;
-mod stores;
 
 pub use anteroom_check as check;
 pub use anteroom_demo as demo;

@@ -50,6 +50,13 @@ impl Doors {
         Self(rows)
     }
 
+    /// Any node that is there.
+    pub(crate) fn anywhere(&self, dice: &mut impl Rng) -> Option<SocketAddr> {
+        let mut home = self.home(50, dice);
+        let goal = self.choose(Wander::Anywhere, &mut home, dice);
+        goal.map(|goal| goal.address)
+    }
+
     /// A home: near the first data center for so many of a hundred.
     pub(super) fn home(&self, first_percent: u32, dice: &mut impl Rng) -> Home {
         let is_first = below(dice, 100) < first_percent as usize || self.0.len() == 1;

@@ -8,7 +8,7 @@ use anteroom_limits::sub_windows::PARTS_MOST;
 use super::policy::AlgorithmKind;
 use crate::keys::time_key;
 use crate::kind::{Choice, Duration, Refusal, Switch, Text, Whole};
-use crate::model::{LegacyReset, LimitName, WithoutKey};
+use crate::model::{LegacyReset, LimitName, LimitStore, OnLimitStoreFailure, WithoutKey};
 use crate::rate_text::{RateText, RateTextError};
 use crate::reader::Key;
 
@@ -163,6 +163,26 @@ pub(super) const KEYS_MAX: Key<Whole<usize>> = Key {
         note: "",
     },
     default: Some("100000"),
+};
+
+pub(super) const STORE: Key<Choice<LimitStore>> = Key {
+    name: "store",
+    kind: Choice(&[
+        (LimitStore::Local.word(), LimitStore::Local),
+        (LimitStore::Valkey.word(), LimitStore::Valkey),
+        (LimitStore::Leases.word(), LimitStore::Leases),
+    ]),
+    default: Some("\"local\""),
+};
+pub(super) const ON_STORE_FAILURE: Key<Choice<OnLimitStoreFailure>> = Key {
+    name: "on_store_failure",
+    kind: Choice(&[
+        ("bounded", OnLimitStoreFailure::Bounded),
+        ("open", OnLimitStoreFailure::Open),
+        ("closed", OnLimitStoreFailure::Closed),
+        ("local", OnLimitStoreFailure::Local),
+    ]),
+    default: Some("\"bounded\""),
 };
 
 fn rate(text: &str) -> Result<RateText, Refusal> {

@@ -7,8 +7,9 @@ use anteroom_limits::policy::Policy;
 use toml::de::DeValue;
 
 use super::policy::{self, Settings};
+use super::store;
 use crate::kind::{Kind, Refusal};
-use crate::model::{Client, ClientKey, KeyPart};
+use crate::model::{Client, ClientKey, KeyPart, LimitStore};
 use crate::notes::{Placed, Spot};
 use crate::problem::{Finding, hidden, quoted};
 use crate::reader::{Key, Table};
@@ -63,6 +64,7 @@ pub(super) fn read(
     table: &mut Table<'_>,
     key: Option<&ClientKey>,
     limit: Settings,
+    store: LimitStore,
 ) -> BTreeMap<Client, Policy> {
     let elements = table.elements(
         OVERRIDES,
@@ -84,6 +86,9 @@ pub(super) fn read(
         let mut inner = table.enter(element);
         let client = read_client(&mut inner, key);
         let policy = policy::read_own(&mut inner, limit);
+        if let Some(policy) = &policy {
+            store::check(&mut inner, store, policy);
+        }
         if let Some(Placed { value, spot }) = client {
             if let Some(line) = lines.get(&value) {
                 let finding = format!("line {line} is about the same client");

@@ -58,6 +58,10 @@ pub struct LimitConfig {
     pub count_polling: bool,
     /// How many clients are remembered at once.
     pub keys_max: usize,
+    /// Where calls are counted.
+    pub store: LimitStore,
+    /// What becomes of calls that cannot be counted because the store is away.
+    pub on_store_failure: OnLimitStoreFailure,
     /// Policies of single clients; by the same algorithm.
     pub overrides: BTreeMap<Client, Policy>,
 }
@@ -138,6 +142,42 @@ pub enum OnLimit {
     },
     /// It goes into the waiting room that covers it.
     Wait,
+}
+
+/// Where the calls of a limit are counted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LimitStore {
+    /// In the memory of each node.
+    Local,
+    /// At the server of all nodes, which is asked about each call.
+    Valkey,
+    /// At each node, from batches that the store of all nodes lends.
+    Leases,
+}
+
+impl LimitStore {
+    /// As it is typed.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Valkey => "valkey",
+            Self::Leases => "leases",
+        }
+    }
+}
+
+/// What becomes of calls that cannot be counted because the store is away.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum OnLimitStoreFailure {
+    /// What was lent before goes on; beyond that calls are refused.
+    Bounded,
+    /// They pass uncounted.
+    Open,
+    /// They are refused, from when the store is known to be away.
+    Closed,
+    /// Each node counts them by itself, up to the whole limit.
+    Local,
 }
 
 /// What answers say about a limit.

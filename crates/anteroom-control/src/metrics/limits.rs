@@ -1,16 +1,13 @@
 //! What do the figures of limits of calls mean?
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use super::families::{Families, Title};
-use crate::extras::LimitFigures;
+use crate::extras::{ExtraFigures, LimitFigures};
 
 /// Writes the families of limits; none without limits.
-pub(super) fn write(
-    families: &mut Families<'_>,
-    limits: &BTreeMap<String, LimitFigures>,
-) -> fmt::Result {
+pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    let limits = &figures.limits;
     let calls = limits.iter().flat_map(|(name, limit)| {
         let labels = |word| [("limit", name.as_str()), ("verdict", word)];
         let counts = limit.calls.iter();
@@ -47,5 +44,20 @@ pub(super) fn write(
             help: "Calls that were counted together with those of other clients, for want of place.",
         },
         each(|limit| limit.crowded),
+    )?;
+    families.totals(
+        Title {
+            name: "limit_store_failures",
+            help: "Calls that could not be counted because the store was away.",
+        },
+        each(|limit| limit.store_failures),
+    )?;
+    let events = figures.limit_stores.iter();
+    families.totals(
+        Title {
+            name: "limit_store_events",
+            help: "What stores of several nodes have counted of themselves.",
+        },
+        events.map(|((store, event), &count)| ([("store", *store), ("event", *event)], count)),
     )
 }

@@ -60,7 +60,7 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         "verdict",
         &figures.verdicts,
     )?;
-    limits::write(families, &figures.limits)
+    limits::write(families, figures)
 }
 
 fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {

@@ -32,6 +32,7 @@ fn everything() -> ExtraFigures {
         origins: [(shop.clone(), origins())].into(),
         verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
         limits: [("api".to_owned(), limit())].into(),
+        limit_stores: [(("valkey", "disagreement"), 28)].into(),
     }
 }
 
@@ -41,6 +42,7 @@ fn limit() -> LimitFigures {
         keys: 24,
         keys_max: 25,
         crowded: 26,
+        store_failures: 27,
     }
 }
 
@@ -228,6 +230,12 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("limit_keys", &[("limit", "api")], 24.0);
     check("limit_keys_max", &[("limit", "api")], 25.0);
     check("limit_crowded_calls", &[("limit", "api")], 26.0);
+    check("limit_store_failures", &[("limit", "api")], 27.0);
+    check(
+        "limit_store_events",
+        &[("store", "valkey"), ("event", "disagreement")],
+        28.0,
+    );
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
     bench.stop().await;

@@ -188,8 +188,9 @@ fn settings_of_its_own_keep_what_a_client_was_charged() {
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
     assert_eq!(admitted(&counts, &usual, "a"), 5);
     counts.set_own(&own(&[("a", a_minute(8))]));
-    assert_eq!(counts.own_rate(client("a")).map(Rate::calls), Some(8));
-    assert_eq!(counts.own_rate(client("b")), None);
+    let known = counts.own_policy(client("a"));
+    assert_eq!(known.map(|policy| policy.rate().calls()), Some(8));
+    assert_eq!(counts.own_policy(client("b")), None);
     assert_eq!(admitted(&counts, &usual, "a"), 3);
     // Said again, or changed: it is the same client.
     counts.set_own(&own(&[("a", a_minute(8)), ("c", a_minute(1))]));

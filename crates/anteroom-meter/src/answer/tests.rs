@@ -207,7 +207,7 @@ fn the_longest_wait_counts_and_never_is_longest() {
         ..rejected(None)
     };
     let short = rejected(Some(MicroSpan(5)));
-    assert_eq!(wait_of(&[short, delayed]), Some(MicroSpan(9)));
-    assert_eq!(wait_of(&[short, rejected(None)]), None);
-    assert_eq!(wait_of(&[admitted(1, MicroSpan(7))]), Some(MicroSpan::ZERO));
+    assert_eq!(wait_of([short, delayed]), Some(MicroSpan(9)));
+    assert_eq!(wait_of([short, rejected(None)]), None);
+    assert_eq!(wait_of([admitted(1, MicroSpan(7))]), Some(MicroSpan::ZERO));
 }

@@ -1,5 +1,6 @@
 //! What becomes of calls, in time that stands still.
 
+mod elsewhere;
 mod fates;
 
 use std::collections::HashMap;
@@ -7,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use anteroom_config::{Host, LimitHeaders, OnLimit, Route, WithoutKey};
+use anteroom_config::{Host, LimitHeaders, LimitStore, OnLimit, Route, WithoutKey};
 use anteroom_core::time::Span;
 use anteroom_counts::KeyMaker;
 use anteroom_counts::local::LocalCounts;
@@ -30,6 +31,7 @@ use crate::caller::{Part, key_of_named};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Surroundings;
+use crate::stores::{Contact, Stores};
 use crate::tally::Tally;
 
 /// Time stands still but for tokio's, which is paused.
@@ -82,9 +84,12 @@ fn limit(name: &str, policy: Policy) -> Limit {
         },
         counts_polling: false,
         keys_max: 1_000,
+        store: LimitStore::Local,
+        elsewhere: None,
         own: HashMap::new(),
         kept: Arc::new(Kept {
             counts: LocalCounts::new(1_000),
+            contact: Contact::default(),
             keys: KeyMaker::new([1; 16]),
             tally: Tally::default(),
         }),
@@ -106,7 +111,7 @@ impl Site {
             began: Instant::now(),
             is_inside: Arc::clone(&is_inside),
         };
-        let meter = Meter::new(&[], world).unwrap();
+        let meter = Meter::new(&[], Stores::default(), world).unwrap();
         meter.commit(Plan::of(limits));
         Self {
             meter,

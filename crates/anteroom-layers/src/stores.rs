@@ -11,9 +11,10 @@ use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
     TicketKeys, chain, join, restore,
 };
-use anteroom_valkey::Valkey;
-use anyhow::Context as _;
+use anteroom_valkey::{SetupError, Valkey, ValkeyCounts};
 use tokio::task::JoinHandle;
+
+use crate::open::OpenError;
 
 /// How long a node that belongs to no deployment yet waits for the store that knows which one it is.
 const FIRST_CONTACT: Duration = Duration::from_secs(30);
@@ -23,47 +24,66 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The stores of a node, and what it has in common with others.
-pub(crate) struct Opened {
+pub struct Opened {
     pub(crate) stores: Stores,
-    /// The journal, if there is one.
     pub(crate) embedded: Option<Arc<Embedded>>,
     pub(crate) deployment: Deployment,
     /// Keys of tickets, unless the configuration has its own.
     pub(crate) ticket_keys: TicketKeys,
+    /// Where calls are counted that several nodes count together.
+    pub(crate) counts: anteroom_meter::Stores,
     /// Puts the deployment back into a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
 
-/// Opens what the configuration says.
-pub(crate) async fn open(
-    config: &Config,
-    dir: &DataDir,
-    clock: Arc<dyn Clock>,
-) -> anyhow::Result<Opened> {
+impl Opened {
+    /// Opens what the configuration says. A store that does not answer yet may later; a new node of a deployment
+    /// waits for it for half a minute.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if the data folder or a store cannot be used.
+    pub async fn of(
+        config: &Config,
+        dir: &DataDir,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        open(config, dir, clock).await
+    }
+
+    /// On the journal of this process.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::DataDir`].
+    pub fn alone(dir: &DataDir, store: Arc<Embedded>) -> Result<Self, OpenError> {
+        Ok(Self {
+            stores: Stores::Alone(Arc::clone(&store) as Arc<dyn Store>),
+            embedded: Some(store),
+            deployment: dir.deployment()?,
+            ticket_keys: dir.ticket_keys()?,
+            counts: anteroom_meter::Stores::default(),
+            keeper: None,
+        })
+    }
+}
+
+async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Opened, OpenError> {
     match &config.store {
         StoreConfig::Embedded => {
             let identity = Identity(dir.deployment()?.birth.0);
-            alone(dir, Arc::new(Embedded::new(dir.clone(), identity, clock)))
+            Opened::alone(dir, Arc::new(Embedded::new(dir.clone(), identity, clock)))
         }
         StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
     }
 }
 
-/// On the journal of this process.
-pub(crate) fn alone(dir: &DataDir, store: Arc<Embedded>) -> anyhow::Result<Opened> {
-    Ok(Opened {
-        stores: Stores::Alone(Arc::clone(&store) as Arc<dyn Store>),
-        embedded: Some(store),
-        deployment: dir.deployment()?,
-        ticket_keys: dir.ticket_keys()?,
-        keeper: None,
-    })
-}
-
-async fn shared(config: &ValkeyConfig, dir: &DataDir) -> anyhow::Result<Opened> {
-    let local = Arc::new(Valkey::new(&config.local, &config.prefix).context("store.local")?);
+async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenError> {
+    let local = Valkey::new(&config.local, &config.prefix).map_err(setup("local"))?;
+    let local = Arc::new(local);
     let world = if config.has_world {
-        Arc::new(Valkey::new(&config.world, &config.prefix).context("store.world")?)
+        let world = Valkey::new(&config.world, &config.prefix);
+        Arc::new(world.map_err(setup("world"))?)
     } else {
         Arc::clone(&local)
     };
@@ -98,13 +118,28 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> anyhow::Result<Opened> 
         embedded: None,
         deployment: membership.deployment,
         ticket_keys: membership.ticket_keys,
+        counts: counts(config)?,
         keeper: Some(keeper),
     })
 }
 
+/// Where calls are counted: behind all data centers, for that is what a limit is for. They connect when the first
+/// limit needs them.
+fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::Stores, OpenError> {
+    let valkey = ValkeyCounts::new(&config.world, &config.prefix).map_err(setup("world"))?;
+    Ok(anteroom_meter::Stores {
+        valkey: Some(Arc::new(valkey)),
+        leases: None,
+    })
+}
+
+fn setup(name: &'static str) -> impl FnOnce(SetupError) -> OpenError {
+    move |source| OpenError::Setup { name, source }
+}
+
 /// Tells whether a store is fit for use. One that is away now may be there later; one that refuses
 /// needs somebody to change something.
-async fn check(name: &str, store: &Valkey) -> anyhow::Result<()> {
+async fn check(name: &'static str, store: &Valkey) -> Result<(), OpenError> {
     match store.check().await {
         Ok(findings) => {
             let has_warnings = findings.warnings().next().is_some();
@@ -115,9 +150,10 @@ async fn check(name: &str, store: &Valkey) -> anyhow::Result<()> {
             }
             Ok(())
         }
-        Err(error @ StoreError::Refused { .. }) => {
-            Err(error).with_context(|| format!("store.{name} cannot be used"))
-        }
+        Err(error @ StoreError::Refused { .. }) => Err(OpenError::Store {
+            name,
+            source: error,
+        }),
         Err(error) => {
             tracing::warn!(cause = chain(&error), "store.{name} does not answer yet");
             Ok(())

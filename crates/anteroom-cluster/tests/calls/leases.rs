@@ -1,0 +1,1 @@
+//! Calls are lent to nodes.

@@ -1,0 +1,68 @@
+//! Where the calls of a limit are counted, and whether its algorithm can be counted there.
+
+use anteroom_limits::lending::widened::{Lending, LendingError};
+use anteroom_limits::policy::Policy;
+
+use super::keys::{ALGORITHM, BURST, LIMIT, ON_STORE_FAILURE, STORE};
+use crate::model::{LimitStore, OnLimitStoreFailure};
+use crate::notes::Spot;
+use crate::problem::Finding;
+use crate::reader::Table;
+
+/// Reads where calls are counted, and what happens while that is away.
+pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
+    let mistakes = table.notes.count();
+    let store = table.defaulted(&STORE);
+    let is_right = table.notes.count() == mistakes;
+    let on_store_failure = table.defaulted(&ON_STORE_FAILURE);
+    if is_right && store == LimitStore::Local && table.has(ON_STORE_FAILURE.name) {
+        let spot = table.spot(ON_STORE_FAILURE.name);
+        let finding = "has no effect with store \"local\", which is never away";
+        let finding = Finding::Remark(finding.to_owned());
+        let allowed = "only with store \"valkey\" or \"leases\"";
+        table.notes.refuse(&spot, finding, allowed, None);
+    }
+    (store, on_store_failure)
+}
+
+/// Says if a policy needs more than its store can do. `table` is the one that the policy stands in: that of
+/// the limit, or of one client.
+pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
+    if store != LimitStore::Leases {
+        return;
+    }
+    let (key, found, allowed, hint) = match Lending::new(*policy) {
+        Ok(_) => return,
+        Err(LendingError::LeakyBucket) => (
+            STORE.name,
+            "\"leases\" with algorithm \"leaky-bucket\"".to_owned(),
+            "\"local\" or \"valkey\": each call needs its own place in one line, which cannot be lent",
+            Some(format!("or another {}, such as \"gcra\"", ALGORITHM.name)),
+        ),
+        Err(LendingError::BurstTooSmall {
+            burst,
+            during_lease,
+            ttl,
+        }) => (
+            BURST.name,
+            format!("{burst} with store \"leases\""),
+            "a burst that is larger than what comes free while a lease runs",
+            Some(format!(
+                "at least {}, for {during_lease} come free in the {ttl} of a lease",
+                during_lease.saturating_add(1)
+            )),
+        ),
+        Err(other) => (
+            STORE.name,
+            "\"leases\"".to_owned(),
+            "\"local\" or \"valkey\" for this limit",
+            Some(other.to_string()),
+        ),
+    };
+    // A burst that is not typed follows from the limit; a client has its store from the limit's table.
+    let key = if table.has(key) { key } else { LIMIT.name };
+    let spot: Spot = table.spot(key);
+    table
+        .notes
+        .refuse(&spot, Finding::Value(found), allowed, hint);
+}

@@ -1,0 +1,41 @@
+//! What limits of calls ask what is around them: the time, and who shows a ticket.
+
+use std::sync::Arc;
+
+use anteroom_gateway::forwarded::Client;
+use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer, is_own_path};
+use anteroom_gateway::path::Readings;
+use anteroom_limits::time::Micros;
+use anteroom_meter::Surroundings;
+use anteroom_node::NodeClock;
+use http::HeaderMap;
+
+/// Rooms around limits.
+pub(crate) struct Around {
+    pub(crate) clock: Arc<dyn NodeClock>,
+    pub(crate) rooms: WaitingRoomLayer,
+}
+
+impl Surroundings for Around {
+    /// Room time: no step of the wall clock gives anybody calls back.
+    fn now(&self) -> Micros {
+        Micros(self.clock.now().0.saturating_mul(1_000))
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        self.clock.wall().0 / 1_000
+    }
+
+    fn is_polling(&self, path: &str) -> bool {
+        is_own_path(path)
+    }
+
+    fn visitor(
+        &self,
+        client: &Client,
+        readings: &Readings<'_>,
+        headers: &HeaderMap,
+    ) -> Option<KnownVisitor> {
+        self.rooms.visitor_of(client, readings, headers)
+    }
+}

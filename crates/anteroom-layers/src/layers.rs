@@ -1,0 +1,228 @@
+//! A node with its rooms and its limits.
+
+use std::fmt;
+use std::sync::Arc;
+
+use anteroom_config::{Config, ServerConfig};
+use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
+use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
+use anteroom_meter::{Meter, Plan, RateLimitLayer};
+use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_store::{Clock, DataDir, Embedded};
+use tokio::task::JoinHandle;
+
+use crate::around::Around;
+use crate::clients::ClientLayer;
+use crate::open::OpenError;
+use crate::stores::Opened;
+
+/// What stands before a service: rooms, limits, and the node that runs them.
+///
+/// Dropping it ends the limits' upkeep; [`Layers::close`] also gives back what was lent.
+pub struct Layers {
+    node: Arc<Node>,
+    rooms: WaitingRoomLayer,
+    meter: Arc<Meter>,
+    clock: Arc<dyn NodeClock>,
+    server: ServerConfig,
+    dir: DataDir,
+    /// The journal, if there is one.
+    embedded: Option<Arc<Embedded>>,
+    /// Lives as long as the layers: whoever it has gone from is told that the process ends.
+    drain: DrainTrigger,
+    draining: DrainSignal,
+    upkeep: Vec<JoinHandle<()>>,
+}
+
+/// A changed configuration that nothing is wrong with; to be let hold, or thrown away.
+#[derive(Debug)]
+pub struct NextLayers {
+    keys: Vec<[u8; 32]>,
+    rooms: NextRooms,
+    limits: Plan,
+}
+
+impl Layers {
+    /// Starts everything that stands before a service. Visitors inside pass at once; nobody is admitted before the
+    /// store has answered.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if the data folder or the store cannot be used, or a room or a limit cannot be kept.
+    pub async fn open(config: &Config) -> Result<Self, OpenError> {
+        WaitingRoomLayer::check(config)?;
+        let dir = DataDir::open(&config.server.data_dir)?;
+        let clock = Arc::new(RoomClock::start(dir.clock()));
+        let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        Self::on(config, dir, clock, opened)
+    }
+
+    /// The same on stores and a clock of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Layers::open`].
+    pub fn on<C: NodeClock>(
+        config: &Config,
+        dir: DataDir,
+        clock: Arc<C>,
+        opened: Opened,
+    ) -> Result<Self, OpenError> {
+        let settings = settings(config, &opened);
+        let clock = clock as Arc<dyn NodeClock>;
+        let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
+        let (drain, draining) = drain();
+        let rooms = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
+        let around = Around {
+            clock: Arc::clone(&clock),
+            rooms: rooms.clone(),
+        };
+        let meter = Meter::new(&config.limits, opened.counts, around)?;
+        let mut upkeep = vec![tokio::spawn(Arc::clone(&meter).sweep())];
+        upkeep.extend(opened.keeper);
+        Ok(Self {
+            node,
+            rooms,
+            meter,
+            clock,
+            server: config.server.clone(),
+            dir,
+            embedded: opened.embedded,
+            drain,
+            draining,
+            upkeep,
+        })
+    }
+
+    /// The layer that finds out who asks; outside of the others.
+    #[must_use]
+    pub fn clients(&self) -> ClientLayer {
+        ClientLayer::new(&self.server)
+    }
+
+    /// The layer of `[[limit]]`.
+    #[must_use]
+    pub fn rate_limits(&self) -> RateLimitLayer {
+        RateLimitLayer::new(Arc::clone(&self.meter))
+    }
+
+    /// The layer of `[[room]]`.
+    #[must_use]
+    pub fn waiting_rooms(&self) -> WaitingRoomLayer {
+        self.rooms.clone()
+    }
+
+    /// The node that runs the rooms.
+    #[must_use]
+    pub const fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
+    /// What counts calls.
+    #[must_use]
+    pub const fn meter(&self) -> &Arc<Meter> {
+        &self.meter
+    }
+
+    /// The clock of rooms and limits.
+    #[must_use]
+    pub const fn clock(&self) -> &Arc<dyn NodeClock> {
+        &self.clock
+    }
+
+    /// The data folder.
+    #[must_use]
+    pub const fn dir(&self) -> &DataDir {
+        &self.dir
+    }
+
+    /// The journal, if that is the store.
+    #[must_use]
+    pub const fn journal(&self) -> Option<&Arc<Embedded>> {
+        self.embedded.as_ref()
+    }
+
+    /// Tells all that goes on, such as what waiting pages listen to, that the process ends.
+    #[must_use]
+    pub const fn drain(&self) -> &DrainTrigger {
+        &self.drain
+    }
+
+    /// What [`Layers::drain`] tells.
+    #[must_use]
+    pub fn draining(&self) -> DrainSignal {
+        self.draining.clone()
+    }
+
+    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has changed
+    /// yet.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError`] if a room or a limit cannot be kept, or keys of tickets would have to be mixed.
+    pub fn prepare(&self, config: &Config) -> Result<NextLayers, OpenError> {
+        WaitingRoomLayer::check(config)?;
+        if config.server.ticket_keys.is_empty() != self.server.ticket_keys.is_empty() {
+            return Err(OpenError::TicketKeys);
+        }
+        Ok(NextLayers {
+            keys: ticket_keys(config, &self.dir.ticket_keys()?),
+            rooms: self.rooms.plan(config)?,
+            limits: self.meter.prepare(&config.limits)?,
+        })
+    }
+
+    /// Lets a changed configuration hold. What each limit has counted stays.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Rooms`] if the node does not run a room; the limits and rooms stay as they are then.
+    pub fn commit(&self, config: &Config, next: NextLayers) -> Result<(), OpenError> {
+        self.node.reload(config.rooms.clone());
+        self.rooms.commit(next.rooms)?;
+        self.meter.commit(next.limits);
+        self.node.set_ticket_keys(&next.keys);
+        Ok(())
+    }
+
+    /// Gives back what was lent to this node, and lets go of the store.
+    pub async fn close(&self) {
+        for task in &self.upkeep {
+            task.abort();
+        }
+        self.node.stop().await;
+    }
+}
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Layers({:?})", self.meter)
+    }
+}
+
+impl Drop for Layers {
+    fn drop(&mut self) {
+        for task in &self.upkeep {
+            task.abort();
+        }
+    }
+}
+
+fn settings(config: &Config, opened: &Opened) -> NodeSettings {
+    NodeSettings {
+        ticket_keys: ticket_keys(config, &opened.ticket_keys),
+        birth: opened.deployment.birth,
+        lottery_key: opened.deployment.lottery_key,
+        data_center: config.server.data_center.clone(),
+        rooms: config.rooms.clone(),
+    }
+}
+
+/// The configuration's keys, or else those that were drawn.
+fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
+    if config.server.ticket_keys.is_empty() {
+        drawn.to_vec()
+    } else {
+        config.server.ticket_keys.clone()
+    }
+}

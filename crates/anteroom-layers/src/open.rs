@@ -1,0 +1,49 @@
+//! Why can the layers of a configuration not be opened?
+
+use anteroom_gateway::layer::DoorsError;
+use anteroom_meter::PlanError;
+use anteroom_node::StartError;
+use anteroom_store::{DataDirError, JoinError, StoreError};
+use anteroom_valkey::SetupError;
+
+/// Why nothing stands.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The data folder cannot be used.
+    #[error(transparent)]
+    DataDir(#[from] DataDirError),
+    /// A store's address cannot be used as it is.
+    #[error("store.{name}")]
+    Setup {
+        /// Its key in `[store]`.
+        name: &'static str,
+        /// Why not.
+        source: SetupError,
+    },
+    /// A store refuses what we need.
+    #[error("store.{name} cannot be used")]
+    Store {
+        /// Its key in `[store]`.
+        name: &'static str,
+        /// Why not.
+        source: StoreError,
+    },
+    /// This node could not join the others.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The rooms cannot run.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// A room cannot be served as configured.
+    #[error(transparent)]
+    Rooms(#[from] DoorsError),
+    /// A limit cannot be kept as configured.
+    #[error(transparent)]
+    Limits(#[from] PlanError),
+    /// Keys of tickets in the file and in the data folder do not mix.
+    #[error(
+        "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
+    )]
+    TicketKeys,
+}

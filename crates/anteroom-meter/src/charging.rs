@@ -1,0 +1,291 @@
+//! Several limits charged as one, wherever each is counted: all of them, or none.
+//!
+//! What is counted here is charged under its locks, at once. Where some are counted elsewhere, memory is only
+//! asked at first: most calls that are over a limit need not travel then. Then each store charges its own, and
+//! at last memory does. Whoever rejects then has those refunded that came before. Nobody sees a call that
+//! was rejected charged for longer than that takes.
+
+use std::time::Duration;
+
+use anteroom_config::OnLimitStoreFailure;
+use anteroom_counts::CallKey;
+use anteroom_counts::local::{Charge, charge_all};
+use anteroom_counts::shared::SharedCharge;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::{Outcome, Verdict};
+
+use crate::limit::Limit;
+use crate::meter::Meter;
+use crate::stores::Elsewhere;
+
+/// A limit that counts a call, and whom it counts it to.
+#[derive(Clone, Copy)]
+pub(crate) struct Counted<'p> {
+    pub(crate) limit: &'p Limit,
+    pub(crate) key: CallKey,
+}
+
+impl Counted<'_> {
+    /// Whether one limit counts a call to both.
+    pub(crate) fn is_same_limit(&self, other: &Self) -> bool {
+        std::ptr::eq(self.limit, other.limit)
+    }
+}
+
+/// What all limits together said.
+#[derive(Clone, Copy)]
+pub(crate) enum Charged<'p> {
+    /// All admit, and were charged.
+    All,
+    /// One rejects; none was charged.
+    Over,
+    /// One could not be asked, and lets nothing through then; none was charged.
+    Away(&'p Limit),
+}
+
+/// The limits that count a call, and what they said.
+#[derive(Default)]
+pub(crate) struct Charges<'p> {
+    pub(crate) counted: Vec<Counted<'p>>,
+    /// Those that could not be asked, and let calls through then.
+    pub(crate) uncounted: Vec<&'p Limit>,
+    /// What each said; nothing before it was asked.
+    verdicts: Vec<Option<Verdict>>,
+}
+
+impl<'p> Charges<'p> {
+    /// Charges all or none, for a call that has been held for so long.
+    pub(crate) async fn charge(&mut self, held: Duration, meter: &Meter) -> Charged<'p> {
+        self.uncounted.clear();
+        self.verdicts.clear();
+        self.verdicts.resize(self.counted.len(), None);
+        let is_here = |counted: &Counted<'_>| counted.limit.elsewhere.is_none();
+        if self.counted.iter().all(is_here) {
+            let all: Vec<usize> = (0..self.counted.len()).collect();
+            return self.charge_here(&all, held, meter.now());
+        }
+        self.charge_everywhere(held, meter).await
+    }
+
+    /// What limits said that were asked.
+    pub(crate) fn told(&self) -> impl Iterator<Item = (Counted<'p>, Verdict)> {
+        let all = self.counted.iter().copied().zip(&self.verdicts);
+        all.filter_map(|(counted, verdict)| Some((counted, (*verdict)?)))
+    }
+
+    /// Those that reject it.
+    pub(crate) fn rejecting(&self) -> impl Iterator<Item = (Counted<'p>, Verdict)> {
+        self.told().filter(|(_, verdict)| !verdict.is_admitted())
+    }
+
+    async fn charge_everywhere(&mut self, held: Duration, meter: &Meter) -> Charged<'p> {
+        let mut here: Vec<usize> = Vec::new();
+        let mut elsewhere: Vec<usize> = Vec::new();
+        for (at, counted) in self.counted.iter().enumerate() {
+            let is_here = counted.limit.elsewhere.is_none();
+            if is_here { &mut here } else { &mut elsewhere }.push(at);
+        }
+        let mut early: Vec<usize> = Vec::new();
+        if self.is_over_here(&here, held, meter.now()) {
+            if let Charged::Over = self.charge_here(&here, held, meter.now()) {
+                return Charged::Over;
+            }
+            // It became free in between.
+            early = std::mem::take(&mut here);
+        }
+        let mut charged: Vec<Vec<usize>> = Vec::new();
+        let mut fate = Charged::All;
+        while let Some(first) = elsewhere.first()
+            && matches!(fate, Charged::All)
+        {
+            let store = self.store(*first);
+            let is_there = |at: &mut usize| self.store(*at).is_same_store(store);
+            let group: Vec<usize> = elsewhere.extract_if(.., is_there).collect();
+            match self.charge_at(store, &group, held).await {
+                Ok(true) => charged.push(group),
+                Ok(false) => fate = Charged::Over,
+                Err(()) => fate = self.do_without(&group, &mut here),
+            }
+        }
+        if matches!(fate, Charged::All) {
+            fate = self.charge_here(&here, held, meter.now());
+        }
+        if !matches!(fate, Charged::All) {
+            self.refund_here(&early, meter.now());
+            for group in charged.iter().rev() {
+                self.refund_at(self.store(group[0]), group).await;
+            }
+        }
+        fate
+    }
+
+    /// Whether memory is against it, as far as can be told without charging.
+    fn is_over_here(&self, here: &[usize], held: Duration, now: Micros) -> bool {
+        here.iter().any(|at| {
+            let Counted { limit, key } = self.counted[*at];
+            let cost = Cost::Peek;
+            let charge = Charge {
+                cost,
+                ..limit.charge(key, held)
+            };
+            !limit.kept.counts.charge(&charge, now).is_admitted()
+        })
+    }
+
+    fn charge_here(&mut self, here: &[usize], held: Duration, now: Micros) -> Charged<'p> {
+        let charges = here.iter().map(|at| {
+            let Counted { limit, key } = self.counted[*at];
+            limit.charge(key, held)
+        });
+        let charges: Vec<Charge<'_>> = charges.collect();
+        let mut verdicts = Vec::with_capacity(charges.len());
+        let is_admitted = charge_all(&charges, now, &mut verdicts);
+        for (at, verdict) in here.iter().zip(verdicts) {
+            self.verdicts[*at] = Some(verdict);
+        }
+        if is_admitted {
+            Charged::All
+        } else {
+            Charged::Over
+        }
+    }
+
+    fn refund_here(&self, here: &[usize], now: Micros) {
+        for at in here {
+            let Counted { limit, key } = self.counted[*at];
+            let cost = refund(limit.cost);
+            let charge = Charge {
+                cost,
+                ..limit.charge(key, Duration::ZERO)
+            };
+            limit.kept.counts.charge(&charge, now);
+        }
+    }
+
+    /// Charges what one store counts: whether all admit. An error if it is away.
+    async fn charge_at(
+        &mut self,
+        store: &Elsewhere,
+        group: &[usize],
+        held: Duration,
+    ) -> Result<bool, ()> {
+        if group.iter().any(|at| self.is_shut(*at)) {
+            return Err(());
+        }
+        let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
+        let charges = group.iter().zip(&policies).map(|(at, policy)| {
+            let Counted { limit, key } = self.counted[*at];
+            SharedCharge {
+                limit: &limit.name,
+                policy,
+                key,
+                cost: limit.cost,
+            }
+        });
+        let charges: Vec<SharedCharge<'_>> = charges.collect();
+        let verdicts = match store.counts.charge(&charges).await {
+            Ok(verdicts) => verdicts,
+            Err(error) => {
+                for at in group {
+                    let limit = self.counted[*at].limit;
+                    limit.kept.contact.note_failure(&limit.name, &error);
+                }
+                return Err(());
+            }
+        };
+        let is_charged = verdicts.iter().all(Verdict::is_admitted);
+        let mut is_admitted = true;
+        for (at, verdict) in group.iter().zip(verdicts) {
+            let limit = self.counted[*at].limit;
+            limit.kept.contact.note_answer(&limit.name);
+            let verdict = within_patience(verdict, limit.patience().saturating_sub(held));
+            is_admitted &= verdict.is_admitted();
+            self.verdicts[*at] = Some(verdict);
+        }
+        if is_charged && !is_admitted {
+            self.refund_at(store, group).await;
+        }
+        Ok(is_admitted)
+    }
+
+    /// Gives back what one store has charged. If that fails it stays charged: fewer are admitted then, and none
+    /// too many.
+    async fn refund_at(&self, store: &Elsewhere, group: &[usize]) {
+        let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
+        let charges = group.iter().zip(&policies).map(|(at, policy)| {
+            let Counted { limit, key } = self.counted[*at];
+            SharedCharge {
+                limit: &limit.name,
+                policy,
+                key,
+                cost: refund(limit.cost),
+            }
+        });
+        let charges: Vec<SharedCharge<'_>> = charges.collect();
+        if let Err(error) = store.counts.charge(&charges).await {
+            for at in group {
+                let limit = self.counted[*at].limit;
+                limit.kept.contact.note_failure(&limit.name, &error);
+            }
+        }
+    }
+
+    /// What limits do whose store is away. Those that go on by themselves are added to `here`.
+    fn do_without(&mut self, group: &[usize], here: &mut Vec<usize>) -> Charged<'p> {
+        for at in group {
+            let limit = self.counted[*at].limit;
+            let on_failure = limit.elsewhere.as_ref().map(|own| own.on_failure);
+            match on_failure {
+                Some(OnLimitStoreFailure::Open) => self.uncounted.push(limit),
+                Some(OnLimitStoreFailure::Local) => here.push(*at),
+                Some(OnLimitStoreFailure::Bounded | OnLimitStoreFailure::Closed) | None => {
+                    return Charged::Away(limit);
+                }
+            }
+        }
+        Charged::All
+    }
+
+    fn is_shut(&self, at: usize) -> bool {
+        let own = self.counted[at].limit.elsewhere.as_ref();
+        own.is_some_and(Elsewhere::is_shut)
+    }
+
+    fn store(&self, at: usize) -> &'p Elsewhere {
+        let own = self.counted[at].limit.elsewhere.as_ref();
+        own.unwrap_or_else(|| unreachable!("only limits of stores are asked for theirs"))
+    }
+}
+
+impl Counted<'_> {
+    fn policy(&self) -> Policy {
+        self.limit.policy_of(self.key)
+    }
+}
+
+fn refund(cost: Cost) -> Cost {
+    match cost {
+        Cost::Take(taken) => Cost::Refund(taken),
+        Cost::Peek | Cost::Refund(_) => Cost::Peek,
+    }
+}
+
+/// A call that would have to be held for longer than its limit allows is rejected.
+fn within_patience(verdict: Verdict, patience: Duration) -> Verdict {
+    let Outcome::Admit { delay } = verdict.outcome else {
+        return verdict;
+    };
+    let Some(over) = Duration::from(delay).checked_sub(patience) else {
+        return verdict;
+    };
+    if over.is_zero() {
+        return verdict;
+    }
+    let over = MicroSpan(u64::try_from(over.as_micros()).unwrap_or(u64::MAX));
+    let outcome = Outcome::Reject {
+        retry_after: Some(over),
+    };
+    Verdict { outcome, ..verdict }
+}
