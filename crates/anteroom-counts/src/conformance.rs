@@ -1,4 +1,10 @@
 //! What every store of counts must do. A new store runs this list and adds one line.
+//!
+//! Stores from which calls are lent have a list of their own ([`lent`]), and so has what decides from such leases
+//! ([`leases`]): it never admits more than this list demands, and may admit less.
+
+pub mod leases;
+pub mod lent;
 
 use std::sync::Arc;
 

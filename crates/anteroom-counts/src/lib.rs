@@ -4,12 +4,14 @@
 //! the states: for how many clients, where, and what happens if several limits, or several nodes, are
 //! charged at once.
 //!
-//! [`local`] keeps them in this process; [`shared`] is what a store offers that several nodes share.
+//! [`local`] keeps them in this process; [`shared`] is what a store offers that several nodes share, and
+//! [`lent`] what one offers from which calls are lent to nodes.
 //!
 //! Deliberately absent: who a client is, and what it is told.
 
 pub mod conformance;
 mod key;
+pub mod lent;
 pub mod local;
 pub mod shared;
 mod table;

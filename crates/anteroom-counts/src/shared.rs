@@ -3,7 +3,8 @@
 //! One call decides and charges. Where and how a store keeps its states is its own affair; what it must do
 //! is written down as [`crate::conformance`].
 //!
-//! Deliberately absent: what to do while a store is away; and calls that are lent to a node beforehand.
+//! Deliberately absent: what to do while a store is away. What a store offers from which calls are lent is
+//! [`crate::lent`].
 
 use std::error::Error;
 use std::fmt;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limits::cost::Cost;
+use anteroom_limits::lending::widened::LendingError;
 use anteroom_limits::policy::{Needs, Policy};
 use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
@@ -70,6 +72,18 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         &'a self,
         charges: &'a [SharedCharge<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
+
+    /// The same as [`Self::charge`] if it can be said without waiting: the verdicts are added to `verdicts`. `None` if it
+    /// cannot; then nothing was charged, and it is as if nobody had asked. For stores that decide by themselves most of
+    /// the time: it costs no future.
+    fn charge_now(
+        &self,
+        charges: &[SharedCharge<'_>],
+        verdicts: &mut Vec<Verdict>,
+    ) -> Option<Result<(), CountsError>> {
+        let _ = (charges, verdicts);
+        None
+    }
 }
 
 /// One call against one limit.
@@ -124,6 +138,18 @@ pub enum UnfitError {
         store: &'static str,
         /// How far ahead it can count.
         years_max: u64,
+    },
+    /// Another algorithm, a larger burst, or another store.
+    #[error("the limit {limit:?} by {algorithm} cannot be kept by {store}")]
+    CannotBeLent {
+        /// The limit's name.
+        limit: String,
+        /// Its algorithm.
+        algorithm: &'static str,
+        /// The store.
+        store: &'static str,
+        /// What is in the way.
+        source: LendingError,
     },
 }
 

@@ -1,11 +1,14 @@
 //! What are records and counters called at the server?
 //!
 //! `{prefix}:{<room>}:<rest>` for a record, `{prefix}:{<room>}#<scope>:<minute>` for a counter,
-//! `{prefix}:{<limit>:<client>}` for what a client has called. In a cluster the part in braces alone
-//! chooses the server: all that belongs to a room lives at one, and clients are spread over all.
+//! `{prefix}:{<limit>:<client>}` for what a client has called. Where calls are lent,
+//! `{prefix}:{lent~<shelf>}` for the epoch of a shelf and `{prefix}:{lent~<shelf>}:<limit>:<client>` for what a client
+//! of it was lent: no room's name has a tilde. In a cluster the part in braces alone chooses the server: all that
+//! belongs to a room or a shelf lives at one, and clients and shelves are spread over all.
 
 use anteroom_core::allocation::CounterScope;
 use anteroom_counts::CallKey;
+use anteroom_counts::lent::{LentTo, Shelf};
 use anteroom_store::{CounterName, RecordKey};
 
 /// Makes names.
@@ -33,6 +36,16 @@ impl Keys {
         let Self { prefix } = self;
         let (limit, CallKey(client)) = (without_braces(limit), client);
         format!("{prefix}:{{{limit}:{client:032x}}}")
+    }
+
+    pub(crate) fn epoch(&self, Shelf(shelf): Shelf) -> String {
+        let Self { prefix } = self;
+        format!("{prefix}:{{lent~{shelf}}}")
+    }
+
+    pub(crate) fn lent(&self, shelf: Shelf, client: LentTo<'_>) -> String {
+        let (limit, CallKey(key)) = (without_braces(client.limit), client.key);
+        format!("{}:{limit}:{key:032x}", self.epoch(shelf))
     }
 
     pub(crate) fn counter(&self, name: &CounterName) -> String {
@@ -103,6 +116,17 @@ mod tests {
         let client = "000000000000000000000000000000ab";
         assert_eq!(calls("api"), format!("anteroom:{{api:{client}}}"));
         assert_eq!(calls("a}b"), format!("anteroom:{{a%7Db:{client}}}"));
+    }
+
+    #[test]
+    fn what_was_lent_has_its_shelf_in_braces_as_the_epoch_has() {
+        let keys = Keys::new("anteroom");
+        let key = CallKey(0xAB);
+        let lent = |limit| keys.lent(Shelf(7), LentTo { limit, key });
+        let client = "000000000000000000000000000000ab";
+        assert_eq!(keys.epoch(Shelf(7)), "anteroom:{lent~7}");
+        assert_eq!(lent("api"), format!("anteroom:{{lent~7}}:api:{client}"));
+        assert_eq!(lent("{b"), format!("anteroom:{{lent~7}}:%7Bb:{client}"));
     }
 
     #[test]

@@ -7,6 +7,8 @@
 //! [`ValkeyCounts`] keeps how much clients have called. There a script does decide, by the same algorithms as
 //! everywhere, for one round trip must be enough; each answer is held against the algorithms' own word.
 //!
+//! [`ValkeyLent`] keeps the records from which calls are lent to nodes; again the scripts decide nothing.
+//!
 //! Deliberately absent: a second try of a write whose outcome is unknown (the caller loads again and
 //! sees), reads from replicas (they are late), and anything that a server of another make would not
 //! understand.
@@ -20,6 +22,7 @@ mod counts;
 mod failure;
 mod info;
 mod keys;
+mod lent;
 mod link;
 mod route;
 mod script;
@@ -30,4 +33,5 @@ mod witness;
 pub use access::SetupError;
 pub use checking::{Findings, ServerFinding, Warning};
 pub use counts::ValkeyCounts;
+pub use lent::ValkeyLent;
 pub use valkey::Valkey;

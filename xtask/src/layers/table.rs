@@ -32,6 +32,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
         ],
     ),
+    ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-node",
         &[
@@ -242,6 +243,9 @@ pub(super) const ONLY_TESTS: &[&str] = &[
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
 pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
+    // Leases are tried over a real store, which has an address.
+    ("anteroom-lending", "anteroom-config"),
+    ("anteroom-lending", "anteroom-valkey"),
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
 ];

@@ -138,18 +138,18 @@ impl Holding {
         if let Some(decision) = self.decide_from_held(now, cost) {
             return decision;
         }
-        if let Some(verdict) = self.refusal(now, asked(cost)) {
+        if let Some(verdict) = self.refusal(now, self.missing(now, cost)) {
             return Decision::Told(verdict);
         }
         if now < self.away_until {
             return Decision::Away;
         }
-        self.ask(cost)
+        self.ask(now, cost)
     }
 
-    fn ask(&mut self, cost: Cost) -> Decision {
-        let asked = asked(cost);
-        let sum = if cost == Cost::Peek { 0 } else { asked };
+    fn ask(&mut self, now: Micros, cost: Cost) -> Decision {
+        let missing = self.missing(now, cost);
+        let sum = if cost == Cost::Peek { 0 } else { missing };
         let wants = self.wants.get_or_insert(Wants { least: sum, sum: 0 });
         wants.least = wants.least.min(sum);
         wants.sum = wants.sum.saturating_add(sum);
@@ -167,10 +167,10 @@ impl Holding {
         if now < self.away_until {
             return Decision::Away;
         }
-        match self.refusal(now, asked(cost)) {
+        match self.refusal(now, self.missing(now, cost)) {
             Some(verdict) => Decision::Told(verdict),
             // Others were quicker, and there is more.
-            None => self.ask(cost),
+            None => self.ask(now, cost),
         }
     }
 
@@ -297,6 +297,11 @@ impl Holding {
         is_admitted.then(|| Decision::Told(self.admit(now)))
     }
 
+    /// What must be lent for a call that counts more than is held: what lies here is not asked for once more.
+    fn missing(&self, now: Micros, cost: Cost) -> u32 {
+        asked(cost).saturating_sub(self.held(now)).max(1)
+    }
+
     /// Whether calls still come and what is held will not be enough until an answer is here.
     fn runs_low(&self, now: Micros, lending: &Lending) -> bool {
         let is_plenty = self
@@ -314,11 +319,11 @@ impl Holding {
         told.filter(|told| now.since(told.at) < BELIEVED_FOR)
     }
 
-    /// The verdict on a call of which the parent has said that it is too much.
-    fn refusal(&self, now: Micros, asked: u32) -> Option<Verdict> {
+    /// The verdict on a call of which the parent has said that what is missing for it is too much.
+    fn refusal(&self, now: Micros, missing: u32) -> Option<Verdict> {
         let refused = self.believed(now)?.refused?;
         let is_over = refused.retry_at.is_some_and(|retry_at| retry_at <= now);
-        if asked < refused.least || is_over {
+        if missing < refused.least || is_over {
             return None;
         }
         Some(self.reject(now, refused.retry_at))

@@ -30,8 +30,8 @@ pub const TTL_SHORTEST: MicroSpan = MicroSpan(200_000);
 /// that was found empty waits for somebody who remembers.
 pub const TTL_LONGEST: MicroSpan = MicroSpan::from_secs(5);
 
-/// A lease is such a part of the window: that much of what was promised is not admitted at saturation.
-const PART_OF_WINDOW: u64 = 20;
+/// A lease is usually such a part of the window: that much of what was promised is not admitted at saturation.
+pub const PART_OF_WINDOW: u64 = 20;
 
 /// A limit that is lent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -81,8 +81,17 @@ impl Lending {
     ///
     /// [`LendingError::LeakyBucket`], [`LendingError::BurstTooSmall`].
     pub fn new(policy: Policy) -> Result<Self, LendingError> {
+        Self::with_part(policy, PART_OF_WINDOW)
+    }
+
+    /// The same with leases that are such a part of the window: 20 for a twentieth.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::new`].
+    pub fn with_part(policy: Policy, part: u64) -> Result<Self, LendingError> {
         let rate = policy.rate();
-        let mut ttl = rate.window().0 / PART_OF_WINDOW;
+        let mut ttl = rate.window().0 / part.max(1);
         if let Some(burst) = burst_of(&policy) {
             let calls = u64::from(rate.calls()).max(1);
             let takes = product(u64::from(burst / 2), rate.window().0) / u128::from(calls);

@@ -6,6 +6,7 @@ mod circuit;
 mod cluster;
 mod conformance;
 mod counts;
+mod lent;
 mod refusals;
 mod restarts;
 mod support;

@@ -1,0 +1,158 @@
+//! What calls, requests and the watch over epochs share.
+
+use std::sync::Arc;
+
+use anteroom_counts::lent::{LentRecords, Shelf};
+use anteroom_counts::{CallKey, KeyMaker};
+use anteroom_limits::lending::epoch::{self, EpochId};
+use anteroom_limits::time::Micros;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+
+use crate::circuit::Circuit;
+use crate::clients::Clients;
+use crate::clock::Clock;
+use crate::draws::Draws;
+use crate::error::AskError;
+use crate::figures::{Counters, Figures};
+use crate::settings::Settings;
+
+/// What there is once for all clients.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Arc<dyn LentRecords>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    pub(crate) clients: Clients,
+    pub(crate) counters: Counters,
+    pub(crate) draws: Draws,
+    /// This process, in the names of its requests.
+    pub(crate) life: u64,
+    /// One permit for each request on its way.
+    pub(crate) permits: Arc<Semaphore>,
+    /// Where requests run.
+    pub(crate) runtime: Handle,
+    keys: KeyMaker,
+    shelves: Box<[Mutex<ShelfState>]>,
+}
+
+/// What is known of a shelf.
+#[derive(Debug, Default)]
+struct ShelfState {
+    circuit: Circuit,
+    /// Why it failed last.
+    why: Option<AskError>,
+    /// The latest epoch that was seen.
+    witnessed: Option<EpochId>,
+}
+
+impl Inner {
+    pub(crate) fn new(
+        store: Arc<dyn LentRecords>,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        draws: Draws,
+        runtime: Handle,
+    ) -> Self {
+        let shelves = (0..store.shelves().max(1)).map(|_| Mutex::default());
+        let mut secret = [0; 16];
+        secret[..8].copy_from_slice(&draws.number().to_le_bytes());
+        secret[8..].copy_from_slice(&draws.number().to_le_bytes());
+        Self {
+            store,
+            clock,
+            settings,
+            clients: Clients::new(&settings),
+            counters: Counters::default(),
+            life: draws.number().max(1),
+            draws,
+            permits: Arc::new(Semaphore::new(settings.requests_max.clamp(1, 1 << 20))),
+            runtime,
+            keys: KeyMaker::new(secret),
+            shelves: shelves.collect(),
+        }
+    }
+
+    /// A client of a limit, as it is known here.
+    pub(crate) fn key(&self, limit: &str, key: CallKey) -> CallKey {
+        self.keys.key([limit.as_bytes(), &key.0.to_le_bytes()[..]])
+    }
+
+    /// Where a client's record lies.
+    pub(crate) fn shelf(&self, key: CallKey) -> Shelf {
+        Shelf::of(key, u32::try_from(self.shelves.len()).unwrap_or(1))
+    }
+
+    /// Why nobody is asked at present; `None` if somebody may be.
+    pub(crate) fn away(&self, shelf: Shelf, now: Micros) -> Option<AskError> {
+        let state = self.state(shelf).lock();
+        let why = || state.why.clone().unwrap_or(AskError::Away);
+        state.circuit.is_open(now).then(why)
+    }
+
+    /// Why the last request failed.
+    pub(crate) fn why(&self, shelf: Shelf) -> AskError {
+        let why = self.state(shelf).lock().why.clone();
+        why.unwrap_or(AskError::Away)
+    }
+
+    /// Takes note that a request is sent.
+    pub(crate) fn handle_request(&self, shelf: Shelf, now: Micros) {
+        self.state(shelf).lock().circuit.handle_request(now);
+    }
+
+    /// Takes note of how a request ended.
+    pub(crate) fn handle_outcome(&self, shelf: Shelf, now: Micros, failed: Option<&AskError>) {
+        let mut state = self.state(shelf).lock();
+        let Some(error) = failed else {
+            if state.circuit.is_open(now) {
+                tracing::info!(store = self.store.place(), "calls are lent again");
+            }
+            state.circuit.handle_answer();
+            return;
+        };
+        state.why = Some(error.clone());
+        if !error.is_of_the_store() {
+            return;
+        }
+        let was_open = state.circuit.is_open(now);
+        state.circuit.handle_failure(now, self.draws.number());
+        if state.circuit.is_open(now) && !was_open {
+            tracing::warn!(store = self.store.place(), %error, "no calls are lent");
+        }
+    }
+
+    /// The latest epoch that was seen on a shelf.
+    pub(crate) fn witnessed(&self, shelf: Shelf) -> Option<EpochId> {
+        self.state(shelf).lock().witnessed
+    }
+
+    /// Takes note of an epoch that is in force.
+    pub(crate) fn witness(&self, shelf: Shelf, id: EpochId) {
+        let mut state = self.state(shelf).lock();
+        state.witnessed = Some(epoch::later(state.witnessed, id));
+    }
+
+    /// Shelves on which an epoch was seen.
+    pub(crate) fn witnessed_shelves(&self) -> Vec<Shelf> {
+        let shelves = (0..).zip(&self.shelves);
+        let seen = shelves.filter(|(_, state)| state.lock().witnessed.is_some());
+        seen.map(|(number, _)| Shelf(number)).collect()
+    }
+
+    pub(crate) fn figures(&self) -> Figures {
+        let now = self.clock.now();
+        let (mut clients, mut held) = (0, 0);
+        for shard in self.clients.each() {
+            let (here, calls) = shard.fill(now);
+            clients += here as u64;
+            held += calls;
+        }
+        self.counters.figures(clients, held)
+    }
+
+    fn state(&self, Shelf(shelf): Shelf) -> &Mutex<ShelfState> {
+        &self.shelves[shelf as usize % self.shelves.len()]
+    }
+}

@@ -1,0 +1,72 @@
+//! Counts by leases do what they must, over a store that works; and the store of these tests is one.
+
+use std::sync::Arc;
+
+use anteroom_counts::CallKey;
+use anteroom_counts::conformance::{Stage, leases, lent};
+use anteroom_counts::shared::{BoxFuture, SharedCounts, TestTime};
+use anteroom_lending::{Clock, LeasedCounts, Settings};
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::store::{Memory, Network, Way};
+
+#[derive(Debug)]
+struct Leases {
+    time: TestTime,
+    memory: Memory,
+}
+
+/// The node's clock, which goes with the store's.
+#[derive(Debug)]
+struct SameTime(TestTime);
+
+impl Clock for SameTime {
+    fn now(&self) -> Micros {
+        self.0.now()
+    }
+}
+
+impl Leases {
+    fn counts(&self) -> LeasedCounts {
+        let way = Way::new(&self.memory, Network::default(), 1);
+        let clock = Arc::new(SameTime(self.time.clone()));
+        LeasedCounts::with_clock(Arc::new(way), Settings::default(), clock).unwrap()
+    }
+}
+
+impl Stage for Leases {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        Arc::new(self.counts())
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.time.set(now);
+    }
+
+    fn forgets_after<'a>(
+        &'a self,
+        limit: &'a str,
+        key: CallKey,
+    ) -> BoxFuture<'a, Option<MicroSpan>> {
+        let kept = self.memory.forgets_after(limit, key.0);
+        Box::pin(async move { Some(kept.expect("it is kept, and not for ever")) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn counts_by_leases_do_what_they_must() {
+    let time = TestTime::default();
+    time.set(Micros(1_767_225_000_000_000));
+    let memory = Memory::at(time.clone());
+    let stage = Leases { time, memory };
+    stage.counts().assume_empty().await.unwrap();
+    leases::check(&stage).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_store_of_these_tests_is_one() {
+    let memory = Memory::in_virtual_time();
+    lent::check(&Way::new(&memory, Network::default(), 1))
+        .await
+        .unwrap();
+}

@@ -1,0 +1,10 @@
+//! Counts by leases: over a store that fails in every way, in virtual time, and over a real one.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod conformance;
+mod driver;
+mod faults;
+mod judge;
+mod node;
+mod store;
+mod valkey;
