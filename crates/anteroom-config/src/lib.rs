@@ -20,6 +20,7 @@ mod keys;
 mod kind;
 pub mod language;
 mod limit;
+pub mod limit_orders;
 mod live;
 mod model;
 pub mod orders;

@@ -11,6 +11,7 @@ use super::reader::Table;
 
 mod client_key;
 mod keys;
+pub(crate) mod live;
 mod overrides;
 mod policy;
 mod routes;
@@ -20,7 +21,8 @@ use keys::{
     COST, COUNT_POLLING, DELAY_MAX, HEADERS, KEYS_MAX, LEGACY_RESET, LIMIT, NAME, ON_LIMIT,
     OnLimitKind, SHADOW,
 };
-use policy::{AlgorithmKind, Settings};
+use policy::AlgorithmKind;
+pub(crate) use policy::Settings;
 
 /// A limit as far as it could be read; the parts outlive mistakes elsewhere in the limit, so that
 /// clashes between limits are found in the same run.
@@ -73,6 +75,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
             count_polling,
             keys_max,
             overrides,
+            settings,
         }),
         _ => None,
     };

@@ -5,7 +5,10 @@ use std::sync::Arc;
 use anteroom_core::allocation::CounterScope;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::ledger::LendingTerms;
-use anteroom_store::{LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store};
+use anteroom_store::{LedgerPlace, LedgerRole, LimitOrdersPlace, OrdersPlace, RecordKey, Store};
+
+/// Stands where a room's name does, for what is said about limits. No room is called so.
+const LIMITS: &str = "(limits)";
 
 /// The stores of a node.
 #[derive(Clone)]
@@ -96,6 +99,20 @@ impl Stores {
         }
     }
 
+    /// Where it is kept what operators say about clients of limits, likewise.
+    #[must_use]
+    pub fn limit_orders(&self, birth: BirthId) -> (LimitOrdersPlace, Option<LimitOrdersPlace>) {
+        let place = |store: &Arc<dyn Store>, end: &str| {
+            let prefix = format!("{LIMITS}/{:016x}{end}", birth.0);
+            LimitOrdersPlace::new(Arc::clone(store), &prefix)
+        };
+        match self {
+            Self::Alone(store) => (LimitOrdersPlace::new(Arc::clone(store), LIMITS), None),
+            Self::Shared(store) => (place(store, ""), None),
+            Self::TwoLevels { local, world } => (place(world, ""), Some(place(local, "/copy"))),
+        }
+    }
+
     /// Where counters of this scope are kept.
     pub(crate) fn counters(&self, scope: CounterScope) -> &Arc<dyn Store> {
         match (self, scope) {
@@ -107,7 +124,8 @@ impl Stores {
 
     /// Whether other processes write the same records. Then each call is a message to a server that
     /// others need as well, and rounds are paced.
-    pub(crate) fn are_shared(&self) -> bool {
+    #[must_use]
+    pub fn are_shared(&self) -> bool {
         !matches!(self, Self::Alone(_))
     }
 

@@ -8,8 +8,10 @@ use std::num::NonZeroU32;
 use anteroom_core::time::Span;
 use anteroom_limits::policy::Policy;
 use ipnet::Ipv6Net;
+use serde::{Deserialize, Serialize};
 
 use super::{RoomName, Route};
+use crate::limit::Settings;
 
 /// A limit's name: 1 to 64 of `A-Z a-z 0-9 - _`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -60,6 +62,8 @@ pub struct LimitConfig {
     pub keys_max: usize,
     /// Policies of single clients; by the same algorithm.
     pub overrides: BTreeMap<Client, Policy>,
+    /// What was typed for the algorithm: clients of their own have what they leave out from it.
+    pub(crate) settings: Settings,
 }
 
 /// Requests that a limit covers.
@@ -160,7 +164,7 @@ pub enum LegacyReset {
 
 /// Who calls: what each part of the key is, in its order. Its `Debug` shows none of it: it may be the
 /// key of an API.
-#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Client(pub Vec<String>);
 
 impl fmt::Debug for Client {
