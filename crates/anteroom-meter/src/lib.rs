@@ -11,9 +11,11 @@ mod layer;
 mod limit;
 mod meter;
 mod plan;
+mod standing;
 mod tally;
 
 pub use layer::{Limited, RateLimitLayer, RateLimited};
 pub use meter::{Figures, Meter, Plan, Surroundings};
 pub use plan::{PlanError, problems};
+pub use standing::Standing;
 pub use tally::Event;

@@ -37,10 +37,12 @@ pub trait Surroundings: Send + Sync + 'static {
     /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms, nobody does.
     fn visitor(
         &self,
-        client: &Client,
-        readings: &Readings<'_>,
-        headers: &HeaderMap,
-    ) -> Option<KnownVisitor>;
+        _client: &Client,
+        _readings: &Readings<'_>,
+        _headers: &HeaderMap,
+    ) -> Option<KnownVisitor> {
+        None
+    }
 }
 
 /// The limits of a process.
