@@ -14,8 +14,8 @@ use anteroom_front::lanes::Lanes;
 use anteroom_front::sockets::Sockets;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_meter::Meter;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_overrides::LiveLimits;
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
 use crate::front::Front;
-use crate::limits::Around;
+use crate::limits;
 use crate::stores::{self, Opened};
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
@@ -35,8 +35,9 @@ const LEAVE_FOR: Duration = Duration::from_secs(5);
 pub struct Gateway {
     node: Arc<Node>,
     layer: WaitingRoomLayer,
-    meter: Arc<Meter>,
+    limits: Arc<LiveLimits>,
     sweeping: JoinHandle<()>,
+    hearing: JoinHandle<()>,
     extras: Arc<Extras>,
     tokens: Arc<Tokens>,
     address: SocketAddr,
@@ -134,15 +135,12 @@ impl Gateway {
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
         let settings = settings(config, &opened);
+        let said = limits::places(&opened);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
         let layer = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
-        let around = Around {
-            clock: Arc::clone(&clock),
-            rooms: layer.clone(),
-        };
-        let meter = Meter::new(&config.limits, around)?;
+        let (meter, limits) = limits::start(&config.limits, said, &layer, &clock).await?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(
             layer.clone(),
@@ -168,6 +166,7 @@ impl Gateway {
         let front = front.serve(server, address, draining);
         let control = Control::new(
             Arc::clone(&node),
+            Arc::clone(&limits),
             Arc::clone(&extras) as Arc<_>,
             Arc::clone(&tokens),
         );
@@ -181,8 +180,9 @@ impl Gateway {
             control,
             node,
             layer,
-            sweeping: tokio::spawn(Arc::clone(&meter).sweep()),
-            meter,
+            sweeping: tokio::spawn(meter.sweep()),
+            hearing: tokio::spawn(Arc::clone(&limits).watch()),
+            limits,
             extras,
             tokens,
             drain,
@@ -241,7 +241,7 @@ impl Gateway {
         let keys = ticket_keys(config, &self.dir.ticket_keys()?);
         let tokens = admin_tokens::load(&config.server, &self.dir)?;
         let rooms = self.layer.plan(config)?;
-        let limits = self.meter.prepare(&config.limits)?;
+        let limits = self.limits.prepare(&config.limits)?;
         if let Some(tls) = &self.tls
             && !config.server.tls.is_empty()
         {
@@ -250,7 +250,7 @@ impl Gateway {
         }
         self.node.reload(config.rooms.clone());
         self.layer.commit(rooms)?;
-        self.meter.commit(limits);
+        self.limits.commit(limits);
         self.node.set_ticket_keys(&keys);
         self.tokens.set(tokens);
         for key in self.changed_until_restart(&config.server) {
@@ -321,6 +321,7 @@ impl Gateway {
         if let Some(keeper) = &self.keeper {
             keeper.abort();
         }
+        self.hearing.abort();
         self.node.stop().await;
     }
 

@@ -14,4 +14,4 @@ mod stores;
 
 pub use anteroom_check as check;
 pub use anteroom_demo as demo;
-pub use anteroom_operator::{room, status};
+pub use anteroom_operator::{limits as limits_command, room, status};

@@ -1,20 +1,41 @@
-//! What limits of calls ask the rest of the program: the time, and who shows a ticket.
+//! Limits of calls, and what they ask the rest of the program: the time, and who shows a ticket.
 
 use std::sync::Arc;
 
+use anteroom_config::LimitConfig;
 use anteroom_control::LimitFigures;
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer, is_own_path};
 use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
-use anteroom_meter::{Figures, Surroundings};
+use anteroom_meter::{Figures, Meter, Surroundings};
 use anteroom_node::NodeClock;
+use anteroom_overrides::{LiveLimits, Places};
 use http::HeaderMap;
 
+use crate::stores::Opened;
+
 /// A gateway around its limits.
-pub(crate) struct Around {
-    pub(crate) clock: Arc<dyn NodeClock>,
-    pub(crate) rooms: WaitingRoomLayer,
+struct Around {
+    clock: Arc<dyn NodeClock>,
+    rooms: WaitingRoomLayer,
+}
+
+/// The limits of a file, and what operators said about their clients as far as the store answers.
+pub(crate) async fn start(
+    file: &[LimitConfig],
+    said: Places,
+    rooms: &WaitingRoomLayer,
+    clock: &Arc<dyn NodeClock>,
+) -> anyhow::Result<(Arc<Meter>, Arc<LiveLimits>)> {
+    let around = Around {
+        clock: Arc::clone(clock),
+        rooms: rooms.clone(),
+    };
+    let meter = Meter::new(file, around)?;
+    let limits = LiveLimits::new(Arc::clone(&meter), file, said, Arc::clone(clock));
+    limits.learn().await;
+    Ok((meter, limits))
 }
 
 impl Surroundings for Around {
@@ -38,6 +59,16 @@ impl Surroundings for Around {
         headers: &HeaderMap,
     ) -> Option<KnownVisitor> {
         self.rooms.visitor_of(client, readings, headers)
+    }
+}
+
+/// Where it is kept what operators say about clients of limits.
+pub(crate) fn places(opened: &Opened) -> Places {
+    let (place, copy) = opened.stores.limit_orders(opened.deployment.birth);
+    Places {
+        place,
+        copy,
+        are_shared: opened.stores.are_shared(),
     }
 }
 
