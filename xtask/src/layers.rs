@@ -24,6 +24,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-core", "anteroom-limits", "anteroom-reading"],
     ),
     ("anteroom-envoy", &[]),
+    ("anteroom-jwt", &[]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",
