@@ -76,6 +76,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-counts",
             "anteroom-core",
             "anteroom-config",
+            "anteroom-jwt",
             "anteroom-gateway",
         ],
     ),
@@ -94,6 +95,7 @@ const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-check",
         &[
             "anteroom-config",
+            "anteroom-jwt",
             "anteroom-store",
             "anteroom-page",
             "anteroom-front",

@@ -3,9 +3,8 @@
 use anteroom_core::time::Millis;
 use toml::de::{DeTable, DeValue};
 
-use crate::limit_orders::LimitOrders;
 use crate::orders::{Actor, Log, Order, Orders, Record as _};
-use crate::{Config, LimitConfig, RoomConfig, ValkeyAddress};
+use crate::{Config, RoomConfig, ValkeyAddress};
 
 /// Reads `data` as a config file.
 ///
@@ -136,8 +135,7 @@ fn escape(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02x}")).collect()
 }
 
-/// Reads `data` as the records of what operators said about limits and about a room, and as values that one
-/// sets.
+/// Reads `data` as the record of what operators said about a room, and as values that one sets.
 ///
 /// # Panics
 ///
@@ -146,18 +144,6 @@ fn escape(text: &str) -> String {
 pub fn orders(data: &[u8]) {
     if let Ok(log) = Log::decode(data) {
         assert_eq!(Log::decode(&log.encode()), Ok(log), "another log");
-    }
-    if let Ok(orders) = LimitOrders::decode(data) {
-        let applied = orders.applied_to(&limits());
-        for problem in applied.misfits.iter().flat_map(|(_, problems)| problems) {
-            let line = problem.to_string();
-            assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
-        }
-        assert_eq!(
-            LimitOrders::decode(&orders.encode()),
-            Ok(orders),
-            "other orders"
-        );
     }
     let orders = match (Orders::decode(data), serde_json::from_slice(data)) {
         (Ok(orders), _) => {
@@ -201,16 +187,6 @@ pub fn orders(data: &[u8]) {
         let again = file.with_values(&again.collect());
         assert_eq!((again.config, again.problems), (changed.config, Vec::new()));
     }
-}
-
-/// A limit of each kind of client.
-fn limits() -> Vec<LimitConfig> {
-    let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
-                new_users_per_minute = 1\nbypass = []\n\
-                [[limit]]\nname = \"a\"\nlimit = \"9/s\"\nalgorithm = \"gcra\"\n\
-                [[limit]]\nname = \"b\"\nlimit = \"9/s\"\nkey = [\"header:x\", \"path_segment:1\"]\n";
-    let config = Config::parse("fuzz.toml", text).expect("it is legal");
-    config.config.limits
 }
 
 /// A room with an opening, so that every key can be set alone.

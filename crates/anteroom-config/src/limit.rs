@@ -9,9 +9,9 @@ use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};
 use super::reader::Table;
 
-mod client_key;
+pub(crate) mod client_key;
 mod keys;
-pub(crate) mod live;
+mod live;
 mod overrides;
 mod policy;
 mod routes;
@@ -21,6 +21,7 @@ use keys::{
     COST, COUNT_POLLING, DELAY_MAX, HEADERS, KEYS_MAX, LEGACY_RESET, LIMIT, NAME, ON_LIMIT,
     OnLimitKind, SHADOW,
 };
+pub use live::policy_values;
 use policy::AlgorithmKind;
 pub(crate) use policy::Settings;
 
@@ -32,6 +33,8 @@ pub(super) struct LimitRead {
     pub(super) routes: Vec<LimitRoute>,
     /// What means nothing without a room, and what then happens.
     pub(super) of_rooms: Vec<(Spot, &'static str)>,
+    /// What means nothing without `[jwt]`.
+    pub(super) of_jwt: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
     pub(super) config: Option<LimitConfig>,
 }
@@ -60,6 +63,11 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         warn(&mut table, policy, cost, on_limit, shadow);
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
+    let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
+    let has_claim = key
+        .as_ref()
+        .is_some_and(|key| key.parts.iter().any(is_claim));
+    let of_jwt = has_claim.then(|| table.spot(KEY.name));
     table.finish();
 
     let config = match (&name, policy, key) {
@@ -83,6 +91,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         name,
         routes,
         of_rooms,
+        of_jwt,
         config,
     }
 }

@@ -169,11 +169,22 @@ impl Orders {
     }
 }
 
-pub(crate) fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+/// Writes a record in the form that [`decode`] reads.
+///
+/// # Panics
+///
+/// If its keys are no texts, or if it cannot be written at all; records are text and numbers.
+#[must_use]
+pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     serde_json::to_vec(&Written { form: FORM, record }).expect("text and numbers can be written")
 }
 
-pub(crate) fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
+/// Reads a record that [`encode`] has written.
+///
+/// # Errors
+///
+/// [`DamagedOrders`] if the bytes are none of this form.
+pub fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
     let written: Written<T> = serde_json::from_slice(bytes).map_err(|_| DamagedOrders)?;
     if written.form != FORM {
         return Err(DamagedOrders);

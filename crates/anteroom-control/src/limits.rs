@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::limit_orders::{LimitOrder, RefusedOrder, ShownLimits};
 use anteroom_config::orders::Log;
 use anteroom_config::{Client, LimitName, LiveValues};
 use anteroom_overrides::ObeyError;
+use anteroom_overrides::orders::{LimitOrder, RefusedOrder, ShownLimits};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;

@@ -13,9 +13,11 @@ mod meter;
 mod plan;
 mod standing;
 mod tally;
+mod tokens;
 
 pub use layer::{Limited, RateLimitLayer, RateLimited};
 pub use meter::{Figures, Meter, Plan, Surroundings};
 pub use plan::{PlanError, problems};
 pub use standing::Standing;
 pub use tally::Event;
+pub use tokens::{Tokens, TokensError};

@@ -16,6 +16,7 @@ use http::HeaderMap;
 use crate::limit::Limit;
 use crate::plan::{self, PlanError};
 use crate::tally::Event;
+use crate::tokens::Tokens;
 
 /// How often limits forget, on their own, clients that are as if they had never called.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
@@ -57,14 +58,24 @@ pub struct Plan {
     pub(crate) limits: Vec<Limit>,
     /// Whether one of them has to know who shows a ticket.
     pub(crate) needs_visitor: bool,
+    /// The signed tokens by which some know clients.
+    pub(crate) tokens: Option<Arc<Tokens>>,
 }
 
 impl Plan {
+    /// The same, with other tokens that are good.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        let tokens = tokens.map(Arc::new);
+        Self { tokens, ..self }
+    }
+
     pub(crate) fn of(limits: Vec<Limit>) -> Self {
         let needs_visitor = limits.iter().any(Limit::needs_visitor);
         Self {
             limits,
             needs_visitor,
+            tokens: None,
         }
     }
 }
@@ -103,7 +114,7 @@ impl Meter {
     }
 
     /// Works out other limits, which do not hold yet. What a limit of the same name has counted by the same
-    /// algorithm stays.
+    /// algorithm stays, and so do the tokens that are good.
     ///
     /// # Errors
     ///
@@ -115,7 +126,11 @@ impl Meter {
             .iter()
             .map(|limit| (&*limit.name, (limit.policy, Arc::clone(&limit.kept))))
             .collect();
-        plan::of(limits, &kept)
+        let plan = plan::of(limits, &kept)?;
+        Ok(Plan {
+            tokens: known.tokens.clone(),
+            ..plan
+        })
     }
 
     /// Lets other limits hold from now on.

@@ -126,6 +126,7 @@ fn part(part: &KeyPart) -> Result<Part, Problem> {
         KeyPart::Header(name) => Part::Header(HeaderName::try_from(name)?),
         KeyPart::Cookie(name) => Part::Cookie(name.clone()),
         KeyPart::PathSegment(at) => Part::PathSegment(*at),
+        KeyPart::JwtClaim(name) => Part::Claim(name.clone()),
         KeyPart::Ticket => Part::Visitor,
     })
 }

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
+use anteroom_config::orders::Record;
 use anteroom_core::allocation::CounterScope;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::ledger::LendingTerms;
-use anteroom_store::{LedgerPlace, LedgerRole, LimitOrdersPlace, OrdersPlace, RecordKey, Store};
-
-/// Stands where a room's name does, for what is said about limits. No room is called so.
-const LIMITS: &str = "(limits)";
+use anteroom_store::{LedgerPlace, LedgerRole, OrdersPlace, RecordKey, SaidPlace, Store};
 
 /// The stores of a node.
 #[derive(Clone)]
@@ -85,29 +83,21 @@ impl Stores {
     /// Where it is kept what operators say about a room: with what lends what the limits allow; and a
     /// copy next door, if that is elsewhere.
     pub(crate) fn orders(&self, room: &str, birth: BirthId) -> (OrdersPlace, Option<OrdersPlace>) {
-        let shared = |store: &Arc<dyn Store>| {
-            OrdersPlace::new(Arc::clone(store), &format!("{room}/{:016x}", birth.0))
-        };
-        match self {
-            Self::Alone(store) => (OrdersPlace::new(Arc::clone(store), room), None),
-            Self::Shared(store) => (shared(store), None),
-            Self::TwoLevels { local, world } => {
-                let copy =
-                    OrdersPlace::new(Arc::clone(local), &format!("{room}/{:016x}/copy", birth.0));
-                (shared(world), Some(copy))
-            }
-        }
+        self.said(room, birth)
     }
 
-    /// Where it is kept what operators say about clients of limits, likewise.
+    /// The same for whatever operators speak about, by a name that no room has.
     #[must_use]
-    pub fn limit_orders(&self, birth: BirthId) -> (LimitOrdersPlace, Option<LimitOrdersPlace>) {
+    pub fn said<R: Record>(
+        &self,
+        name: &str,
+        birth: BirthId,
+    ) -> (SaidPlace<R>, Option<SaidPlace<R>>) {
         let place = |store: &Arc<dyn Store>, end: &str| {
-            let prefix = format!("{LIMITS}/{:016x}{end}", birth.0);
-            LimitOrdersPlace::new(Arc::clone(store), &prefix)
+            SaidPlace::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
         };
         match self {
-            Self::Alone(store) => (LimitOrdersPlace::new(Arc::clone(store), LIMITS), None),
+            Self::Alone(store) => (SaidPlace::new(Arc::clone(store), name), None),
             Self::Shared(store) => (place(store, ""), None),
             Self::TwoLevels { local, world } => (place(world, ""), Some(place(local, "/copy"))),
         }

@@ -9,9 +9,9 @@ use std::io::Read as _;
 use std::process::ExitCode;
 
 use anteroom_config::LimitName;
-use anteroom_config::limit_orders::ShownLimits;
 use anteroom_config::orders::Log;
 use anteroom_control::ClientStanding;
+use anteroom_overrides::orders::ShownLimits;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anteroom_config::limit_orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits};
 use anteroom_config::orders::{Actor, Log, Record as _};
 use anteroom_config::{Client, LimitConfig};
-use anteroom_meter::{Meter, Plan, PlanError, Standing};
+use anteroom_meter::{Meter, Plan, PlanError, Standing, Tokens};
 use anteroom_node::NodeClock;
 use anteroom_store::{ChangeError, StoreError, chain};
 use parking_lot::Mutex;
 
+use crate::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits};
 use crate::places::Places;
 
 /// How often a record is read that others may change.
@@ -57,6 +57,15 @@ struct Held {
 pub struct Prepared {
     plan: Plan,
     held: Held,
+}
+
+impl Prepared {
+    /// The same, with the signed tokens that the file calls good.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        let plan = self.plan.with_tokens(tokens);
+        Self { plan, ..self }
+    }
 }
 
 impl std::fmt::Debug for Prepared {
@@ -144,10 +153,9 @@ impl LiveLimits {
         let mut held = self.held.lock();
         let has_heard_more = !Arc::ptr_eq(&held.orders, &prepared.held.orders);
         held.file = prepared.held.file;
+        self.meter.commit(prepared.plan);
         if has_heard_more {
             self.apply(&held);
-        } else {
-            self.meter.commit(prepared.plan);
         }
         held.tell_misfits();
     }

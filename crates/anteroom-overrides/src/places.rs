@@ -2,9 +2,18 @@
 
 use std::time::Duration;
 
-use anteroom_config::limit_orders::LimitOrders;
-use anteroom_store::{LimitOrdersPlace, StoreError};
+use anteroom_core::id::BirthId;
+use anteroom_node::Stores;
+use anteroom_store::{SaidPlace, StoreError};
 use tokio::time::timeout;
+
+use crate::orders::LimitOrders;
+
+/// What was said about clients of limits, in one store.
+pub type LimitOrdersPlace = SaidPlace<LimitOrders>;
+
+/// Stands where a room's name does. No room is called so.
+const LIMITS: &str = "(limits)";
 
 /// A read that takes longer has failed.
 const TIME_OUT: Duration = Duration::from_secs(1);
@@ -21,6 +30,17 @@ pub struct Places {
 }
 
 impl Places {
+    /// Those of a deployment's nodes.
+    #[must_use]
+    pub fn of(stores: &Stores, birth: BirthId) -> Self {
+        let (place, copy) = stores.said(LIMITS, birth);
+        Self {
+            place,
+            copy,
+            are_shared: stores.are_shared(),
+        }
+    }
+
     /// What was said, as the record has it.
     pub(crate) async fn read(&self) -> Result<LimitOrders, StoreError> {
         read(&self.place).await

@@ -5,7 +5,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::limit_orders::LimitOrder;
 use anteroom_config::orders::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName};
 use anteroom_core::id::BirthId;
@@ -13,6 +12,7 @@ use anteroom_core::time::Millis;
 use anteroom_limits::time::Micros;
 use anteroom_meter::{Meter, Surroundings};
 use anteroom_node::{HandClock, Stores};
+use anteroom_overrides::orders::LimitOrder;
 use anteroom_overrides::{LiveLimits, ObeyError, Places};
 use anteroom_store::memory::Memory;
 use serde_json::json;
@@ -44,12 +44,7 @@ fn api() -> Vec<LimitConfig> {
 }
 
 fn node(stores: &Stores, limits: &[LimitConfig]) -> Arc<LiveLimits> {
-    let (place, copy) = stores.limit_orders(BirthId(7));
-    let places = Places {
-        place,
-        copy,
-        are_shared: stores.are_shared(),
-    };
+    let places = Places::of(stores, BirthId(7));
     let meter = Meter::new(limits, Still).unwrap();
     LiveLimits::new(meter, limits, places, Arc::new(HandClock::new(NOW)))
 }

@@ -7,7 +7,6 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use anteroom_config::limit_orders::LimitOrders;
 use anteroom_config::orders::{Entry, Log, Orders, Record as Said};
 
 use crate::store::{Loaded, RecordKey, Store, StoreError, Swap, chain};
@@ -34,9 +33,6 @@ pub struct SaidPlace<R> {
 
 /// The orders of one room in one store.
 pub type OrdersPlace = SaidPlace<Orders>;
-
-/// What was said about clients of limits, in one store.
-pub type LimitOrdersPlace = SaidPlace<LimitOrders>;
 
 impl<R> Clone for SaidPlace<R> {
     fn clone(&self) -> Self {

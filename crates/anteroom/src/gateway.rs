@@ -140,7 +140,7 @@ impl Gateway {
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
         let layer = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
-        let (meter, limits) = limits::start(&config.limits, said, &layer, &clock).await?;
+        let (meter, limits) = limits::start(config, said, &layer, &clock).await?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(
             layer.clone(),
@@ -242,6 +242,7 @@ impl Gateway {
         let tokens = admin_tokens::load(&config.server, &self.dir)?;
         let rooms = self.layer.plan(config)?;
         let limits = self.limits.prepare(&config.limits)?;
+        let limits = limits.with_tokens(limits::tokens(config)?);
         if let Some(tls) = &self.tls
             && !config.server.tls.is_empty()
         {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anteroom_config::LimitConfig;
+use anteroom_config::Config;
 use anteroom_control::LimitFigures;
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer, is_own_path};
 use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
-use anteroom_meter::{Figures, Meter, Surroundings};
+use anteroom_meter::{Figures, Meter, Surroundings, Tokens, TokensError};
 use anteroom_node::NodeClock;
 use anteroom_overrides::{LiveLimits, Places};
 use http::HeaderMap;
@@ -23,7 +23,7 @@ struct Around {
 
 /// The limits of a file, and what operators said about their clients as far as the store answers.
 pub(crate) async fn start(
-    file: &[LimitConfig],
+    config: &Config,
     said: Places,
     rooms: &WaitingRoomLayer,
     clock: &Arc<dyn NodeClock>,
@@ -32,7 +32,9 @@ pub(crate) async fn start(
         clock: Arc::clone(clock),
         rooms: rooms.clone(),
     };
-    let meter = Meter::new(file, around)?;
+    let file = &config.limits;
+    let meter = Meter::new(&[], around)?;
+    meter.commit(meter.prepare(file)?.with_tokens(tokens(config)?));
     let limits = LiveLimits::new(Arc::clone(&meter), file, said, Arc::clone(clock));
     limits.learn().await;
     Ok((meter, limits))
@@ -60,6 +62,12 @@ impl Surroundings for Around {
     ) -> Option<KnownVisitor> {
         self.rooms.visitor_of(client, readings, headers)
     }
+}
+
+/// The signed tokens by which limits may know clients.
+pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, TokensError> {
+    let jwt = config.jwt.as_ref();
+    jwt.map(|jwt| Tokens::new(jwt, &config.limits)).transpose()
 }
 
 /// Where it is kept what operators say about clients of limits.

@@ -11,13 +11,13 @@ use super::overrides;
 use crate::live::{LiveValues, numbers, table_of};
 use crate::model::{Client, LimitConfig};
 use crate::notes::{Notes, Placed};
-use crate::problem::{Finding, Owner, Problem, Problems};
+use crate::problem::{Owner, Problem, Problems};
 use crate::rate_text::RateText;
 use crate::reader::Table;
 use crate::source::Source;
 
-/// Who is meant, in an override and in what is said about one.
-pub(crate) const KEY: &str = overrides::CLIENT.name;
+/// Who is meant, in an override.
+const KEY: &str = overrides::CLIENT.name;
 
 impl LimitConfig {
     /// Reads an override as it stands in the file: `key`, `limit`, and what else the algorithm has.
@@ -51,7 +51,8 @@ impl LimitConfig {
         read: impl FnOnce(&mut Table<'_>) -> Option<T>,
     ) -> Result<T, Problems> {
         if let Some(why) = overrides::why_nameless(&self.key) {
-            return Err(Problems(vec![self.remark(KEY, why)]));
+            let owner = Owner::Limit(self.name.to_string());
+            return Err(Problems(vec![Problem::remark(owner, KEY, why)]));
         }
         let numbers = numbers(typed);
         let entries: DeTable<'_> = table_of(typed, &numbers);
@@ -72,15 +73,10 @@ impl LimitConfig {
         }
     }
 
-    /// One thing to say about a key of this limit.
-    pub(crate) fn remark(&self, key: &str, text: &str) -> Problem {
-        remark(self.name.as_str(), key, text)
-    }
-
     /// What holds for whoever has no policy of its own, as it would be written.
     #[must_use]
     pub fn values(&self) -> LiveValues {
-        values_of(&self.policy)
+        policy_values(&self.policy)
     }
 
     /// Whether who calls is nobody else's business.
@@ -90,22 +86,9 @@ impl LimitConfig {
     }
 }
 
-/// One thing to say about a key of a limit that may not be in the file.
-pub(crate) fn remark(limit: &str, key: &str, text: &str) -> Problem {
-    Problem {
-        source: "".into(),
-        line: None,
-        column: None,
-        owner: Some(Owner::Limit(limit.to_owned())),
-        key: key.to_owned(),
-        finding: Finding::Remark(text.to_owned()),
-        allowed: String::new(),
-        hint: None,
-    }
-}
-
-/// The keys of an override that say what this policy does.
-pub(crate) fn values_of(policy: &Policy) -> LiveValues {
+/// The keys of an override that say what this policy does, by their names.
+#[must_use]
+pub fn policy_values(policy: &Policy) -> LiveValues {
     let rate = RateText::of(policy.rate()).to_string();
     let mut values = LiveValues::from([(LIMIT.name.to_owned(), Value::from(rate))]);
     let mut put = |key: &str, value: u32| values.insert(key.to_owned(), Value::from(value));

@@ -201,7 +201,9 @@ fn part_text(
             (!text.contains('/')).then(|| text.to_owned()),
             "a segment without / for the part \"path_segment\"",
         ),
-        KeyPart::Header(_) | KeyPart::Cookie(_) | KeyPart::Ticket => (Some(text.to_owned()), ""),
+        KeyPart::Header(_) | KeyPart::Cookie(_) | KeyPart::JwtClaim(_) | KeyPart::Ticket => {
+            (Some(text.to_owned()), "")
+        }
     };
     if read.is_none() {
         let found = if is_secret(key) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use anteroom_core::time::Span;
 use anteroom_limits::policy::Policy;
@@ -115,8 +116,48 @@ pub enum KeyPart {
     Cookie(String),
     /// This segment of the path, from 1.
     PathSegment(usize),
+    /// This claim of a signed token.
+    JwtClaim(String),
     /// The visitor of the room that covers the request.
     Ticket,
+}
+
+/// `[jwt]`: which signed tokens are good.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JwtConfig {
+    /// The public keys of whoever issues them.
+    pub keys: JwtKeys,
+    /// Where requests carry them.
+    pub token: TokenPlace,
+    /// Who must have issued them (`iss`).
+    pub issuer: Option<String>,
+    /// For whom they must be (`aud`).
+    pub audience: Option<String>,
+    /// How far the clocks may be apart.
+    pub leeway: Span,
+}
+
+/// A set of public keys (JWKS).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum JwtKeys {
+    /// What the file holds.
+    Text(Vec<u8>),
+    /// The file that holds it, as it was typed.
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Line in the config file, for messages.
+        line: usize,
+    },
+}
+
+/// Where requests carry a token.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TokenPlace {
+    /// In this header, whose name is in lower case; in `authorization` behind `Bearer`.
+    Header(String),
+    /// In this cookie.
+    Cookie(String),
 }
 
 /// What happens where a part of the key is missing.

@@ -124,12 +124,7 @@ impl Bench {
             rooms: config.rooms,
         };
         let stores = Stores::Alone(Arc::new(store));
-        let (place, copy) = stores.limit_orders(BirthId(1));
-        let places = Places {
-            place,
-            copy,
-            are_shared: false,
-        };
+        let places = Places::of(&stores, BirthId(1));
         let node = Node::start(settings, stores, Arc::clone(&clock) as _).unwrap();
         let meter = Meter::new(&config.limits, Around(Arc::clone(&clock))).unwrap();
         let limits = LiveLimits::new(meter, &config.limits, places, Arc::clone(&clock) as _);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use anteroom_config::LiveValues;
-use anteroom_config::limit_orders::{ShownLimits, ShownOverride, in_words};
 use anteroom_control::ClientStanding;
+use anteroom_overrides::orders::{ShownLimits, ShownOverride, in_words};
 
 use crate::text::{STRING, printable};
 

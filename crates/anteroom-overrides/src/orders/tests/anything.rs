@@ -1,10 +1,10 @@
 //! Whatever is said about a client, by whoever can write JSON.
 
+use anteroom_config::RateText;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::RateText;
 
 /// Anything that JSON can say.
 fn any_json() -> impl Strategy<Value = Value> {
@@ -24,6 +24,26 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
+    /// A store may hold anything.
+    #[test]
+    fn any_record_is_read_or_damaged(
+        limit in "(api|login|[a-z]{0,9})",
+        client in any_json(),
+        values in any_json(),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let _ = LimitOrders::decode(&bytes);
+        let said = json!({ "limit": limit, "client": client, "values": { "limit": values } });
+        let record = json!({ "form": 1, "version": 1, "overrides": [said] }).to_string();
+        if let Ok(orders) = LimitOrders::decode(record.as_bytes()) {
+            let file = file(&[API, LOGIN]);
+            for problem in orders.applied_to(&file).misfits.iter().flat_map(|(_, problems)| problems) {
+                prop_assert!(!problem.to_string().contains(['\n', '\r']));
+            }
+            prop_assert!(serde_json::to_string(&ShownLimits::of(&orders, &file, None)).is_ok());
+        }
+    }
+
     /// Whatever is said, it is taken and then holds, or refused on lines of their own.
     #[test]
     fn anything_is_taken_or_refused(

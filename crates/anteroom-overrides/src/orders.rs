@@ -11,12 +11,14 @@ mod shown;
 use anteroom_limits::policy::Policy;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::live::KEY;
-use crate::orders::{DamagedOrders, Entry, Record, decode, encode};
-use crate::{Client, LimitConfig, LiveValues, Problem, Problems};
+use anteroom_config::orders::{DamagedOrders, Entry, Record, decode, encode};
+use anteroom_config::{Client, LimitConfig, LiveValues, Problem, Problems};
 
 pub use order::{LIVE_MAX, LimitOrder, RefusedOrder};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
+
+/// What a client is called in an override.
+const KEY: &str = "key";
 
 /// What operators said about clients of limits.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

@@ -3,14 +3,15 @@
 //! A pure function: what was said, what the file says, what is said now. All mistakes are told at once, and
 //! nothing is changed then.
 
+use anteroom_config::orders::{Actor, Change, Entry};
+use anteroom_config::{
+    Client, LimitConfig, LimitName, LiveValues, Owner, Problem, Problems, policy_values,
+};
 use anteroom_core::time::Millis;
 use serde_json::Value;
 
 use super::shown::in_words;
-use super::{LimitOrders, LiveOverride};
-use crate::limit::live::{KEY, remark, values_of};
-use crate::orders::{Actor, Change, Entry};
-use crate::{Client, LimitConfig, LimitName, LiveValues, Problems};
+use super::{KEY, LimitOrders, LiveOverride};
 
 /// Most clients with live settings, in all limits together. Each node reads the record every few seconds; whoever
 /// has more writes them into the file, which takes ten thousand for each limit.
@@ -124,7 +125,7 @@ impl LimitOrders {
         self.overrides
             .sort_by(|one, other| (&one.limit, &one.client).cmp(&(&other.limit, &other.client)));
         let refused = |text: String| {
-            let problems = vec![limit.remark(KEY, &text)];
+            let problems = vec![remark(limit.name.as_str(), &text)];
             Err(RefusedOrder::NotAllowed(Problems(problems)))
         };
         if self.overrides.len() > LIVE_MAX {
@@ -171,7 +172,7 @@ impl LimitOrders {
         } else {
             "this client has no settings of its own; `anteroom limits list` shows who has"
         };
-        let problems = vec![remark(name.as_str(), KEY, text)];
+        let problems = vec![remark(name.as_str(), text)];
         Err(RefusedOrder::NotAllowed(Problems(problems)))
     }
 
@@ -198,8 +199,13 @@ impl LimitOrders {
             .unwrap_or_else(|_| client.clone());
         let applied = self.applied_to(std::slice::from_ref(limit));
         let own = applied.limits[0].overrides.get(&client);
-        Value::from(in_words(&values_of(own.unwrap_or(&limit.policy))))
+        Value::from(in_words(&policy_values(own.unwrap_or(&limit.policy))))
     }
+}
+
+/// One thing to say about who is meant.
+fn remark(limit: &str, text: &str) -> Problem {
+    Problem::remark(Owner::Limit(limit.to_owned()), KEY, text)
 }
 
 fn no_limit(file: &[LimitConfig]) -> RefusedOrder {

@@ -3,12 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use anteroom_config::{Client, LimitConfig, LiveValues, policy_values};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::LimitOrders;
-use crate::limit::live::values_of;
-use crate::{Client, LimitConfig, LiveValues};
 
 /// What an answer may take at most, about: the file may have ten thousand clients for each of two hundred limits.
 const BYTES_MAX: usize = 2 << 20;
@@ -90,9 +89,9 @@ impl ShownLimits {
                 room = left;
                 overrides.push(ShownOverride {
                     client: client.clone(),
-                    values: Some(values_of(policy)),
+                    values: Some(policy_values(policy)),
                     from: FILE.to_owned(),
-                    file: Some(values_of(policy)),
+                    file: Some(policy_values(policy)),
                     problems: Vec::new(),
                 });
             }
@@ -132,9 +131,9 @@ fn live_of(orders: &LimitOrders, limit: &LimitConfig) -> (Vec<ShownOverride>, BT
         }
         ShownOverride {
             client: said.client.clone(),
-            values: Some(values_of(held.or(in_file).unwrap_or(&limit.policy))),
+            values: Some(policy_values(held.or(in_file).unwrap_or(&limit.policy))),
             from: OPERATOR.to_owned(),
-            file: in_file.map(values_of),
+            file: in_file.map(policy_values),
             problems: problems.map(ToString::to_string).collect(),
         }
     });

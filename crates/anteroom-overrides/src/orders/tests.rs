@@ -2,12 +2,12 @@
 
 mod anything;
 
+use anteroom_config::orders::{Actor, Log};
+use anteroom_config::{Config, LimitName};
 use anteroom_core::time::Millis;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::orders::{Actor, Log};
-use crate::{Config, LimitName};
 
 const NOW: Millis = Millis(1_900_000_000_000);
 
