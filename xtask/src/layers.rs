@@ -121,6 +121,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-wire",
+            "anteroom-overrides",
             "anteroom-control",
         ],
     ),

@@ -15,7 +15,7 @@ use anteroom_front::sockets::Sockets;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
-use anteroom_overrides::LiveLimits;
+use anteroom_overrides::{LiveLimits, Places};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -135,7 +135,7 @@ impl Gateway {
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
         let settings = settings(config, &opened);
-        let said = limits::places(&opened);
+        let said = Places::of(&opened.stores, opened.deployment.birth);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();

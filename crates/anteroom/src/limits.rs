@@ -13,8 +13,6 @@ use anteroom_node::NodeClock;
 use anteroom_overrides::{LiveLimits, Places};
 use http::HeaderMap;
 
-use crate::stores::Opened;
-
 /// A gateway around its limits.
 struct Around {
     clock: Arc<dyn NodeClock>,
@@ -68,16 +66,6 @@ impl Surroundings for Around {
 pub(crate) fn tokens(config: &Config) -> Result<Option<Tokens>, TokensError> {
     let jwt = config.jwt.as_ref();
     jwt.map(|jwt| Tokens::new(jwt, &config.limits)).transpose()
-}
-
-/// Where it is kept what operators say about clients of limits.
-pub(crate) fn places(opened: &Opened) -> Places {
-    let (place, copy) = opened.stores.limit_orders(opened.deployment.birth);
-    Places {
-        place,
-        copy,
-        are_shared: opened.stores.are_shared(),
-    }
 }
 
 /// The figures of one limit, by its name, as operators are shown them.

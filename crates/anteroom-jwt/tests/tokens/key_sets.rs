@@ -69,16 +69,17 @@ fn what_is_no_set_says_so() {
     check(&long, "it is too large: at most 262144 bytes are allowed");
 }
 
+/// The one mistake of a key says this.
+fn check(key: Value, expected: &str) {
+    let found = of_key(key);
+    assert!(found.starts_with("key 1"), "{found}");
+    assert!(found.contains(expected), "{found}");
+}
+
 #[test]
-fn each_mistake_says_which_key_and_what_is_allowed() {
-    let (rsa, curve) = (Issuer::rsa(), Issuer::p256());
+fn a_key_of_another_kind_says_which_are_allowed() {
+    let [rsa, point] = [Issuer::rsa().jwk("r"), Issuer::p256().jwk("c")];
     let edwards = Issuer::ed25519().jwk("e");
-    let check = |key: Value, expected: &str| {
-        let found = of_key(key);
-        assert!(found.starts_with("key 1"), "{found}");
-        assert!(found.contains(expected), "{found}");
-    };
-    let [rsa, point] = [rsa.jwk("r"), curve.jwk("c")];
     check(
         json!({}),
         "key 1: kty: missing, allowed: \"RSA\", \"EC\" or \"OKP\"",
@@ -92,7 +93,7 @@ fn each_mistake_says_which_key_and_what_is_allowed() {
         "crv: found \"P-521\", allowed: \"P-256\" or \"P-384\"",
     );
     check(
-        with(edwards.clone(), "crv", json!("X25519")),
+        with(edwards, "crv", json!("X25519")),
         "crv: found \"X25519\", allowed: \"Ed25519\"",
     );
     check(
@@ -104,7 +105,7 @@ fn each_mistake_says_which_key_and_what_is_allowed() {
         "alg: found \"HS256\", allowed: \"RS256\" or",
     );
     check(
-        with(point.clone(), "alg", json!("none")),
+        with(point, "alg", json!("none")),
         "alg: found \"none\", allowed: \"ES256\" for this key",
     );
     check(
@@ -120,9 +121,15 @@ fn each_mistake_says_which_key_and_what_is_allowed() {
         "kid: found another value, allowed: a text of 1 to 256 bytes",
     );
     check(
-        with(rsa.clone(), "kid", json!("k".repeat(257))),
+        with(rsa, "kid", json!("k".repeat(257))),
         "kid: found another value",
     );
+}
+
+#[test]
+fn a_key_with_wrong_numbers_says_what_they_may_be() {
+    let [rsa, point] = [Issuer::rsa().jwk("r"), Issuer::p256().jwk("c")];
+    let edwards = Issuer::ed25519().jwk("e");
     check(
         with(rsa.clone(), "n", json!(null)),
         "n: missing, allowed: 256 to 1024 bytes in base64url",

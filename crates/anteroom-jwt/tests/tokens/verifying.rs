@@ -62,7 +62,7 @@ fn a_key_is_used_with_its_own_algorithms_alone() {
 fn nothing_is_signed_by_nobody_or_with_a_public_key_as_the_secret() {
     let issuer = Issuer::rsa();
     let jwk = issuer.jwk("a");
-    let verifier = verifier(&[jwk.clone()]);
+    let verifier = verifier(std::slice::from_ref(&jwk));
     for algorithm in [
         "none", "None", "nOnE", "", "HS256", "HS384", "HS512", "rs256", "RS1", "ES512",
     ] {
