@@ -132,86 +132,109 @@ fn one_client_is_one_client_however_it_is_written() {
     assert_eq!(back.overrides, []);
 }
 
-#[test]
-fn all_mistakes_are_told_with_what_is_allowed_and_nothing_is_changed() {
+/// What is refused, and by which words.
+fn check_refused(order: &LimitOrder, expected: &str) {
     let file = file(&[
         API,
         LOGIN,
         "name = \"log\"\nlimit = \"9/s\"\nalgorithm = \"sliding-log\"\n",
         "name = \"all\"\nlimit = \"9/s\"\nkey = \"everybody\"\n",
     ]);
-    let check = |order: LimitOrder, expected: &str| {
-        let refused = say(&LimitOrders::default(), &order, &file).unwrap_err();
-        assert!(refused.contains(expected), "{refused}");
-    };
-    let order = |limit: &str, typed: Value| set(limit, typed);
+    let refused = say(&LimitOrders::default(), order, &file).unwrap_err();
+    assert!(refused.contains(expected), "{refused}");
+}
+
+#[test]
+fn a_rate_that_the_limit_cannot_hold_is_refused_with_what_is_allowed() {
+    let check =
+        |limit: &str, typed: Value, expected: &str| check_refused(&set(limit, typed), expected);
     check(
-        order("ap", json!({ "key": "a", "limit": "1/s" })),
+        "ap",
+        json!({ "key": "a", "limit": "1/s" }),
         "NoLimit { limits: [\"api\", \"login\", \"log\", \"all\"] }",
     );
     check(
-        order("api", json!({ "key": "a", "limit": "1/month" })),
+        "api",
+        json!({ "key": "a", "limit": "1/month" }),
         "limit \"api\": limit: found \"1/month\", allowed: calls, a slash and a time from 1s to 31d, such as \
          \"100/s\", \"1000/h\" or \"5/15m\"; months differ in length; write 30d",
     );
     check(
-        order("api", json!({ "key": "a" })),
+        "api",
+        json!({ "key": "a" }),
         "limit \"api\": limit: missing, allowed: calls, a slash",
     );
     check(
-        order("api", json!({ "key": "a", "limit": "1/s", "burst": 7 })),
+        "api",
+        json!({ "key": "a", "limit": "1/s", "burst": 7 }),
         "burst: has no effect with algorithm \"sub-windows-strict\", allowed: only with algorithm",
     );
     check(
-        order("log", json!({ "key": "10.0.0.1", "limit": "200000/s" })),
+        "log",
+        json!({ "key": "10.0.0.1", "limit": "200000/s" }),
         "at most 100000 calls with algorithm \"sliding-log\"",
     );
+}
+
+#[test]
+fn a_client_that_cannot_be_named_so_is_refused_with_what_is_allowed() {
+    let check =
+        |limit: &str, typed: Value, expected: &str| check_refused(&set(limit, typed), expected);
     check(
-        order("login", json!({ "key": "me", "limit": "1/s" })),
+        "login",
+        json!({ "key": "me", "limit": "1/s" }),
         "found \"me\", allowed: an IP address",
     );
     check(
-        order("api", json!({ "key": ["a", "b"], "limit": "1/s" })),
+        "api",
+        json!({ "key": ["a", "b"], "limit": "1/s" }),
         "found 2 texts, allowed: 1,",
     );
     check(
-        order("api", json!({ "key": [7], "limit": "1/s" })),
+        "api",
+        json!({ "key": [7], "limit": "1/s" }),
         "key[1]: found a value",
     );
     check(
-        order("api", json!({ "key": {}, "limit": [] })),
+        "api",
+        json!({ "key": {}, "limit": [] }),
         "limit: found a list",
     );
     check(
-        order("api", json!({ "key": "a", "limit": "1/s", "name": "b" })),
+        "api",
+        json!({ "key": "a", "limit": "1/s", "name": "b" }),
         "name: unknown key",
     );
     check(
-        order("api", json!({ "key": " a", "limit": "1/s" })),
+        "api",
+        json!({ "key": " a", "limit": "1/s" }),
         "without spaces around it",
     );
     check(
-        order("api", json!({ "key": "", "limit": "1/s" })),
+        "api",
+        json!({ "key": "", "limit": "1/s" }),
         "a text of 1 to 1024 bytes",
     );
     let long = "k".repeat(1_025);
     check(
-        order("api", json!({ "key": long, "limit": "1/s" })),
+        "api",
+        json!({ "key": long, "limit": "1/s" }),
         "a text of 1 to 1024 bytes",
     );
     check(
-        order("all", json!({ "key": "a", "limit": "1/s" })),
+        "all",
+        json!({ "key": "a", "limit": "1/s" }),
         "there is one count for all",
     );
-    check(
-        unset("api", "gold"),
+    check_refused(
+        &unset("api", "gold"),
         "only the file has settings of this client",
     );
-    check(
-        unset("api", "tin"),
+    check_refused(
+        &unset("api", "tin"),
         "this client has no settings of its own",
     );
-    check(unset("gone", "tin"), "NoLimit");
+    check_refused(&unset("gone", "tin"), "NoLimit");
 }
 
 #[test]
