@@ -12,7 +12,7 @@ use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_gateway::layer::KnownVisitor;
 use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
-use anteroom_meter::{Meter, RateLimitLayer, Stores, Surroundings};
+use anteroom_meter::{CountStores, Meter, RateLimitLayer, Surroundings};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Request, Response};
 use tower::{Layer as _, Service as _};
@@ -93,7 +93,7 @@ where
 pub(crate) fn per_client(name: &str, options: &Options) -> anyhow::Result<Race> {
     let limited = |text: &str| {
         let config = Config::parse("bench.toml", text)?.config;
-        let meter = Meter::new(&config.limits, Stores::default(), Program(Instant::now()))?;
+        let meter = Meter::new(&config.limits, CountStores::default(), Program(Instant::now()))?;
         anyhow::Ok(RateLimitLayer::new(meter).layer(Nothing))
     };
     let (mut bare, mut limited) = (Nothing, {

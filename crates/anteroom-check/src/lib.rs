@@ -4,6 +4,7 @@
 //! The same code reads the file when a gateway starts, and when it is told to read it again.
 
 pub mod files;
+mod key_file;
 mod page_files;
 pub mod store_password;
 
@@ -125,6 +126,7 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
 fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> {
     let mut lines = page_files::load(config, file);
     lines.extend(anteroom_origin::find_ca_files(config, file));
+    lines.extend(key_file::load(config, file));
     lines.extend(room_mistakes(name, config));
     if let Some(folder) = file.parent() {
         let tls = &mut config.server.tls;

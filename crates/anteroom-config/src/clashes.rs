@@ -33,6 +33,15 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
     }
 }
 
+/// Notes clients that are known by claims of tokens, where nothing says which tokens are good.
+pub(super) fn refuse_claims(notes: &mut Notes, limits: &[LimitRead]) {
+    for spot in limits.iter().filter_map(|limit| limit.of_jwt.as_ref()) {
+        let finding = "there is no [jwt], so no token is good".to_owned();
+        let allowed = "\"jwt_claim:NAME\" only beside a table [jwt] with keys_file";
+        notes.refuse(spot, Finding::Remark(finding), allowed, None);
+    }
+}
+
 /// Whether a request can be covered by the limit and by a room.
 fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     let routes = || rooms.iter().flat_map(|room| &room.routes);

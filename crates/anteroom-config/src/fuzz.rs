@@ -3,7 +3,7 @@
 use anteroom_core::time::Millis;
 use toml::de::{DeTable, DeValue};
 
-use crate::orders::{Actor, Log, Order, Orders};
+use crate::orders::{Actor, Log, Order, Orders, Record as _};
 use crate::{Config, RoomConfig, ValkeyAddress};
 
 /// Reads `data` as a config file.

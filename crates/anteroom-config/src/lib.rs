@@ -16,6 +16,7 @@ mod flags;
 #[doc(hidden)]
 pub mod fuzz;
 mod host;
+mod jwt;
 mod keys;
 mod kind;
 pub mod language;
@@ -38,13 +39,14 @@ pub use anteroom_reading::duration;
 pub use checks::Checks;
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
+pub use limit::policy_values;
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, KeyPart,
-    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, OnLimit,
-    OnLimitStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig, PageTemplate,
+    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
+    JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
+    OnLimit, OnLimitStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig, PageTemplate,
     RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses,
-    TimeOuts, TlsConfig, WithoutKey,
+    TimeOuts, TlsConfig, TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
@@ -157,7 +159,7 @@ impl Config {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
-             limit = [{ routes = [{}], overrides = [{}] }]",
+             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);
@@ -172,6 +174,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         store,
         rooms,
         limits,
+        jwt,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
     clashes::check_limits(&mut notes, &limits, &rooms);
@@ -192,6 +195,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .into_iter()
             .filter_map(|limit| limit.config)
             .collect(),
+        jwt,
     };
     if is_whole && notes.problems.is_empty() {
         return Ok(Parsed {
@@ -219,6 +223,7 @@ struct FileRead {
     store: Option<StoreConfig>,
     rooms: Vec<RoomRead>,
     limits: Vec<LimitRead>,
+    jwt: Option<JwtConfig>,
 }
 
 fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> FileRead {
@@ -227,12 +232,18 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let store = store::read(root.table("store"), server.unnamed.as_ref());
     let rooms = read_rooms(&mut root, checks);
     let limits = read_limits(&mut root);
+    let has_jwt = root.has("jwt");
+    let jwt = has_jwt.then(|| jwt::read(root.table("jwt"))).flatten();
+    if !has_jwt {
+        clashes::refuse_claims(root.notes, &limits);
+    }
     root.finish();
     FileRead {
         server: server.config,
         store,
         rooms,
         limits,
+        jwt,
     }
 }
 

@@ -11,8 +11,9 @@ use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};
 use super::reader::Table;
 
-mod client_key;
+pub(crate) mod client_key;
 mod keys;
+mod live;
 mod overrides;
 mod policy;
 mod routes;
@@ -23,7 +24,9 @@ use keys::{
     COST, COUNT_POLLING, DELAY_MAX, HEADERS, KEYS_MAX, LEGACY_RESET, LIMIT, NAME, ON_LIMIT,
     OnLimitKind, SHADOW, STORE,
 };
-use policy::{AlgorithmKind, Settings};
+pub use live::policy_values;
+use policy::AlgorithmKind;
+pub(crate) use policy::Settings;
 
 /// A limit as far as it could be read; the parts outlive mistakes elsewhere in the limit, so that
 /// clashes between limits are found in the same run.
@@ -35,6 +38,8 @@ pub(super) struct LimitRead {
     pub(super) of_rooms: Vec<(Spot, &'static str)>,
     /// Where it says that a server of all nodes counts.
     pub(super) of_valkey: Option<Spot>,
+    /// What means nothing without `[jwt]`.
+    pub(super) of_jwt: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
     pub(super) config: Option<LimitConfig>,
 }
@@ -66,6 +71,11 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
     let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
+    let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
+    let has_claim = key
+        .as_ref()
+        .is_some_and(|key| key.parts.iter().any(is_claim));
+    let of_jwt = has_claim.then(|| table.spot(KEY.name));
     table.finish();
 
     let config = match (&name, policy, key) {
@@ -83,6 +93,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
             store,
             on_store_failure,
             overrides,
+            settings,
         }),
         _ => None,
     };
@@ -91,6 +102,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         routes,
         of_rooms,
         of_valkey,
+        of_jwt,
         config,
     }
 }

@@ -220,7 +220,7 @@ fn is_none(value: &Value) -> bool {
 }
 
 /// The numbers among the values as text, which the table borrows.
-fn numbers(values: &LiveValues) -> BTreeMap<&str, String> {
+pub(crate) fn numbers(values: &LiveValues) -> BTreeMap<&str, String> {
     let numbers = values.iter().filter(|(_, value)| value.is_number());
     numbers
         .map(|(key, number)| (key.as_str(), number.to_string()))
@@ -228,7 +228,10 @@ fn numbers(values: &LiveValues) -> BTreeMap<&str, String> {
 }
 
 /// The table that a file would hold which says the same.
-fn table_of<'v>(values: &'v LiveValues, numbers: &'v BTreeMap<&str, String>) -> DeTable<'v> {
+pub(crate) fn table_of<'v>(
+    values: &'v LiveValues,
+    numbers: &'v BTreeMap<&str, String>,
+) -> DeTable<'v> {
     let mut table = DeTable::new();
     for (key, value) in values {
         let text = |text| DeValue::String(Cow::Borrowed(text));
@@ -240,13 +243,22 @@ fn table_of<'v>(values: &'v LiveValues, numbers: &'v BTreeMap<&str, String>) -> 
                 DeValue::parse(typed).map_or_else(|_| text(typed), Spanned::into_inner)
             }
             Value::Null => text(""),
-            Value::Array(_) => DeValue::Array(DeArray::new()),
+            Value::Array(values) => DeValue::Array(texts(values)),
             Value::Object(_) => DeValue::Table(DeTable::new()),
         };
         let key = Spanned::new(0..0, Cow::Borrowed(key.as_str()));
         table.insert(key, Spanned::new(0..0, value));
     }
     table
+}
+
+/// A list of texts; anything else in it is left to be refused.
+fn texts(values: &[Value]) -> DeArray<'_> {
+    let texts = values.iter().map(|value| {
+        let text = value.as_str().map(Cow::Borrowed);
+        Spanned::new(0..0, text.map_or(DeValue::Boolean(false), DeValue::String))
+    });
+    texts.collect()
 }
 
 /// A problem as somebody reads it who typed no file.

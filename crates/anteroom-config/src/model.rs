@@ -16,8 +16,8 @@ mod limit;
 mod origin;
 
 pub use limit::{
-    Client, ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
-    LimitStore, OnLimit, OnLimitStoreFailure, WithoutKey,
+    Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
+    LimitName, LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, TokenPlace, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 
@@ -32,6 +32,8 @@ pub struct Config {
     pub rooms: Vec<RoomConfig>,
     /// The limits of calls, in the order of the file.
     pub limits: Vec<LimitConfig>,
+    /// The signed tokens by which limits may tell clients apart.
+    pub jwt: Option<JwtConfig>,
 }
 
 /// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none

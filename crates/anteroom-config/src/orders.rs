@@ -94,6 +94,53 @@ pub struct Change {
 #[error("the record of what operators said is damaged")]
 pub struct DamagedOrders;
 
+/// What operators said about something, as it is kept: versioned, with the newest change in it.
+pub trait Record: Clone + Default + Send + Sync + 'static {
+    /// Writes it down.
+    fn encode(&self) -> Vec<u8>;
+
+    /// Reads what was written down.
+    ///
+    /// # Errors
+    ///
+    /// [`DamagedOrders`] if the bytes are no such record.
+    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders>;
+
+    /// How often something was said.
+    fn version(&self) -> u64;
+
+    /// The newest change.
+    fn newest(&self) -> Option<&Entry>;
+
+    /// Whether this was said later than `other`. A store may have lost something, and then two records
+    /// of the same version differ; what was said last holds.
+    fn is_newer_than(&self, other: &Self) -> bool {
+        let said = |record: &Self| {
+            let at = record.newest().map_or(0, |newest| newest.at);
+            (at, record.version())
+        };
+        said(self) > said(other)
+    }
+}
+
+impl Record for Orders {
+    fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
+        decode(bytes)
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn newest(&self) -> Option<&Entry> {
+        self.newest.as_ref()
+    }
+}
+
 /// The form of the record; another number is not understood.
 const FORM: u8 = 1;
 
@@ -105,25 +152,6 @@ struct Written<T> {
 }
 
 impl Orders {
-    /// Writes the record down.
-    ///
-    /// # Panics
-    ///
-    /// Never: it is text and numbers.
-    #[must_use]
-    pub fn encode(&self) -> Vec<u8> {
-        encode(self)
-    }
-
-    /// Reads a record.
-    ///
-    /// # Errors
-    ///
-    /// [`DamagedOrders`] if the bytes are none.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
-        decode(bytes)
-    }
-
     /// What holds, where the file says `file`: a pause is not part of it.
     #[must_use]
     pub fn applied_to(&self, file: &RoomConfig) -> Changed {
@@ -139,24 +167,24 @@ impl Orders {
             .and_then(|pause| pause.message.as_deref());
         of_pause.or(self.message.as_deref())
     }
-
-    /// Whether this was said later than `other`. A store may have lost something, and then two records
-    /// of the same version differ; what was said last holds.
-    #[must_use]
-    pub fn is_newer_than(&self, other: &Self) -> bool {
-        let said = |orders: &Self| {
-            let at = orders.newest.as_ref().map_or(0, |newest| newest.at);
-            (at, orders.version)
-        };
-        said(self) > said(other)
-    }
 }
 
-fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+/// Writes a record in the form that [`decode`] reads.
+///
+/// # Panics
+///
+/// If its keys are no texts, or if it cannot be written at all; records are text and numbers.
+#[must_use]
+pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     serde_json::to_vec(&Written { form: FORM, record }).expect("text and numbers can be written")
 }
 
-fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
+/// Reads a record that [`encode`] has written.
+///
+/// # Errors
+///
+/// [`DamagedOrders`] if the bytes are none of this form.
+pub fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
     let written: Written<T> = serde_json::from_slice(bytes).map_err(|_| DamagedOrders)?;
     if written.form != FORM {
         return Err(DamagedOrders);

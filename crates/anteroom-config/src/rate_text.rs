@@ -67,6 +67,11 @@ impl RateText {
     pub const fn rate(self) -> Rate {
         self.0
     }
+
+    /// How a rate is written; one whose window is no whole seconds as if it ended with the next.
+    pub(crate) const fn of(rate: Rate) -> Self {
+        Self(rate)
+    }
 }
 
 impl FromStr for RateText {

@@ -71,6 +71,22 @@ pub struct RoomStates {
     pub rooms: Vec<RoomState>,
 }
 
+/// The body of `POST /limits/{name}/show`: how one client stands at this node.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientStanding {
+    /// How many calls may come in how many seconds.
+    pub calls: u32,
+    /// The window of that.
+    pub window_seconds: u64,
+    /// How many calls that count one would go through now.
+    pub remaining: u32,
+    /// In how many milliseconds one would go through, if it calls no more; `null` if none ever does.
+    pub free_after_ms: Option<u64>,
+    /// In how many milliseconds nothing of its calls is left.
+    pub full_after_ms: u64,
+}
+
 /// The body of an answer that is none.
 #[derive(Debug, Serialize)]
 pub(crate) struct RefusalBody<'a> {
@@ -79,6 +95,9 @@ pub(crate) struct RefusalBody<'a> {
     /// The rooms that there are, where one was asked for that there is not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rooms: Option<&'a [String]>,
+    /// The limits that there are, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) limits: Option<&'a [String]>,
     /// What is wrong, one by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problems: Option<&'a [String]>,

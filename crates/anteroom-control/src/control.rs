@@ -7,6 +7,7 @@ use std::time::Duration;
 use anteroom_config::RoomName;
 use anteroom_node::{Node, RoomHandle};
 use anteroom_origin::{OriginFigures, RoomOriginFigures};
+use anteroom_overrides::LiveLimits;
 use anteroom_wire::state::{OriginState, RoomState, Watermark};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -22,6 +23,7 @@ use crate::clocks::Clocks;
 use crate::extras::Extras;
 use crate::guard::guard;
 use crate::health;
+use crate::limits;
 use crate::metrics::{self, Metrics};
 use crate::orders::{self, Saying};
 use crate::probes::{self, Ready};
@@ -51,6 +53,13 @@ POST /rooms/{name}/open          ends both, and opens a room that has not opened
 POST /rooms/{name}/message       {\"message\": \"...\"}: stands on the page
 POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
 POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
+GET  /limits                     clients with settings of their own, in all limits, JSON
+GET  /limits/{name}              the same in one limit
+POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: as one of its overrides in
+                                 the file, over which it wins until an unset
+POST /limits/{name}/unset        {\"key\": \"api-key-7\"}: as the file says
+POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands at this node
+GET  /audit/limits               who changed what there, JSON
 ";
 
 /// A store that takes longer does not answer.
@@ -64,6 +73,7 @@ pub struct Control {
 pub(crate) struct Inner {
     pub(crate) node: Arc<Node>,
     pub(crate) tokens: Arc<Tokens>,
+    pub(crate) limits: Arc<LiveLimits>,
     extras: Arc<dyn Extras>,
     metrics: Metrics,
     ready: Ready,
@@ -76,17 +86,23 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// A view of `node`, with the figures that the rest of the program brings
+    /// A view of `node` and of the limits of calls beside it, with the figures that the rest of the program brings
     /// ([`crate::NoExtras`] if it brings none), for whoever shows one of `tokens`. The start time in
     /// the metrics is now.
     #[must_use]
-    pub fn new(node: Arc<Node>, extras: Arc<dyn Extras>, tokens: Arc<Tokens>) -> Self {
+    pub fn new(
+        node: Arc<Node>,
+        limits: Arc<LiveLimits>,
+        extras: Arc<dyn Extras>,
+        tokens: Arc<Tokens>,
+    ) -> Self {
         let metrics = Metrics::new(Arc::clone(&node), Arc::clone(&extras));
         let ready = Ready::new(&node);
         let inner = Inner {
             ready,
             node,
             tokens,
+            limits,
             extras,
             metrics,
         };
@@ -104,7 +120,16 @@ impl Control {
             };
             router = router.route(saying.path(), post(handler));
         }
+        for saying in limits::Saying::ALL {
+            let handler = move |inner, name, request| async move {
+                limits::obey(saying, inner, name, request).await
+            };
+            router = router.route(saying.path(), post(handler));
+        }
         router
+            .route("/limits", get(limits::all))
+            .route("/limits/{name}", get(limits::one))
+            .route("/audit/limits", get(limits::log))
             .route("/", get(async || INDEX))
             .route("/healthz", get(healthz))
             .route("/livez", get(livez))

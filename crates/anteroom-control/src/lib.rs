@@ -11,6 +11,7 @@ mod control;
 mod extras;
 mod guard;
 mod health;
+mod limits;
 mod metrics;
 mod orders;
 mod probes;
@@ -18,7 +19,7 @@ mod refusal;
 mod serve;
 mod tokens;
 
-pub use bodies::{Health, Liveness, Readiness, RoomStates, RoomTrouble};
+pub use bodies::{ClientStanding, Health, Liveness, Readiness, RoomStates, RoomTrouble};
 pub use control::Control;
 pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras};
 pub use serve::serve;

@@ -102,7 +102,7 @@ struct ResetBody {
 struct NoBody {}
 
 /// A body; none at all says nothing.
-fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
+pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
@@ -187,12 +187,12 @@ async fn assume_empty(inner: &Inner, room: &RoomHandle) -> Result<Json<Value>, R
 }
 
 /// For our own structs only: their keys are strings and none of their fields can fail.
-fn json(value: &impl serde::Serialize) -> Value {
+pub(crate) fn json(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).expect("structs with string keys always serialise")
 }
 
 /// Who asks, if it is somebody who may.
-fn actor(inner: &Inner, request: &Request) -> Result<Actor, Refusal> {
+pub(crate) fn actor(inner: &Inner, request: &Request) -> Result<Actor, Refusal> {
     let peer = request.extensions().get::<Peer>();
     let address = peer.map_or_else(|| "unknown".to_owned(), |Peer(address)| address.to_string());
     let shown = bearer(request.headers());
@@ -201,7 +201,7 @@ fn actor(inner: &Inner, request: &Request) -> Result<Actor, Refusal> {
             from = address,
             path = %request.uri().path(),
             has_token = shown.is_some(),
-            "somebody without a valid token wanted to change a room or to read who did"
+            "somebody without a valid token wanted to change something or to read who did"
         );
         return Err(Refusal::NoToken);
     };

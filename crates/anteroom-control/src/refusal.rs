@@ -21,6 +21,8 @@ pub(crate) const fn status_of_health(is_healthy: bool) -> StatusCode {
 pub(crate) enum Refusal {
     /// No room has this name; these are the names that there are.
     UnknownRoom { rooms: Vec<String> },
+    /// No limit has this name; these are the names that there are.
+    UnknownLimit { limits: Vec<String> },
     /// Nothing is at this path.
     UnknownPath,
     /// What is at this path is asked for in another way.
@@ -46,7 +48,9 @@ pub(crate) enum Refusal {
 impl Refusal {
     const fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownRoom { .. } | Self::UnknownPath => StatusCode::NOT_FOUND,
+            Self::UnknownRoom { .. } | Self::UnknownLimit { .. } | Self::UnknownPath => {
+                StatusCode::NOT_FOUND
+            }
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::CrossSite => StatusCode::FORBIDDEN,
             Self::NoToken => StatusCode::UNAUTHORIZED,
@@ -62,6 +66,7 @@ impl Refusal {
     const fn code(&self) -> &'static str {
         match self {
             Self::UnknownRoom { .. } => "unknown_room",
+            Self::UnknownLimit { .. } => "unknown_limit",
             Self::UnknownPath => "unknown_path",
             Self::Method => "method_not_allowed",
             Self::NoToken => "no_token",
@@ -78,6 +83,7 @@ impl Refusal {
     const fn message(&self) -> &'static str {
         match self {
             Self::UnknownRoom { .. } => "no room has this name",
+            Self::UnknownLimit { .. } => "no limit has this name",
             Self::UnknownPath => "nothing is here; GET / lists what there is",
             Self::Method => "this is asked for in another way; GET / lists what there is",
             Self::NoToken => "this needs the header `Authorization: Bearer` with a valid token",
@@ -100,6 +106,10 @@ impl IntoResponse for Refusal {
             Self::UnknownRoom { rooms } => Some(rooms.as_slice()),
             _ => None,
         };
+        let limits = match &self {
+            Self::UnknownLimit { limits } => Some(limits.as_slice()),
+            _ => None,
+        };
         let problems = match &self {
             Self::NotAllowed { problems } => Some(problems.as_slice()),
             Self::NotUnderstood { why } => Some(std::slice::from_ref(why)),
@@ -109,6 +119,7 @@ impl IntoResponse for Refusal {
             error: self.code(),
             message: self.message(),
             rooms,
+            limits,
             problems,
         };
         let mut response = (self.status(), Json(body)).into_response();

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anteroom_config::{Config, ServerConfig};
 use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
-use anteroom_meter::{Meter, Plan, RateLimitLayer};
+use anteroom_meter::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_overrides::{LiveLimits, Places, Prepared};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::task::JoinHandle;
 
@@ -23,6 +24,7 @@ pub struct Layers {
     node: Arc<Node>,
     rooms: WaitingRoomLayer,
     meter: Arc<Meter>,
+    limits: Arc<LiveLimits>,
     clock: Arc<dyn NodeClock>,
     server: ServerConfig,
     dir: DataDir,
@@ -39,7 +41,7 @@ pub struct Layers {
 pub struct NextLayers {
     keys: Vec<[u8; 32]>,
     rooms: NextRooms,
-    limits: Plan,
+    limits: Prepared,
 }
 
 impl Layers {
@@ -54,7 +56,7 @@ impl Layers {
         let dir = DataDir::open(&config.server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
         let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
-        Self::on(config, dir, clock, opened)
+        Self::on(config, dir, clock, opened).await
     }
 
     /// The same on stores and a clock of the caller's.
@@ -62,13 +64,14 @@ impl Layers {
     /// # Errors
     ///
     /// As [`Layers::open`].
-    pub fn on<C: NodeClock>(
+    pub async fn on<C: NodeClock>(
         config: &Config,
         dir: DataDir,
         clock: Arc<C>,
         opened: Opened,
     ) -> Result<Self, OpenError> {
         let settings = settings(config, &opened);
+        let said = Places::of(&opened.stores, opened.deployment.birth);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
@@ -77,13 +80,20 @@ impl Layers {
             clock: Arc::clone(&clock),
             rooms: rooms.clone(),
         };
-        let meter = Meter::new(&config.limits, opened.counts, around)?;
-        let mut upkeep = vec![tokio::spawn(Arc::clone(&meter).sweep())];
+        let meter = Meter::new(&[], opened.counts, around)?;
+        meter.commit(meter.prepare(&config.limits)?.with_tokens(tokens(config)?));
+        let limits = LiveLimits::new(Arc::clone(&meter), &config.limits, said, Arc::clone(&clock));
+        limits.learn().await;
+        let mut upkeep = vec![
+            tokio::spawn(Arc::clone(&meter).sweep()),
+            tokio::spawn(Arc::clone(&limits).watch()),
+        ];
         upkeep.extend(opened.keeper);
         Ok(Self {
             node,
             rooms,
             meter,
+            limits,
             clock,
             server: config.server.clone(),
             dir,
@@ -122,6 +132,12 @@ impl Layers {
     #[must_use]
     pub const fn meter(&self) -> &Arc<Meter> {
         &self.meter
+    }
+
+    /// The limits, with what operators say about single clients.
+    #[must_use]
+    pub const fn limits(&self) -> &Arc<LiveLimits> {
+        &self.limits
     }
 
     /// The clock of rooms and limits.
@@ -168,7 +184,10 @@ impl Layers {
         Ok(NextLayers {
             keys: ticket_keys(config, &self.dir.ticket_keys()?),
             rooms: self.rooms.plan(config)?,
-            limits: self.meter.prepare(&config.limits)?,
+            limits: self
+                .limits
+                .prepare(&config.limits)?
+                .with_tokens(tokens(config)?),
         })
     }
 
@@ -180,7 +199,7 @@ impl Layers {
     pub fn commit(&self, config: &Config, next: NextLayers) -> Result<(), OpenError> {
         self.node.reload(config.rooms.clone());
         self.rooms.commit(next.rooms)?;
-        self.meter.commit(next.limits);
+        self.limits.commit(next.limits);
         self.node.set_ticket_keys(&next.keys);
         Ok(())
     }
@@ -225,4 +244,10 @@ fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
     } else {
         config.server.ticket_keys.clone()
     }
+}
+
+/// The signed tokens by which limits may know clients.
+fn tokens(config: &Config) -> Result<Option<Tokens>, TokensError> {
+    let jwt = config.jwt.as_ref();
+    jwt.map(|jwt| Tokens::new(jwt, &config.limits)).transpose()
 }

@@ -1,7 +1,7 @@
 //! Why can the layers of a configuration not be opened?
 
 use anteroom_gateway::layer::DoorsError;
-use anteroom_meter::PlanError;
+use anteroom_meter::{PlanError, TokensError};
 use anteroom_node::StartError;
 use anteroom_store::{DataDirError, JoinError, StoreError};
 use anteroom_valkey::SetupError;
@@ -41,6 +41,9 @@ pub enum OpenError {
     /// A limit cannot be kept as configured.
     #[error(transparent)]
     Limits(#[from] PlanError),
+    /// The keys of signed tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
     /// Keys of tickets in the file and in the data folder do not mix.
     #[error(
         "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"

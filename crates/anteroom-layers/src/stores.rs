@@ -31,7 +31,7 @@ pub struct Opened {
     /// Keys of tickets, unless the configuration has its own.
     pub(crate) ticket_keys: TicketKeys,
     /// Where calls are counted that several nodes count together.
-    pub(crate) counts: anteroom_meter::Stores,
+    pub(crate) counts: anteroom_meter::CountStores,
     /// Puts the deployment back into a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
@@ -62,7 +62,7 @@ impl Opened {
             embedded: Some(store),
             deployment: dir.deployment()?,
             ticket_keys: dir.ticket_keys()?,
-            counts: anteroom_meter::Stores::default(),
+            counts: anteroom_meter::CountStores::default(),
             keeper: None,
         })
     }
@@ -125,9 +125,9 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
 
 /// Where calls are counted: behind all data centers, for that is what a limit is for. They connect when the first
 /// limit needs them.
-fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::Stores, OpenError> {
+fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::CountStores, OpenError> {
     let valkey = ValkeyCounts::new(&config.world, &config.prefix).map_err(setup("world"))?;
-    Ok(anteroom_meter::Stores {
+    Ok(anteroom_meter::CountStores {
         valkey: Some(Arc::new(valkey)),
         leases: None,
     })

@@ -23,13 +23,13 @@ struct Served {
 
 impl Served {
     async fn with(change: impl FnOnce(&mut Config)) -> Self {
-        let data = tempfile::tempdir().unwrap();
-        let mut config = Config::parse("example", example::CONFIG).unwrap().config;
+        let data = tempfile::tempdir().expect("a folder");
+        let mut config = example();
         config.server.data_dir = data.path().to_owned();
         change(&mut config);
-        let layers = Layers::open(&config).await.unwrap();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
+        let layers = Layers::open(&config).await.expect("it opens");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("it listens");
         let app = example::app(&layers).into_make_service_with_connect_info::<SocketAddr>();
         tokio::spawn(axum::serve(listener, app).into_future());
         Self {
@@ -51,8 +51,13 @@ impl Served {
     }
 }
 
+fn example() -> Config {
+    let parsed = Config::parse("example", example::CONFIG);
+    parsed.expect("the example is right").config
+}
+
 fn status(head: &str) -> &str {
-    head.split(' ').nth(1).unwrap()
+    head.split(' ').nth(1).unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -21,6 +21,7 @@ use crate::charging::{Charged, Charges, Counted};
 use crate::limit::{Limit, Whom};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;
+use crate::tokens::ShownTokens;
 
 /// A call that is held asks again no sooner than after this part of the time for which it has been held: a few dozen
 /// times in all, however many are held at once.
@@ -81,10 +82,13 @@ impl<'p> Call<'p> {
             .needs_visitor
             .then(|| meter.visitor(client, &readings, request.headers()))
             .flatten();
+        let tokens = plan.tokens.as_deref();
+        let tokens = ShownTokens::of(tokens, request.headers(), meter.wall_seconds());
         let caller = Caller {
             address: client.address,
             headers: request.headers(),
             readings: &readings,
+            tokens: &tokens,
             visitor: visitor.map(|visitor| visitor.id),
         };
         let mut call = Self {

@@ -20,6 +20,8 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use smallvec::{SmallVec, smallvec};
 
+use crate::tokens::ShownTokens;
+
 /// What tells clients apart.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Part {
@@ -31,6 +33,8 @@ pub(crate) enum Part {
     Cookie(String),
     /// A segment of the path, from 1; decoded, and without case, as rooms are found.
     PathSegment(usize),
+    /// A claim of a signed token.
+    Claim(String),
     /// The visitor whom the room knows that covers the request.
     Visitor,
 }
@@ -44,6 +48,8 @@ pub(crate) struct Caller<'r> {
     pub(crate) headers: &'r HeaderMap,
     /// Its path, without the query.
     pub(crate) readings: &'r Readings<'r>,
+    /// The signed tokens that it carries.
+    pub(crate) tokens: &'r ShownTokens<'r>,
     /// The visitor whose ticket it carries, if that is a good one.
     pub(crate) visitor: Option<[u8; 16]>,
 }
@@ -84,6 +90,7 @@ impl Part {
                 let folded = segments.map(|segment| fold(segment).into_owned().into_bytes());
                 distinct(folded.map(Cow::Owned))
             }
+            Self::Claim(name) => caller.tokens.claim(name),
             Self::Visitor => {
                 let visitor = caller.visitor.ok_or(Unknown::Missing)?;
                 Ok(vec![Cow::Owned(visitor.to_vec())])
@@ -95,7 +102,7 @@ impl Part {
     fn named(&self, ipv6_prefix: u8, text: &str) -> Option<Vec<u8>> {
         Some(match self {
             Self::Address => network(text.parse().ok()?, ipv6_prefix).to_vec(),
-            Self::Header(_) | Self::Cookie(_) => text.as_bytes().to_vec(),
+            Self::Header(_) | Self::Cookie(_) | Self::Claim(_) => text.as_bytes().to_vec(),
             Self::PathSegment(_) => fold(text).into_owned().into_bytes(),
             Self::Visitor => return None,
         })
@@ -103,7 +110,7 @@ impl Part {
 }
 
 /// The values, each once. Whoever sends an empty one might as well not send it.
-fn distinct<'r>(
+pub(crate) fn distinct<'r>(
     values: impl Iterator<Item = Cow<'r, [u8]>>,
 ) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
     let mut all: Vec<Cow<'r, [u8]>> = Vec::new();

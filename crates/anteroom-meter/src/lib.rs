@@ -13,11 +13,15 @@ mod limit;
 mod looking;
 mod meter;
 mod plan;
+mod standing;
 mod stores;
 mod tally;
+mod tokens;
 
 pub use layer::{Limited, RateLimitLayer, RateLimited};
 pub use meter::{Figures, Meter, Plan, Surroundings};
 pub use plan::{PlanError, problems};
-pub use stores::Stores;
+pub use standing::Standing;
+pub use stores::CountStores;
 pub use tally::Event;
+pub use tokens::{Tokens, TokensError};

@@ -16,8 +16,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limit::Limit;
 use crate::plan::{self, PlanError};
-use crate::stores::Stores;
+use crate::stores::CountStores;
 use crate::tally::Event;
+use crate::tokens::Tokens;
 
 /// How often limits forget, on their own, clients that are as if they had never called.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
@@ -43,16 +44,18 @@ pub trait Surroundings: Send + Sync + 'static {
     /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms, nobody does.
     fn visitor(
         &self,
-        client: &Client,
-        readings: &Readings<'_>,
-        headers: &HeaderMap,
-    ) -> Option<KnownVisitor>;
+        _client: &Client,
+        _readings: &Readings<'_>,
+        _headers: &HeaderMap,
+    ) -> Option<KnownVisitor> {
+        None
+    }
 }
 
 /// The limits of a process.
 pub struct Meter {
     plan: ArcSwap<Plan>,
-    stores: Stores,
+    stores: CountStores,
     /// Calls that only look, at stores elsewhere; see [`LOOKING_MAX`].
     looking: Arc<Semaphore>,
     surroundings: Box<dyn Surroundings>,
@@ -64,14 +67,24 @@ pub struct Plan {
     pub(crate) limits: Vec<Limit>,
     /// Whether one of them has to know who shows a ticket.
     pub(crate) needs_visitor: bool,
+    /// The signed tokens by which some know clients.
+    pub(crate) tokens: Option<Arc<Tokens>>,
 }
 
 impl Plan {
+    /// The same, with other tokens that are good.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        let tokens = tokens.map(Arc::new);
+        Self { tokens, ..self }
+    }
+
     pub(crate) fn of(limits: Vec<Limit>) -> Self {
         let needs_visitor = limits.iter().any(Limit::needs_visitor);
         Self {
             limits,
             needs_visitor,
+            tokens: None,
         }
     }
 }
@@ -101,7 +114,7 @@ impl Meter {
     /// [`PlanError`] if one of them can never be met by a request, or needs more than its store can do.
     pub fn new(
         limits: &[LimitConfig],
-        stores: Stores,
+        stores: CountStores,
         surroundings: impl Surroundings,
     ) -> Result<Arc<Self>, PlanError> {
         let meter = Self {
@@ -115,7 +128,7 @@ impl Meter {
     }
 
     /// Works out other limits, which do not hold yet. What a limit of the same name has counted by the same
-    /// algorithm stays.
+    /// algorithm stays, and so do the tokens that are good.
     ///
     /// # Errors
     ///
@@ -130,7 +143,11 @@ impl Meter {
                 (&*limit.name, kept)
             })
             .collect();
-        plan::of(limits, &self.stores, &kept)
+        let plan = plan::of(limits, &self.stores, &kept)?;
+        Ok(Plan {
+            tokens: known.tokens.clone(),
+            ..plan
+        })
     }
 
     /// Lets other limits hold from now on.

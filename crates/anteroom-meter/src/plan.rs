@@ -19,7 +19,7 @@ use crate::caller::{self, Part};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Plan;
-use crate::stores::{Contact, Elsewhere, Stores};
+use crate::stores::{Contact, CountStores, Elsewhere};
 use crate::tally::Tally;
 
 /// Why a limit can never be asked.
@@ -49,7 +49,7 @@ pub(crate) type KeptByName<'k> = HashMap<&'k str, (LimitStore, Policy, Arc<Kept>
 
 pub(crate) fn of(
     configs: &[LimitConfig],
-    stores: &Stores,
+    stores: &CountStores,
     known: &KeptByName<'_>,
 ) -> Result<Plan, PlanError> {
     let limits = configs.iter().map(|config| {
@@ -66,7 +66,7 @@ pub(crate) fn of(
 }
 
 /// Where a limit is counted, if not here, and if that can.
-fn elsewhere(config: &LimitConfig, stores: &Stores) -> Result<Option<Elsewhere>, Problem> {
+fn elsewhere(config: &LimitConfig, stores: &CountStores) -> Result<Option<Elsewhere>, Problem> {
     let named = stores.named(config.store).map_err(Problem::NoStore)?;
     let Some(counts) = named else {
         return Ok(None);
@@ -163,6 +163,7 @@ fn part(part: &KeyPart) -> Result<Part, Problem> {
         KeyPart::Header(name) => Part::Header(HeaderName::try_from(name)?),
         KeyPart::Cookie(name) => Part::Cookie(name.clone()),
         KeyPart::PathSegment(at) => Part::PathSegment(*at),
+        KeyPart::JwtClaim(name) => Part::Claim(name.clone()),
         KeyPart::Ticket => Part::Visitor,
     })
 }

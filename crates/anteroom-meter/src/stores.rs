@@ -10,14 +10,14 @@ use anteroom_counts::shared::{CountsError, SharedCounts};
 
 /// The stores that limits can name; those that are `None` cannot be used.
 #[derive(Clone, Debug, Default)]
-pub struct Stores {
+pub struct CountStores {
     /// `store = "valkey"`.
     pub valkey: Option<Arc<dyn SharedCounts>>,
     /// `store = "leases"`.
     pub leases: Option<Arc<dyn SharedCounts>>,
 }
 
-impl Stores {
+impl CountStores {
     /// The one that a limit names; `None` if that is no shared one.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_gateway::layer::KnownVisitor;
 use anteroom_gateway::path::Readings;
 use anteroom_limits::time::Micros;
-use anteroom_meter::{Meter, RateLimitLayer, Stores, Surroundings};
+use anteroom_meter::{CountStores, Meter, RateLimitLayer, Surroundings};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
@@ -38,7 +38,7 @@ const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\norigin
 #[tokio::test]
 async fn limits_stand_in_front_of_a_router() {
     let config = Config::parse("limits.toml", LIMITS).unwrap().config;
-    let meter = Meter::new(&config.limits, Stores::default(), Program).unwrap();
+    let meter = Meter::new(&config.limits, CountStores::default(), Program).unwrap();
     let app = Router::new()
         .route("/api", get(async || "hello"))
         .route("/about", get(async || "about"))

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use anteroom_config::orders::Record;
 use anteroom_core::allocation::CounterScope;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::ledger::LendingTerms;
-use anteroom_store::{LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store};
+use anteroom_store::{LedgerPlace, LedgerRole, OrdersPlace, RecordKey, SaidPlace, Store};
 
 /// The stores of a node.
 #[derive(Clone)]
@@ -82,17 +83,23 @@ impl Stores {
     /// Where it is kept what operators say about a room: with what lends what the limits allow; and a
     /// copy next door, if that is elsewhere.
     pub(crate) fn orders(&self, room: &str, birth: BirthId) -> (OrdersPlace, Option<OrdersPlace>) {
-        let shared = |store: &Arc<dyn Store>| {
-            OrdersPlace::new(Arc::clone(store), &format!("{room}/{:016x}", birth.0))
+        self.said(room, birth)
+    }
+
+    /// The same for whatever operators speak about, by a name that no room has.
+    #[must_use]
+    pub fn said<R: Record>(
+        &self,
+        name: &str,
+        birth: BirthId,
+    ) -> (SaidPlace<R>, Option<SaidPlace<R>>) {
+        let place = |store: &Arc<dyn Store>, end: &str| {
+            SaidPlace::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
         };
         match self {
-            Self::Alone(store) => (OrdersPlace::new(Arc::clone(store), room), None),
-            Self::Shared(store) => (shared(store), None),
-            Self::TwoLevels { local, world } => {
-                let copy =
-                    OrdersPlace::new(Arc::clone(local), &format!("{room}/{:016x}/copy", birth.0));
-                (shared(world), Some(copy))
-            }
+            Self::Alone(store) => (SaidPlace::new(Arc::clone(store), name), None),
+            Self::Shared(store) => (place(store, ""), None),
+            Self::TwoLevels { local, world } => (place(world, ""), Some(place(local, "/copy"))),
         }
     }
 
@@ -107,7 +114,8 @@ impl Stores {
 
     /// Whether other processes write the same records. Then each call is a message to a server that
     /// others need as well, and rounds are paced.
-    pub(crate) fn are_shared(&self) -> bool {
+    #[must_use]
+    pub fn are_shared(&self) -> bool {
         !matches!(self, Self::Alone(_))
     }
 

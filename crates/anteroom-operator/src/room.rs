@@ -4,11 +4,8 @@
 //! and the answer becomes text. Changing takes the token that the gateway keeps in its data folder, or
 //! one of those in its `admin_token_file`.
 
-mod asking;
 mod text;
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anteroom_config::RoomName;
@@ -18,13 +15,9 @@ use clap::{Args, Subcommand};
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use asking::{Answer, Asked};
-
-/// Where the gateway keeps the token that it drew, if it was started here without `--data`.
-const TOKEN_FILE: &str = "anteroom-data/admin-token";
-
-/// Exit code where what was said is not allowed, as for a configuration that is wrong.
-const EXIT_NOT_ALLOWED: u8 = 2;
+use crate::options::Connection;
+use crate::saying::{Answer, Asked, EXIT_NOT_ALLOWED, ask};
+use crate::text as common;
 
 /// Flags of `anteroom room`.
 #[derive(Args, Clone, Debug)]
@@ -34,26 +27,8 @@ pub struct RoomOptions {
     name: RoomName,
     #[command(subcommand)]
     saying: Saying,
-    /// Where the gateway's operators connect; any node will do
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:8081",
-        global = true
-    )]
-    admin: SocketAddr,
-    /// A file with the token: `admin-token` in the gateway's data folder, or your own
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = TOKEN_FILE,
-        env = "ANTEROOM_TOKEN_FILE",
-        global = true
-    )]
-    token_file: PathBuf,
-    /// Print what the gateway says as JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    connection: Connection,
 }
 
 /// What is said.
@@ -101,16 +76,16 @@ enum Saying {
 
 impl Saying {
     /// What is asked of the gateway.
-    fn asked(&self) -> anyhow::Result<Asked> {
-        let post = |path, body| Asked {
+    fn asked(&self, room: &RoomName) -> anyhow::Result<Asked> {
+        let post = |path: &str, body| Asked {
             method: Method::POST,
-            path,
+            path: format!("rooms/{room}/{path}"),
             body: Some(body),
             needs_token: true,
         };
-        let get = |path, needs_token| Asked {
+        let get = |path: &str, needs_token| Asked {
             method: Method::GET,
-            path,
+            path: format!("rooms/{room}/{path}"),
             body: None,
             needs_token,
         };
@@ -145,23 +120,24 @@ fn room_name(text: &str) -> Result<RoomName, String> {
     reason = "the command's output"
 )]
 pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
-    let asked = options.saying.asked()?;
     let room = &options.name;
-    let answer = asking::ask(options.admin, room, asked, &options.token_file)
+    let asked = options.saying.asked(room)?;
+    let connection = &options.connection;
+    let answer = ask(connection.admin, asked, &connection.token_file)
         .await
-        .with_context(|| format!("room {room} at {}", options.admin))?;
+        .with_context(|| format!("room {room} at {}", connection.admin))?;
     let body = match answer {
         Answer::Done(body) => body,
         Answer::NotAllowed(body) => {
-            if options.json {
+            if connection.json {
                 println!("{body}");
             } else {
-                eprint!("{}", text::problems(&body));
+                eprint!("{}", common::problems(&body));
             }
             return Ok(ExitCode::from(EXIT_NOT_ALLOWED));
         }
     };
-    if options.json {
+    if connection.json {
         println!("{body}");
     } else {
         print!("{}", told(&options, body)?);
@@ -175,7 +151,7 @@ fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         Saying::AssumeEmpty => {
             text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
         }
-        Saying::Audit => text::log(&serde_json::from_value::<Log>(body).context(strange)?),
+        Saying::Audit => common::log(&serde_json::from_value::<Log>(body).context(strange)?),
         Saying::Show => text::shown(&serde_json::from_value::<Shown>(body).context(strange)?),
         _ => text::short(&serde_json::from_value::<Shown>(body).context(strange)?),
     })

@@ -32,6 +32,23 @@ pub struct Problem {
     pub hint: Option<String>,
 }
 
+impl Problem {
+    /// One thing to say about a key that was typed into no file.
+    #[must_use]
+    pub fn remark(owner: Owner, key: &str, text: &str) -> Self {
+        Self {
+            source: "".into(),
+            line: None,
+            column: None,
+            owner: Some(owner),
+            key: key.to_owned(),
+            finding: Finding::Remark(text.to_owned()),
+            allowed: String::new(),
+            hint: None,
+        }
+    }
+}
+
 /// Which of several tables of one kind, by its name.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use anteroom_config::orders::{Actor, Entry, Orders};
+use anteroom_config::orders::{Actor, Entry, Orders, Record as _};
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::time::Minute;
 

@@ -16,7 +16,7 @@ mod syncing;
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
 pub use deployment::{JoinError, Membership, introduce, join, restore};
 pub use embedded::{Embedded, faults};
-pub use orders::{ChangeError, OrdersPlace};
+pub use orders::{ChangeError, OrdersPlace, SaidPlace};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap, chain,

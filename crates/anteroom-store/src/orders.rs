@@ -1,11 +1,13 @@
-//! Where what operators say about a room is kept: a record beside its ledger, and one with the log.
+//! Where what operators say is kept: a record, and one with the log. That about a room lies beside its
+//! ledger.
 //!
 //! What is said is judged elsewhere. A change and its entry are written in one piece, as the newest
 //! entry stands in the record itself; the log gets it afterwards, by whoever comes by.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
-use anteroom_config::orders::{Entry, Log, Orders};
+use anteroom_config::orders::{Entry, Log, Orders, Record as Said};
 
 use crate::store::{Loaded, RecordKey, Store, StoreError, Swap, chain};
 
@@ -21,12 +23,26 @@ pub(crate) fn is_orders(key: &RecordKey) -> bool {
     key.0.ends_with(ORDERS) || key.0.ends_with(LOG)
 }
 
-/// The orders of one room in one store.
-#[derive(Clone)]
-pub struct OrdersPlace {
+/// What operators said about something, in one store.
+pub struct SaidPlace<R> {
     store: Arc<dyn Store>,
     orders: RecordKey,
     log: RecordKey,
+    kind: PhantomData<fn() -> R>,
+}
+
+/// The orders of one room in one store.
+pub type OrdersPlace = SaidPlace<Orders>;
+
+impl<R> Clone for SaidPlace<R> {
+    fn clone(&self) -> Self {
+        Self {
+            store: Arc::clone(&self.store),
+            orders: self.orders.clone(),
+            log: self.log.clone(),
+            kind: PhantomData,
+        }
+    }
 }
 
 /// Why a change of orders was not made.
@@ -37,20 +53,20 @@ pub enum ChangeError<E: std::error::Error + 'static> {
     #[error("that cannot be done")]
     Refused(#[source] E),
     /// The store failed.
-    #[error("cannot reach the room's settings")]
+    #[error("cannot reach the settings")]
     Store(#[source] StoreError),
     /// Others wrote first every time.
-    #[error("lost {TRIES} races for the room's settings")]
+    #[error("lost {TRIES} races for the settings")]
     Contention,
 }
 
-impl std::fmt::Debug for OrdersPlace {
+impl<R> std::fmt::Debug for SaidPlace<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "OrdersPlace({})", self.orders.0)
+        write!(f, "SaidPlace({})", self.orders.0)
     }
 }
 
-impl OrdersPlace {
+impl<R: Said> SaidPlace<R> {
     /// The orders whose records' keys begin with `prefix`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, prefix: &str) -> Self {
@@ -58,6 +74,7 @@ impl OrdersPlace {
             store,
             orders: RecordKey(format!("{prefix}{ORDERS}")),
             log: RecordKey(format!("{prefix}{LOG}")),
+            kind: PhantomData,
         }
     }
 
@@ -67,7 +84,7 @@ impl OrdersPlace {
     ///
     /// [`StoreError`] if the store fails, or has a record that cannot be read: a newer program may have
     /// written it, and its nodes go by it.
-    pub async fn read(&self) -> Result<Option<Orders>, StoreError> {
+    pub async fn read(&self) -> Result<Option<R>, StoreError> {
         let loaded = self.store.load(&self.orders).await?;
         self.orders_in(&loaded)
     }
@@ -81,9 +98,9 @@ impl OrdersPlace {
     /// [`ChangeError`]; nothing is changed then, unless the store failed after it was told.
     pub async fn change<E: std::error::Error + 'static>(
         &self,
-        known: &Orders,
-        mut change: impl FnMut(&Orders) -> Result<Orders, E>,
-    ) -> Result<Orders, ChangeError<E>> {
+        known: &R,
+        mut change: impl FnMut(&R) -> Result<R, E>,
+    ) -> Result<R, ChangeError<E>> {
         let failed = ChangeError::Store;
         let mut there = self.store.load(&self.orders).await.map_err(failed)?;
         for _ in 0..TRIES {
@@ -95,7 +112,7 @@ impl OrdersPlace {
             let before = before.unwrap_or_else(|| known.clone());
             let next = change(&before).map_err(ChangeError::Refused)?;
             // The place of the newest entry is needed for the next one.
-            if let Some(newest) = &before.newest
+            if let Some(newest) = before.newest()
                 && !self.note(newest).await.map_err(failed)?
             {
                 return Err(ChangeError::Contention);
@@ -121,7 +138,7 @@ impl OrdersPlace {
     /// # Errors
     ///
     /// As [`OrdersPlace::read`].
-    pub async fn restore(&self, known: &Orders) -> Result<(), StoreError> {
+    pub async fn restore(&self, known: &R) -> Result<(), StoreError> {
         let loaded = self.store.load(&self.orders).await?;
         let found = self.orders_in(&loaded)?.unwrap_or_default();
         if known.is_newer_than(&found) {
@@ -142,15 +159,15 @@ impl OrdersPlace {
     pub async fn log(&self) -> Result<Log, StoreError> {
         let loaded = self.store.load(&self.log).await?;
         let mut log = self.log_in(&loaded);
-        if let Some(newest) = self.read().await?.and_then(|orders| orders.newest) {
-            log.add(&newest);
+        if let Some(newest) = self.read().await?.as_ref().and_then(R::newest) {
+            log.add(newest);
         }
         Ok(log)
     }
 
-    fn orders_in(&self, loaded: &Loaded) -> Result<Option<Orders>, StoreError> {
+    fn orders_in(&self, loaded: &Loaded) -> Result<Option<R>, StoreError> {
         let record = loaded.record.as_ref();
-        let found = record.map(|record| Orders::decode(&record.value));
+        let found = record.map(|record| R::decode(&record.value));
         found.transpose().map_err(|source| StoreError::Refused {
             place: format!("the record {}", self.orders.0),
             refusal: "holds settings that this program cannot read",
@@ -168,8 +185,8 @@ impl OrdersPlace {
     }
 
     /// Sees to the newest entry; if that fails, whoever comes by next does.
-    async fn note_later(&self, orders: &Orders) {
-        if let Some(newest) = &orders.newest
+    async fn note_later(&self, orders: &R) {
+        if let Some(newest) = orders.newest()
             && let Err(error) = self.note(newest).await
         {
             tracing::debug!(%error, "the log gets its newest entry later");

@@ -5,7 +5,7 @@ use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_config::orders::Orders;
+use anteroom_config::orders::{Orders, Record as _};
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::id::{DataCenterId, NodeId};
 use anteroom_core::rules::Limits;

@@ -124,7 +124,7 @@ impl Gateway {
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let sockets = Sockets::open(server, inherited)?;
         let legacy = sockets.legacy()?;
-        let layers = Layers::on(config, dir, clock, opened)?;
+        let layers = Layers::on(config, dir, clock, opened).await?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone());
         let (address, admin_address) = (
@@ -144,6 +144,7 @@ impl Gateway {
         let front = front.serve(server, address, layers.draining());
         let control = Control::new(
             Arc::clone(layers.node()),
+            Arc::clone(layers.limits()),
             Arc::clone(&extras) as Arc<_>,
             Arc::clone(&tokens),
         );

@@ -13,4 +13,4 @@ pub mod simulate;
 
 pub use anteroom_check as check;
 pub use anteroom_demo as demo;
-pub use anteroom_operator::{room, status};
+pub use anteroom_operator::{limits as limits_command, room, status};

@@ -5,7 +5,7 @@ mod demo_gateways;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anteroom::{check, demo, logging, room, serve, simulate, status};
+use anteroom::{check, demo, limits_command, logging, room, serve, simulate, status};
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
@@ -43,6 +43,8 @@ enum Command {
     Status(status::StatusOptions),
     /// Say something about a room to a running gateway
     Room(room::RoomOptions),
+    /// Give single clients limits of their own at a running gateway
+    Limits(limits_command::LimitsOptions),
     /// Rehearse a rush: what would happen, by the gateway's own code under a simulated crowd
     Simulate(simulate::SimulateOptions),
 }
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Command::Serve(options) => block_on(serve::run(*options)),
         Command::Status(options) => block_on(status::run(options)),
         Command::Room(options) => block_on(room::run(options)),
+        Command::Limits(options) => block_on(limits_command::run(options)),
     };
     match result {
         Ok(code) => code,

@@ -17,6 +17,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-core", "anteroom-limits", "anteroom-reading"],
     ),
     ("anteroom-envoy", &[]),
+    ("anteroom-jwt", &[]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",
@@ -70,6 +71,18 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-gateway",
+            "anteroom-jwt",
+        ],
+    ),
+    (
+        "anteroom-overrides",
+        &[
+            "anteroom-core",
+            "anteroom-limits",
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-node",
+            "anteroom-meter",
         ],
     ),
     (
@@ -83,6 +96,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-front",
             "anteroom-gateway",
             "anteroom-meter",
+            "anteroom-overrides",
         ],
     ),
     (
@@ -95,6 +109,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-origin",
             "anteroom-gateway",
             "anteroom-meter",
+            "anteroom-jwt",
         ],
     ),
     (
@@ -105,6 +120,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-wire",
             "anteroom-node",
             "anteroom-origin",
+            "anteroom-overrides",
         ],
     ),
     (
@@ -114,6 +130,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-config",
             "anteroom-wire",
             "anteroom-control",
+            "anteroom-overrides",
         ],
     ),
     ("anteroom-demo", &["anteroom-core"]),
@@ -246,6 +263,8 @@ pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     // Leases are tried over a real store, which has an address.
     ("anteroom-lending", "anteroom-config"),
     ("anteroom-lending", "anteroom-valkey"),
+    ("anteroom-control", "anteroom-limits"),
+    ("anteroom-control", "anteroom-meter"),
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
 ];

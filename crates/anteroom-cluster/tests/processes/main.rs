@@ -9,6 +9,7 @@ mod activation;
 mod http2;
 mod leaving;
 mod origins;
+mod overrides;
 mod successor;
 mod tls;
 

@@ -13,7 +13,7 @@ use crate::reader::{Key, Table};
 const PARTS_MAX: usize = 4;
 /// Last segment of a path that can be a part: no path of a site has as many.
 const SEGMENT_MAX: usize = 100;
-/// Longest name of a header or cookie that can be a part.
+/// Longest name of a header, a cookie or a claim that can be a part.
 const NAME_BYTES_MAX: usize = 128;
 
 pub(super) const KEY: Key<PartKind> = Key {
@@ -30,8 +30,8 @@ impl Kind for PartKind {
     type Value = Option<KeyPart>;
 
     fn allowed(&self) -> String {
-        "\"client_address\", \"everybody\", \"header:NAME\", \"cookie:NAME\", \"path_segment:N\" or \
-         \"ticket\""
+        "\"client_address\", \"everybody\", \"header:NAME\", \"cookie:NAME\", \"path_segment:N\", \
+         \"jwt_claim:NAME\" or \"ticket\""
             .to_owned()
     }
 
@@ -49,6 +49,12 @@ impl Kind for PartKind {
                 Ok(Some(KeyPart::Header(name.to_ascii_lowercase())))
             }
             ("cookie", Some(name)) if is_token(name) => Ok(Some(KeyPart::Cookie(name.to_owned()))),
+            ("jwt_claim", Some(name)) if is_claim(name) => {
+                Ok(Some(KeyPart::JwtClaim(name.to_owned())))
+            }
+            ("jwt_claim", _) => Err(Refusal::hint(
+                "the name of a claim follows the colon, such as \"jwt_claim:sub\"",
+            )),
             ("path_segment", Some(number)) => segment(number).map(Some),
             ("header" | "cookie", _) => Err(Refusal::hint(format!(
                 "the name of a {word} follows the colon: letters, digits and -, without spaces"
@@ -66,6 +72,7 @@ fn unknown(word: &str) -> Refusal {
         "header:",
         "cookie:",
         "path_segment:",
+        "jwt_claim:",
         "ticket",
     ];
     nearest(word, words.into_iter()).map_or(Refusal::PLAIN, |word| {
@@ -74,9 +81,15 @@ fn unknown(word: &str) -> Refusal {
 }
 
 /// What header names and cookie names are made of (RFC 9110, section 5.6.2; RFC 6265, section 4.1.1).
-fn is_token(name: &str) -> bool {
+pub(crate) fn is_token(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)
+}
+
+/// Claims may be called anything; those of several issuers are URLs.
+fn is_claim(name: &str) -> bool {
+    let is_plain = name.trim() == name && !name.chars().any(char::is_control);
+    (1..=NAME_BYTES_MAX).contains(&name.len()) && is_plain
 }
 
 fn segment(number: &str) -> Result<KeyPart, Refusal> {
@@ -154,6 +167,10 @@ mod tests {
         check("cookie:sId", Some(KeyPart::Cookie("sId".to_owned())));
         check("path_segment:1", Some(KeyPart::PathSegment(1)));
         check("path_segment:100", Some(KeyPart::PathSegment(100)));
+        let claim = |name: &str| Some(KeyPart::JwtClaim(name.to_owned()));
+        check("jwt_claim:sub", claim("sub"));
+        let url = "https://example.com/Tenant";
+        check(&format!("JWT_claim:{url}"), claim(url));
     }
 
     #[test]
@@ -176,6 +193,10 @@ mod tests {
             "path_segment:101",
             "path_segment:+1",
             "path_segment:-1",
+            "jwt_claim",
+            "jwt_claim:",
+            "jwt_claim: sub",
+            "jwt_claim:a\nb",
         ] {
             assert!(read(text).is_err(), "{text}");
         }

@@ -21,14 +21,14 @@ const TEXT_BYTES_MAX: usize = 1_024;
 
 const OVERRIDES: &str = "overrides";
 
-const CLIENT: Key<ClientText> = Key {
+pub(super) const CLIENT: Key<ClientText> = Key {
     name: "key",
     kind: ClientText { is_secret: true },
     default: None,
 };
 
 /// What a part of the key is for one client.
-struct ClientText {
+pub(super) struct ClientText {
     is_secret: bool,
 }
 
@@ -84,11 +84,7 @@ pub(super) fn read(
     let mut overrides = BTreeMap::new();
     for element in elements.iter().take(OVERRIDES_MAX) {
         let mut inner = table.enter(element);
-        let client = read_client(&mut inner, key);
-        let policy = policy::read_own(&mut inner, limit);
-        if let Some(policy) = &policy {
-            store::check(&mut inner, store, policy);
-        }
+        let (client, policy) = read_one(&mut inner, key, limit, store);
         if let Some(Placed { value, spot }) = client {
             if let Some(line) = lines.get(&value) {
                 let finding = format!("line {line} is about the same client");
@@ -105,13 +101,24 @@ pub(super) fn read(
     overrides
 }
 
+/// Who it is, and what holds for it; each `None` after a mistake in it.
+pub(super) fn read_one(
+    table: &mut Table<'_>,
+    key: Option<&ClientKey>,
+    limit: Settings,
+    store: LimitStore,
+) -> (Option<Placed<Client>>, Option<Policy>) {
+    let client = read_client(table, key);
+    let policy = policy::read_own(table, limit);
+    if let Some(policy) = &policy {
+        store::check(table, store, policy);
+    }
+    (client, policy)
+}
+
 /// Says that there are no single clients to be named.
 fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
-    let why = if key.parts.is_empty() {
-        "has no effect with key \"everybody\": there is one count for all"
-    } else if key.parts.contains(&KeyPart::Ticket) {
-        "has no effect with key \"ticket\": nobody knows a visitor's ticket before it is drawn"
-    } else {
+    let Some(why) = why_nameless(key) else {
         return;
     };
     let spot = table.spot(OVERRIDES);
@@ -120,15 +127,31 @@ fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
     table.notes.refuse(&spot, finding, allowed, None);
 }
 
+/// Why no client of a limit can be named; `None` if each can.
+pub(super) fn why_nameless(key: &ClientKey) -> Option<&'static str> {
+    if key.parts.is_empty() {
+        Some("has no effect with key \"everybody\": there is one count for all")
+    } else if key.parts.contains(&KeyPart::Ticket) {
+        Some(
+            "has no effect with key \"ticket\": nobody knows a visitor's ticket before it is drawn",
+        )
+    } else {
+        None
+    }
+}
+
 /// Whether who calls is nobody else's business: headers and cookies hold keys.
-fn is_secret(key: &ClientKey) -> bool {
+pub(super) fn is_secret(key: &ClientKey) -> bool {
     let is_shown =
         |part: &KeyPart| matches!(part, KeyPart::ClientAddress | KeyPart::PathSegment(_));
     !key.parts.iter().all(is_shown)
 }
 
 /// Reads who it is; `None` after a mistake.
-fn read_client(table: &mut Table<'_>, key: Option<&ClientKey>) -> Option<Placed<Client>> {
+pub(super) fn read_client(
+    table: &mut Table<'_>,
+    key: Option<&ClientKey>,
+) -> Option<Placed<Client>> {
     let is_secret = key.is_none_or(is_secret);
     let kind = ClientText { is_secret };
     let mistakes = table.notes.count();
@@ -185,7 +208,9 @@ fn part_text(
             (!text.contains('/')).then(|| text.to_owned()),
             "a segment without / for the part \"path_segment\"",
         ),
-        KeyPart::Header(_) | KeyPart::Cookie(_) | KeyPart::Ticket => (Some(text.to_owned()), ""),
+        KeyPart::Header(_) | KeyPart::Cookie(_) | KeyPart::JwtClaim(_) | KeyPart::Ticket => {
+            (Some(text.to_owned()), "")
+        }
     };
     if read.is_none() {
         let found = if is_secret(key) {

@@ -28,7 +28,7 @@ use crate::reader::Table;
 
 /// Which algorithm.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum AlgorithmKind {
+pub(crate) enum AlgorithmKind {
     SubWindowsStrict,
     SlidingLog,
     FixedWindow,
@@ -54,8 +54,8 @@ const OF_ALGORITHMS: [(&str, &[AlgorithmKind]); 4] = [
 ];
 
 /// What was typed for an algorithm.
-#[derive(Clone, Copy)]
-pub(super) struct Settings {
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Settings {
     /// `None` after a mistake in it.
     pub(super) algorithm: Option<AlgorithmKind>,
     sub_windows: u32,

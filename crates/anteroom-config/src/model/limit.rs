@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 
 use anteroom_core::time::Span;
 use anteroom_limits::policy::Policy;
 use ipnet::Ipv6Net;
+use serde::{Deserialize, Serialize};
 
 use super::{RoomName, Route};
+use crate::limit::Settings;
 
 /// A limit's name: 1 to 64 of `A-Z a-z 0-9 - _`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -64,6 +67,8 @@ pub struct LimitConfig {
     pub on_store_failure: OnLimitStoreFailure,
     /// Policies of single clients; by the same algorithm.
     pub overrides: BTreeMap<Client, Policy>,
+    /// What was typed for the algorithm: clients of their own have what they leave out from it.
+    pub(crate) settings: Settings,
 }
 
 /// Requests that a limit covers.
@@ -115,8 +120,48 @@ pub enum KeyPart {
     Cookie(String),
     /// This segment of the path, from 1.
     PathSegment(usize),
+    /// This claim of a signed token.
+    JwtClaim(String),
     /// The visitor of the room that covers the request.
     Ticket,
+}
+
+/// `[jwt]`: which signed tokens are good.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct JwtConfig {
+    /// The public keys of whoever issues them.
+    pub keys: JwtKeys,
+    /// Where requests carry them.
+    pub token: TokenPlace,
+    /// Who must have issued them (`iss`).
+    pub issuer: Option<String>,
+    /// For whom they must be (`aud`).
+    pub audience: Option<String>,
+    /// How far the clocks may be apart.
+    pub leeway: Span,
+}
+
+/// A set of public keys (JWKS).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum JwtKeys {
+    /// What the file holds.
+    Text(Vec<u8>),
+    /// The file that holds it, as it was typed.
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// Line in the config file, for messages.
+        line: usize,
+    },
+}
+
+/// Where requests carry a token.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum TokenPlace {
+    /// In this header, whose name is in lower case; in `authorization` behind `Bearer`.
+    Header(String),
+    /// In this cookie.
+    Cookie(String),
 }
 
 /// What happens where a part of the key is missing.
@@ -200,7 +245,7 @@ pub enum LegacyReset {
 
 /// Who calls: what each part of the key is, in its order. Its `Debug` shows none of it: it may be the
 /// key of an API.
-#[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Client(pub Vec<String>);
 
 impl fmt::Debug for Client {

@@ -248,14 +248,5 @@ pub(super) fn message(text: &str) -> Result<Option<String>, String> {
 }
 
 fn remark(file: &RoomConfig, key: &str, text: &str) -> Problem {
-    Problem {
-        source: "".into(),
-        line: None,
-        column: None,
-        owner: Some(Owner::Room(file.name.to_string())),
-        key: key.to_owned(),
-        finding: Finding::Remark(text.to_owned()),
-        allowed: String::new(),
-        hint: None,
-    }
+    Problem::remark(Owner::Room(file.name.to_string()), key, text)
 }

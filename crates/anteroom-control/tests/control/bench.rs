@@ -9,7 +9,12 @@ use anteroom_control::{Control, ExtraFigures, Extras, Token, Tokens, serve};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::BirthId;
 use anteroom_core::time::{Millis, Span};
-use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, RoomHandle, Stores};
+use anteroom_limits::time::Micros;
+use anteroom_meter::{Meter, Surroundings};
+use anteroom_node::{
+    Arrival, HandClock, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
+};
+use anteroom_overrides::{LiveLimits, Places};
 use anteroom_store::{Clock, DataDir, Embedded, Identity, faults::Faults};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -39,7 +44,32 @@ new_users_per_minute = 200
 session_duration = "5m"
 queue_all = true
 bypass = []
+
+[[limit]]
+name = "api"
+limit = "100/min"
+key = "header:X-Api-Key"
+overrides = [{ key = "gold", limit = "900/min" }]
+
+[[limit]]
+name = "login"
+limit = "5/m"
+algorithm = "gcra"
+burst = 2
 "#;
+
+/// Limits have the clock of the node.
+struct Around(Arc<HandClock>);
+
+impl Surroundings for Around {
+    fn now(&self) -> Micros {
+        Micros(Clock::now(&*self.0).0 * 1_000)
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        self.0.wall().0 / 1_000
+    }
+}
 
 /// What an operator shows.
 pub(crate) const TOKEN: &str = "a token of the tests";
@@ -85,19 +115,24 @@ impl Bench {
         let clock = Arc::new(HandClock::new(NOW));
         let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let store = Embedded::with_faults(dir, Identity(1), store_clock, &faults);
+        let config = Config::parse("test.toml", CONFIG).unwrap().config;
         let settings = NodeSettings {
             ticket_keys: vec![[7; 32]],
             birth: BirthId(1),
             lottery_key: LotteryKey([1; 16]),
             data_center: "San Jose".to_owned(),
-            rooms: Config::parse("test.toml", CONFIG).unwrap().config.rooms,
+            rooms: config.rooms,
         };
-        let node = Node::start(
-            settings,
-            Stores::Alone(Arc::new(store)),
-            Arc::clone(&clock) as _,
+        let stores = Stores::Alone(Arc::new(store));
+        let places = Places::of(&stores, BirthId(1));
+        let node = Node::start(settings, stores, Arc::clone(&clock) as _).unwrap();
+        let meter = Meter::new(
+            &config.limits,
+            anteroom_meter::CountStores::default(),
+            Around(Arc::clone(&clock)),
         )
         .unwrap();
+        let limits = LiveLimits::new(meter, &config.limits, places, Arc::clone(&clock) as _);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();
@@ -105,7 +140,7 @@ impl Bench {
             let _ = stopped.await;
         };
         let tokens = Arc::new(Tokens::new(vec![Token::new("test", TOKEN)]));
-        let control = Control::new(Arc::clone(&node), Arc::new(Fixed(extras)), tokens);
+        let control = Control::new(Arc::clone(&node), limits, Arc::new(Fixed(extras)), tokens);
         let done = tokio::spawn(serve(listener, control.router(), shutdown));
         Self {
             clock,

@@ -8,5 +8,6 @@ mod health;
 mod limits;
 mod metrics;
 mod orders;
+mod overrides;
 mod probes;
 mod state;

@@ -32,6 +32,7 @@ fn keys_by(parts: &[Part], asked: &Asked) -> Result<Vec<CallKey>, Unknown> {
         address: asked.address.parse().unwrap(),
         headers: &headers,
         readings: &readings,
+        tokens: &ShownTokens::of(None, &headers, 0),
         visitor: asked.visitor,
     };
     keys_of(parts, 64, &keys(), &caller).map(|clients| clients.to_vec())

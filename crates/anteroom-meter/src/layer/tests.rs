@@ -31,7 +31,7 @@ use crate::caller::{Part, key_of_named};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Surroundings;
-use crate::stores::{Contact, Stores};
+use crate::stores::{Contact, CountStores};
 use crate::tally::Tally;
 
 /// Time stands still but for tokio's, which is paused.
@@ -111,7 +111,7 @@ impl Site {
             began: Instant::now(),
             is_inside: Arc::clone(&is_inside),
         };
-        let meter = Meter::new(&[], Stores::default(), world).unwrap();
+        let meter = Meter::new(&[], CountStores::default(), world).unwrap();
         meter.commit(Plan::of(limits));
         Self {
             meter,

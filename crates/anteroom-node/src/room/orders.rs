@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use anteroom_config::orders::{Actor, Log, Order, Orders, Shown};
+use anteroom_config::orders::{Actor, Log, Order, Orders, Record as _, Shown};
 use anteroom_config::{Changed, Problems, RoomConfig};
 use anteroom_core::room::Room;
 use anteroom_core::room::syncing::SYNC_PERIOD;

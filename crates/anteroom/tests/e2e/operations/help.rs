@@ -28,7 +28,9 @@ async fn check(name: &str, args: &[&str]) {
 #[tokio::test]
 async fn help_says_what_was_agreed_on() {
     check("anteroom", &["--help"]).await;
-    for command in ["serve", "demo", "check", "status", "room", "simulate"] {
+    for command in [
+        "serve", "demo", "check", "status", "room", "limits", "simulate",
+    ] {
         check(command, &[command, "--help"]).await;
     }
 }

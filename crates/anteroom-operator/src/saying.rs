@@ -1,11 +1,10 @@
-//! What is said about a room becomes a request, with a token; and what its answer means.
+//! What is said to a gateway becomes a request, with a token; and what its answer means.
 
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use anteroom_config::RoomName;
 use anteroom_control::Token;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -18,17 +17,20 @@ use crate::asking::{STRANGER, send};
 /// More than any token: what is read of a file that may be anything.
 const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1_024;
 
+/// Exit code where what was said is not allowed, as for a configuration that is wrong.
+pub(crate) const EXIT_NOT_ALLOWED: u8 = 2;
+
 /// What is asked.
-pub(super) struct Asked {
-    pub(super) method: Method,
-    /// What follows the room's name.
-    pub(super) path: &'static str,
-    pub(super) body: Option<Value>,
-    pub(super) needs_token: bool,
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    /// Such as `rooms/shop/set`.
+    pub(crate) path: String,
+    pub(crate) body: Option<Value>,
+    pub(crate) needs_token: bool,
 }
 
 /// What is answered, as JSON.
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// It was done.
     Done(Value),
     /// It is not allowed; nothing was changed.
@@ -36,13 +38,12 @@ pub(super) enum Answer {
 }
 
 /// Asks, and waits for the answer.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     admin: SocketAddr,
-    room: &RoomName,
     asked: Asked,
     token_file: &Path,
 ) -> anyhow::Result<Answer> {
-    let url = format!("http://{admin}/rooms/{room}/{}", asked.path);
+    let url = format!("http://{admin}/{}", asked.path);
     let mut request = Request::builder().method(asked.method).uri(url);
     if asked.needs_token {
         let token = token(token_file)?;
@@ -67,18 +68,15 @@ pub(super) async fn ask(
         let file = token_file.display();
         anyhow::bail!("{message}; the one in {file} is not valid there (--token-file)");
     }
-    let details = ["rooms", "problems"]
-        .into_iter()
-        .find_map(|key| answer[key].as_array());
-    let details = details.map(|details| {
-        let details: Vec<&str> = details.iter().filter_map(Value::as_str).collect();
-        details.join(", ")
-    });
-    match details {
-        Some(details) if answer["rooms"].is_array() => {
-            anyhow::bail!("{message}; there are: {details}")
-        }
-        Some(details) => anyhow::bail!("{message}: {details}"),
+    let details = |key: &str| {
+        let details = answer[key].as_array()?.iter().filter_map(Value::as_str);
+        Some(details.collect::<Vec<_>>().join(", "))
+    };
+    if let Some(names) = details("rooms").or_else(|| details("limits")) {
+        anyhow::bail!("{message}; there are: {names}");
+    }
+    match details("problems") {
+        Some(problems) => anyhow::bail!("{message}: {problems}"),
         None => anyhow::bail!("{message}"),
     }
 }

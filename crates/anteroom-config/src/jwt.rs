@@ -1,0 +1,89 @@
+//! `[jwt]`: which signed tokens are good, for limits that tell clients apart by what those say.
+//!
+//! Nothing is opened here: what stands in the file of keys is judged by whoever reads it.
+
+use std::path::PathBuf;
+
+use anteroom_core::time::Span;
+use toml::de::DeValue;
+
+use crate::keys::{A_FILE, path_key, time_key};
+use crate::kind::{Duration, Kind, Refusal, Text};
+use crate::limit::client_key::is_token;
+use crate::model::{JwtConfig, JwtKeys, TokenPlace};
+use crate::reader::{Key, Table};
+
+/// Longest issuer or audience: mostly URLs.
+const TEXT_BYTES_MAX: usize = 1_024;
+
+const KEYS_FILE: Key<Text<PathBuf>> = path_key("keys_file", A_FILE, None);
+const TOKEN: Key<PlaceKind> = Key {
+    name: "token",
+    kind: PlaceKind,
+    default: Some("\"header:Authorization\""),
+};
+const ISSUER: Key<Text<String>> = text_key("issuer");
+const AUDIENCE: Key<Text<String>> = text_key("audience");
+// Beyond a few minutes a clock is not off but wrong.
+const LEEWAY: Key<Duration> = time_key("leeway", 0, Span::from_secs(300), "\"30s\"");
+
+const fn text_key(name: &'static str) -> Key<Text<String>> {
+    let read = |text: &str| {
+        let is_plain = text.trim() == text && !text.chars().any(char::is_control);
+        let is_right = (1..=TEXT_BYTES_MAX).contains(&text.len()) && is_plain;
+        is_right.then(|| text.to_owned()).ok_or(Refusal::PLAIN)
+    };
+    Key {
+        name,
+        kind: Text {
+            allowed: "a text of 1 to 1024 bytes without spaces around it",
+            read,
+        },
+        default: None,
+    }
+}
+
+/// Where a token is.
+struct PlaceKind;
+
+impl Kind for PlaceKind {
+    type Value = TokenPlace;
+
+    fn allowed(&self) -> String {
+        "\"header:NAME\" or \"cookie:NAME\"".to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<TokenPlace, Refusal> {
+        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+        let (word, name) = text.split_once(':').ok_or(Refusal::PLAIN)?;
+        if !is_token(name) {
+            return Err(Refusal::PLAIN);
+        }
+        match word.to_ascii_lowercase().as_str() {
+            "header" => Ok(TokenPlace::Header(name.to_ascii_lowercase())),
+            "cookie" => Ok(TokenPlace::Cookie(name.to_owned())),
+            _ => Err(Refusal::PLAIN),
+        }
+    }
+}
+
+/// Reads the table; `None` after a mistake in it.
+pub(super) fn read(mut table: Table<'_>) -> Option<JwtConfig> {
+    let mistakes = table.notes.count();
+    let path = table.required(&KEYS_FILE);
+    let line = table.spot(KEYS_FILE.name).line;
+    let token = table.defaulted(&TOKEN);
+    let issuer = table.optional(&ISSUER);
+    let audience = table.optional(&AUDIENCE);
+    let leeway = table.defaulted(&LEEWAY);
+    let is_right = table.notes.count() == mistakes;
+    table.finish();
+    let keys = path.filter(|_| is_right)?;
+    Some(JwtConfig {
+        keys: JwtKeys::File { path: keys, line },
+        token,
+        issuer,
+        audience,
+        leeway,
+    })
+}

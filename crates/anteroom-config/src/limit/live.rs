@@ -1,0 +1,110 @@
+//! What holds for one client, said by somebody who types no file: read by the code that reads the file's
+//! `overrides`.
+
+use anteroom_limits::policy::Policy;
+use serde_json::Value;
+use toml::Spanned;
+use toml::de::DeTable;
+
+use super::keys::{BURST, INITIAL_BURST, LIMIT, QUEUE};
+use super::overrides;
+use crate::live::{LiveValues, numbers, table_of};
+use crate::model::{Client, LimitConfig};
+use crate::notes::{Notes, Placed};
+use crate::problem::{Owner, Problem, Problems};
+use crate::rate_text::RateText;
+use crate::reader::Table;
+use crate::source::Source;
+
+/// Who is meant, in an override.
+const KEY: &str = overrides::CLIENT.name;
+
+impl LimitConfig {
+    /// Reads an override as it stands in the file: `key`, `limit`, and what else the algorithm has.
+    ///
+    /// # Errors
+    ///
+    /// [`Problems`] with every mistake.
+    pub fn read_override(&self, typed: &LiveValues) -> Result<(Client, Policy), Problems> {
+        self.reading(typed, |table| {
+            let (client, policy) =
+                overrides::read_one(table, Some(&self.key), self.settings, self.store);
+            client.map(|client| client.value).zip(policy)
+        })
+    }
+
+    /// Reads who is meant, in the one spelling that is compared.
+    ///
+    /// # Errors
+    ///
+    /// [`Problems`] if no client of this limit is called so.
+    pub fn client_named(&self, texts: &[String]) -> Result<Client, Problems> {
+        let typed = LiveValues::from([(KEY.to_owned(), Value::from(texts))]);
+        self.reading(&typed, |table| {
+            let client = overrides::read_client(table, Some(&self.key));
+            client.map(|Placed { value, .. }| value)
+        })
+    }
+
+    fn reading<T>(
+        &self,
+        typed: &LiveValues,
+        read: impl FnOnce(&mut Table<'_>) -> Option<T>,
+    ) -> Result<T, Problems> {
+        if let Some(why) = overrides::why_nameless(&self.key) {
+            let owner = Owner::Limit(self.name.to_string());
+            return Err(Problems(vec![Problem::remark(owner, KEY, why)]));
+        }
+        let numbers = numbers(typed);
+        let entries: DeTable<'_> = table_of(typed, &numbers);
+        let entries = Spanned::new(0..0, entries);
+        let mut notes = Notes::new(Some(Source::new("", "")));
+        let mut table = Table::root(&mut notes, entries.get_ref());
+        table.name_owner(Owner::Limit(self.name.to_string()));
+        let read = read(&mut table);
+        table.finish();
+        let unplaced = |problem| Problem {
+            line: None,
+            column: None,
+            ..problem
+        };
+        match read {
+            Some(read) if notes.problems.is_empty() => Ok(read),
+            _ => Err(Problems(notes.problems.into_iter().map(unplaced).collect())),
+        }
+    }
+
+    /// What holds for whoever has no policy of its own, as it would be written.
+    #[must_use]
+    pub fn values(&self) -> LiveValues {
+        policy_values(&self.policy)
+    }
+
+    /// Whether who calls is nobody else's business.
+    #[must_use]
+    pub fn has_secret_clients(&self) -> bool {
+        overrides::is_secret(&self.key)
+    }
+}
+
+/// The keys of an override that say what this policy does, by their names.
+#[must_use]
+pub fn policy_values(policy: &Policy) -> LiveValues {
+    let rate = RateText::of(policy.rate()).to_string();
+    let mut values = LiveValues::from([(LIMIT.name.to_owned(), Value::from(rate))]);
+    let mut put = |key: &str, value: u32| values.insert(key.to_owned(), Value::from(value));
+    match policy {
+        Policy::TokenBucket(bucket) => {
+            put(BURST.name, bucket.capacity());
+            put(INITIAL_BURST.name, bucket.initial_burst());
+        }
+        Policy::Gcra(gcra) => {
+            put(BURST.name, gcra.burst());
+        }
+        Policy::LeakyBucket(bucket) => {
+            put(QUEUE.name, bucket.queue());
+        }
+        _ => {}
+    }
+    values
+}

@@ -1,0 +1,165 @@
+//! Which signed tokens does a request carry, and what do they say?
+//!
+//! A request is verified once, however many limits ask, and not at all if none does. What does not verify is as if it
+//! were not there. Where several tokens stand of which any might be the origin's, each counts that is good.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::fmt;
+use std::sync::Arc;
+
+use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenPlace};
+use anteroom_gateway::cookies;
+use anteroom_gateway::forwarded::is_same;
+use anteroom_jwt::{Expected, KeySet, KeySetError, Proof, Verifier};
+use http::HeaderMap;
+
+use crate::caller::{Unknown, distinct};
+
+/// Most tokens of one request. Honest ones have one, and each costs a signature.
+const TOKENS_MAX: usize = 4;
+/// What stands in front of a token in `Authorization`, and may elsewhere.
+const BEARER: &[u8] = b"bearer ";
+const AUTHORIZATION: &str = "authorization";
+
+/// The tokens that are good.
+pub struct Tokens {
+    place: TokenPlace,
+    verifier: Verifier,
+}
+
+/// Why no token can be verified.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokensError {
+    /// The file of keys was named and not read.
+    #[error("jwt.keys_file was not read")]
+    NotRead,
+    /// The file is no set of keys; the first mistake in it.
+    #[error("jwt.keys_file: {0}")]
+    Keys(KeySetError),
+}
+
+impl fmt::Debug for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tokens({:?})", self.verifier)
+    }
+}
+
+impl Tokens {
+    /// Those that the configuration calls good, for the claims that these limits ask for.
+    ///
+    /// # Errors
+    ///
+    /// [`TokensError`] if the keys are none.
+    pub fn new(config: &JwtConfig, limits: &[LimitConfig]) -> Result<Self, TokensError> {
+        let JwtKeys::Text(keys) = &config.keys else {
+            return Err(TokensError::NotRead);
+        };
+        let keys = KeySet::parse(keys).map_err(|mistakes| {
+            let first = mistakes.into_iter().next();
+            first.map_or(TokensError::NotRead, TokensError::Keys)
+        })?;
+        let expected = Expected {
+            issuer: config.issuer.clone(),
+            audience: config.audience.clone(),
+            leeway_seconds: config.leeway.0 / 1_000,
+        };
+        let parts = limits.iter().flat_map(|limit| &limit.key.parts);
+        let mut names: Vec<String> = parts
+            .filter_map(|part| match part {
+                KeyPart::JwtClaim(name) => Some(name.clone()),
+                _ => None,
+            })
+            .collect();
+        names.sort();
+        names.dedup();
+        Ok(Self {
+            place: config.token.clone(),
+            verifier: Verifier::new(keys, expected, names),
+        })
+    }
+
+    /// What stands where a token should be, each once.
+    fn texts<'h>(&self, headers: &'h HeaderMap) -> Result<Vec<Cow<'h, [u8]>>, Unknown> {
+        match &self.place {
+            TokenPlace::Header(name) => {
+                let lines = headers.iter().filter(|(sent, _)| {
+                    // In every spelling that an origin may take for it.
+                    is_same(sent.as_str(), name)
+                });
+                let needs_bearer = name == AUTHORIZATION;
+                let texts =
+                    lines.filter_map(|(_, value)| unwrapped(value.as_bytes(), needs_bearer));
+                distinct(texts.map(Cow::Borrowed))
+            }
+            TokenPlace::Cookie(name) => {
+                distinct(cookies::all_values(headers, name).map(Cow::Borrowed))
+            }
+        }
+    }
+
+    fn proofs(&self, headers: &HeaderMap, now: u64) -> Result<Vec<Arc<Proof>>, Unknown> {
+        let texts = self.texts(headers)?;
+        if texts.len() > TOKENS_MAX {
+            return Err(Unknown::TooMany);
+        }
+        let proofs = texts
+            .iter()
+            .filter_map(|text| self.verifier.verify(text, now).ok());
+        Ok(proofs.collect())
+    }
+}
+
+/// A token without the word in front of it.
+fn unwrapped(value: &[u8], needs_bearer: bool) -> Option<&[u8]> {
+    let start = value.get(..BEARER.len());
+    if start.is_some_and(|start| start.eq_ignore_ascii_case(BEARER)) {
+        Some(value[BEARER.len()..].trim_ascii())
+    } else {
+        (!needs_bearer).then(|| value.trim_ascii())
+    }
+}
+
+/// The tokens of one request, verified when somebody asks.
+pub(crate) struct ShownTokens<'r> {
+    tokens: Option<&'r Tokens>,
+    headers: &'r HeaderMap,
+    /// Seconds since 1970, by the wall clock.
+    now: u64,
+    proofs: OnceCell<Result<Vec<Arc<Proof>>, Unknown>>,
+}
+
+impl fmt::Debug for ShownTokens<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ShownTokens({:?})", self.tokens)
+    }
+}
+
+impl<'r> ShownTokens<'r> {
+    pub(crate) const fn of(tokens: Option<&'r Tokens>, headers: &'r HeaderMap, now: u64) -> Self {
+        Self {
+            tokens,
+            headers,
+            now,
+            proofs: OnceCell::new(),
+        }
+    }
+
+    /// What the good ones say under this name.
+    pub(crate) fn claim(&self, name: &str) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
+        let tokens = self.tokens.ok_or(Unknown::Missing)?;
+        let proofs = self
+            .proofs
+            .get_or_init(|| tokens.proofs(self.headers, self.now));
+        let proofs = proofs.as_ref().map_err(|unknown| *unknown)?;
+        let claims = proofs.iter().filter_map(|proof| {
+            let claim = tokens.verifier.claim(proof, name)?;
+            Some(Cow::Owned(claim.as_bytes().to_vec()))
+        });
+        distinct(claims)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,113 @@
+//! What is printed of any answer, for people.
+//!
+//! Nothing that came from outside may drive a terminal: control characters are shown as escapes.
+
+use std::fmt::Write as _;
+
+use anteroom_config::orders::{Entry, Log};
+use anteroom_config::time_text::rfc3339_secs;
+use anteroom_core::time::Millis;
+use serde_json::Value;
+
+/// Writing to a `String` cannot fail.
+pub(crate) const STRING: &str = "a String takes all that is written to it";
+
+/// Who changed what, oldest first.
+pub(crate) fn log(log: &Log) -> String {
+    let mut text = String::new();
+    if log.dropped > 0 {
+        writeln!(text, "({} older entries were dropped)", log.dropped).expect(STRING);
+    }
+    for entry in &log.entries {
+        writeln!(text, "{}", line(entry)).expect(STRING);
+        for change in &entry.changes {
+            let (before, after) = (plain(&change.before), plain(&change.after));
+            writeln!(text, "    {}: {before} -> {after}", printable(&change.key)).expect(STRING);
+        }
+    }
+    if log.entries.is_empty() {
+        text.push_str("nobody has changed anything yet\n");
+    }
+    text
+}
+
+fn line(entry: &Entry) -> String {
+    let who = &entry.who;
+    let user = who.user.as_deref().unwrap_or("somebody");
+    format!(
+        "#{} {} {} (token {}, from {}): {}",
+        entry.version,
+        rfc3339_secs(Millis(entry.at)),
+        printable(user),
+        printable(&who.token),
+        printable(&who.address),
+        printable(&entry.what),
+    )
+}
+
+/// Everything that is wrong, one a line.
+pub(crate) fn problems(answer: &Value) -> String {
+    let problems = answer["problems"].as_array().cloned().unwrap_or_default();
+    let lines = problems.iter().filter_map(Value::as_str);
+    let mut text: String = lines
+        .map(|line| format!("error: {}\n", printable(line)))
+        .collect();
+    text.push_str("nothing was changed\n");
+    text
+}
+
+pub(crate) fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => printable(text),
+        other => other.to_string(),
+    }
+}
+
+pub(crate) fn printable(text: &str) -> String {
+    let escape = |c: char| {
+        if c.is_control() {
+            c.escape_unicode().to_string()
+        } else {
+            c.to_string()
+        }
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_config::orders::{Actor, Change};
+
+    use super::*;
+
+    #[test]
+    fn a_log_reads_like_a_diary_and_drives_no_terminal() {
+        let entry = Entry {
+            version: 3,
+            at: 1_694_432_754_000,
+            who: Actor {
+                token: "local".to_owned(),
+                user: Some("al\u{1b}[31mice".to_owned()),
+                address: "127.0.0.1".to_owned(),
+            },
+            what: "set total_active_users=300".to_owned(),
+            changes: vec![Change {
+                key: "total_active_users".to_owned(),
+                before: 200.into(),
+                after: 300.into(),
+            }],
+        };
+        let text = log(&Log {
+            entries: vec![entry],
+            dropped: 2,
+        });
+        assert_eq!(
+            text,
+            "(2 older entries were dropped)\n\
+             #3 2023-09-11T11:45:54Z al\\u{1b}[31mice (token local, from 127.0.0.1): \
+             set total_active_users=300\n    total_active_users: 200 -> 300\n"
+        );
+        assert!(log(&Log::default()).contains("nobody"));
+    }
+}

@@ -1,0 +1,334 @@
+//! The file's limits with what operators said about single clients: at this node at once, at all others within
+//! a few seconds.
+//!
+//! On a store of its own a node hears only itself, and reads once. On one that others share it reads every two
+//! seconds while there are limits. Until a store has answered once, the file's settings hold: whoever starts while it
+//! is away is not held up for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anteroom_config::orders::{Actor, Log, Record as _};
+use anteroom_config::{Client, LimitConfig};
+use anteroom_meter::{Meter, Plan, PlanError, Standing, Tokens};
+use anteroom_node::NodeClock;
+use anteroom_store::{ChangeError, StoreError, chain};
+use parking_lot::Mutex;
+
+use crate::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits};
+use crate::places::Places;
+
+/// How often a record is read that others may change.
+const READ_EVERY: Duration = Duration::from_secs(2);
+/// How often while nothing is known: a successor's journal is free a moment after its predecessor has let go of it.
+const READ_FIRST_EVERY: Duration = Duration::from_millis(250);
+
+/// Why something that an operator said was not done.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ObeyError {
+    /// It is not allowed; nothing was changed.
+    #[error("that cannot be done")]
+    Refused(#[source] RefusedOrder),
+    /// It could not be written down; nothing is known to have changed.
+    #[error("cannot write down what an operator said")]
+    Away(#[source] ChangeError<RefusedOrder>),
+}
+
+/// The limits of a process, with what operators say about their clients.
+pub struct LiveLimits {
+    meter: Arc<Meter>,
+    places: Places,
+    clock: Arc<dyn NodeClock>,
+    /// Locked while the meter is told: what it was told last is what stands here.
+    held: Mutex<Held>,
+    is_known: AtomicBool,
+    is_failing: AtomicBool,
+}
+
+#[derive(Clone)]
+struct Held {
+    file: Arc<[LimitConfig]>,
+    orders: Arc<LimitOrders>,
+}
+
+/// Limits of a changed file, ready to hold.
+pub struct Prepared {
+    plan: Plan,
+    held: Held,
+}
+
+impl Prepared {
+    /// The same, with the signed tokens that the file calls good.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        let plan = self.plan.with_tokens(tokens);
+        Self { plan, ..self }
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Prepared({:?})", self.plan)
+    }
+}
+
+impl std::fmt::Debug for LiveLimits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "LiveLimits({:?})", self.places)
+    }
+}
+
+impl LiveLimits {
+    /// Over a meter to which the file's limits were told.
+    #[must_use]
+    pub fn new(
+        meter: Arc<Meter>,
+        file: &[LimitConfig],
+        places: Places,
+        clock: Arc<dyn NodeClock>,
+    ) -> Arc<Self> {
+        let held = Held {
+            file: file.into(),
+            orders: Arc::default(),
+        };
+        Arc::new(Self {
+            meter,
+            places,
+            clock,
+            held: Mutex::new(held),
+            is_known: AtomicBool::new(false),
+            is_failing: AtomicBool::new(false),
+        })
+    }
+
+    /// Reads what was said, once, for at most a second and as long again for the copy; to be called before the first
+    /// call comes.
+    pub async fn learn(&self) {
+        if self.read().await.is_err()
+            && let Some(orders) = self.places.read_copy().await
+        {
+            self.adopt(orders);
+        }
+    }
+
+    /// Reads again and again what others say, for ever.
+    pub async fn watch(self: Arc<Self>) {
+        loop {
+            let is_known = self.is_known();
+            if is_known && !self.places.are_shared {
+                return;
+            }
+            let pause = if is_known {
+                READ_EVERY
+            } else {
+                READ_FIRST_EVERY
+            };
+            tokio::time::sleep(pause).await;
+            let has_limits = !self.held().file.is_empty();
+            if has_limits || !is_known {
+                // It says so itself.
+                let _ = self.read().await;
+            }
+        }
+    }
+
+    /// Works out the limits of a changed file, which do not hold yet.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] if one of them can never be met by a request.
+    pub fn prepare(&self, file: &[LimitConfig]) -> Result<Prepared, PlanError> {
+        let held = Held {
+            file: file.into(),
+            orders: self.held().orders,
+        };
+        let plan = self.meter.prepare(&held.limits())?;
+        Ok(Prepared { plan, held })
+    }
+
+    /// Lets them hold from now on, with what was said meanwhile.
+    pub fn commit(&self, prepared: Prepared) {
+        let mut held = self.held.lock();
+        let has_heard_more = !Arc::ptr_eq(&held.orders, &prepared.held.orders);
+        held.file = prepared.held.file;
+        self.meter.commit(prepared.plan);
+        if has_heard_more {
+            self.apply(&held);
+        }
+        held.tell_misfits();
+    }
+
+    /// Does what an operator says. It holds at this node when this returns, and at all others within a few seconds.
+    ///
+    /// # Errors
+    ///
+    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
+    pub async fn obey(&self, order: &LimitOrder, who: &Actor) -> Result<(), ObeyError> {
+        let now = self.clock.wall();
+        let Held { file, orders } = self.held();
+        let change = |before: &LimitOrders| before.after(order, &file, who, now);
+        let next = match self.places.place.change(&orders, change).await {
+            Ok(next) => next,
+            Err(ChangeError::Refused(refused)) => return Err(ObeyError::Refused(refused)),
+            Err(error) => {
+                // It may have been written down all the same; then it is to hold.
+                let _ = self.read().await;
+                return Err(ObeyError::Away(error));
+            }
+        };
+        if let Some(entry) = &next.newest {
+            tracing::warn!(
+                limit = %order.limit(),
+                version = entry.version,
+                what = entry.what,
+                token = entry.who.token,
+                user = entry.who.user,
+                from = entry.who.address,
+                changes = serde_json::to_string(&entry.changes).unwrap_or_default(),
+                "an operator changed what holds for a client of a limit"
+            );
+        }
+        self.adopt(next.clone());
+        self.places.keep_copy(next);
+        Ok(())
+    }
+
+    /// What holds, in one limit or in all, and where it comes from; as new as the store is, if it answers.
+    pub async fn shown(&self, only: Option<&str>) -> ShownLimits {
+        // What is known holds.
+        let _ = self.read().await;
+        let Held { file, orders } = self.held();
+        ShownLimits::of(&orders, &file, only)
+    }
+
+    /// How a client stands where the limit is counted, without being charged.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusedOrder`] if there is no such limit, no client of it is called so, or its store is away.
+    pub async fn standing(&self, limit: &str, texts: &[String]) -> Result<Standing, RefusedOrder> {
+        let Held { file, .. } = self.held();
+        let no_limit = || RefusedOrder::NoLimit {
+            limits: file.iter().map(|limit| limit.name.to_string()).collect(),
+        };
+        let known = file.iter().find(|known| known.name.as_str() == limit);
+        let client: Client = known
+            .ok_or_else(no_limit)?
+            .client_named(texts)
+            .map_err(RefusedOrder::NotAllowed)?;
+        // The meter has the same limits, but for a moment while the file is read again.
+        match self.meter.standing(limit, &client).await {
+            Ok(standing) => standing.ok_or_else(no_limit),
+            Err(error) => {
+                tracing::warn!(limit, %error, "a client's standing is not known");
+                Err(RefusedOrder::StoreAway)
+            }
+        }
+    }
+
+    /// Whether there is something to be said about: a limit of the file's, or one that is gone from it.
+    #[must_use]
+    pub fn knows(&self, limit: &str) -> bool {
+        let Held { file, orders } = self.held();
+        file.iter().any(|known| known.name.as_str() == limit)
+            || orders.overrides.iter().any(|said| said.limit == limit)
+    }
+
+    /// The names of the file's limits.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let Held { file, .. } = self.held();
+        file.iter().map(|limit| limit.name.to_string()).collect()
+    }
+
+    /// Who changed what, oldest first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn log(&self) -> Result<Log, StoreError> {
+        self.places.place.log().await
+    }
+
+    fn is_known(&self) -> bool {
+        self.is_known.load(Ordering::Relaxed)
+    }
+
+    fn held(&self) -> Held {
+        self.held.lock().clone()
+    }
+
+    async fn read(&self) -> Result<(), StoreError> {
+        // Before the answer: what is said here meanwhile is no loss of the store's.
+        let known = self.held().orders;
+        let read = self.places.read().await;
+        let was_failing = self.is_failing.swap(read.is_err(), Ordering::Relaxed);
+        let found = read.inspect_err(|error| {
+            // A successor waits for its predecessor's journal, which is no failure.
+            let is_early = matches!(error, StoreError::Held { .. }) && !self.is_known();
+            if !was_failing && !is_early {
+                tracing::warn!(
+                    cause = chain(error),
+                    "what operators say about clients of limits is not read: what is known holds"
+                );
+            }
+        })?;
+        self.is_known.store(true, Ordering::Relaxed);
+        if known.is_newer_than(&found) {
+            tracing::warn!(
+                known = known.version,
+                has = found.version,
+                "the store has lost what operators said last about clients of limits; putting it back"
+            );
+            self.places.restore(LimitOrders::clone(&known));
+        } else if found.is_newer_than(&known) {
+            self.places.keep_copy(found.clone());
+            self.adopt(found);
+        }
+        Ok(())
+    }
+
+    /// Lets hold what was said, here and at once; unless something newer holds.
+    fn adopt(&self, orders: LimitOrders) {
+        let mut held = self.held.lock();
+        if !orders.is_newer_than(&held.orders) {
+            return;
+        }
+        tracing::info!(
+            version = orders.version,
+            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
+            "what an operator says about a client of a limit takes effect here"
+        );
+        held.orders = Arc::new(orders);
+        self.apply(&held);
+        held.tell_misfits();
+    }
+
+    fn apply(&self, held: &Held) {
+        match self.meter.prepare(&held.limits()) {
+            Ok(plan) => self.meter.commit(plan),
+            // They held until now, and clients of their own have no say in where a limit can be met.
+            Err(error) => tracing::error!(%error, "the limits stay as they were"),
+        }
+    }
+}
+
+impl Held {
+    fn limits(&self) -> Vec<LimitConfig> {
+        self.orders.applied_to(&self.file).limits
+    }
+
+    /// Says what does not hold, for the file has changed since it was said.
+    fn tell_misfits(&self) {
+        for (_, problems) in self.orders.applied_to(&self.file).misfits {
+            for problem in problems {
+                tracing::error!(
+                    "{problem}; what an operator said does not fit the file and does not hold: \
+                     `anteroom limits list` shows it"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What did operators say about single clients of limits while they act? One small record for all limits:
+//! settings that win over the file's, and with them the newest change, so that nothing changes without a
+//! trace.
+//!
+//! JSON, as what is said about rooms. An entry names its client as the file would: whoever may read the store
+//! reads API keys there. Where the record is kept and who reads it when is not known here.
+
+mod order;
+mod shown;
+
+use anteroom_limits::policy::Policy;
+use serde::{Deserialize, Serialize};
+
+use anteroom_config::orders::{DamagedOrders, Entry, Record, decode, encode};
+use anteroom_config::{Client, LimitConfig, LiveValues, Problem, Problems};
+
+pub use order::{LIVE_MAX, LimitOrder, RefusedOrder};
+pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
+
+/// What a client is called in an override.
+const KEY: &str = "key";
+
+/// What operators said about clients of limits.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitOrders {
+    /// How often something was said.
+    pub version: u64,
+    /// Settings that win over the file, by limit and client.
+    #[serde(default)]
+    pub overrides: Vec<LiveOverride>,
+    /// The newest change.
+    #[serde(default)]
+    pub newest: Option<Entry>,
+}
+
+/// What holds for one client of one limit.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LiveOverride {
+    /// Name of the limit, which may be gone from the file.
+    pub limit: String,
+    /// Who.
+    pub client: Client,
+    /// What was said: `limit` and what else the algorithm has, as in the file.
+    pub values: LiveValues,
+}
+
+/// What holds, and what does not.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// The file's limits, with what operators said.
+    pub limits: Vec<LimitConfig>,
+    /// What of it does not fit the file, by its place in the record.
+    pub misfits: Vec<(usize, Vec<Problem>)>,
+}
+
+impl LiveOverride {
+    /// Who is meant and what holds, where the file says `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Problems`] where it does not fit the file any more.
+    pub fn read(&self, limit: &LimitConfig) -> Result<(Client, Policy), Problems> {
+        let mut typed = self.values.clone();
+        let texts = self.client.0.clone();
+        typed.insert(KEY.to_owned(), texts.into());
+        limit.read_override(&typed)
+    }
+}
+
+impl LimitOrders {
+    /// What holds, where the file says `file`. What is said about a limit that is not there is neither used nor
+    /// wrong: it may come back.
+    #[must_use]
+    pub fn applied_to(&self, file: &[LimitConfig]) -> Applied {
+        let mut applied = Applied {
+            limits: file.to_vec(),
+            misfits: Vec::new(),
+        };
+        for (place, said) in self.overrides.iter().enumerate() {
+            let mut limits = applied.limits.iter_mut();
+            let Some(limit) = limits.find(|limit| limit.name.as_str() == said.limit) else {
+                continue;
+            };
+            match said.read(limit) {
+                Ok((client, policy)) => {
+                    limit.overrides.insert(client, policy);
+                }
+                Err(problems) => applied.misfits.push((place, problems.0)),
+            }
+        }
+        applied
+    }
+}
+
+impl Record for LimitOrders {
+    fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
+        decode(bytes)
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn newest(&self) -> Option<&Entry> {
+        self.newest.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,229 @@
+//! What may an operator say about a client of a limit, and what becomes of what was said before?
+//!
+//! A pure function: what was said, what the file says, what is said now. All mistakes are told at once, and
+//! nothing is changed then.
+
+use anteroom_config::orders::{Actor, Change, Entry};
+use anteroom_config::{
+    Client, LimitConfig, LimitName, LiveValues, Owner, Problem, Problems, policy_values,
+};
+use anteroom_core::time::Millis;
+use serde_json::Value;
+
+use super::shown::in_words;
+use super::{KEY, LimitOrders, LiveOverride};
+
+/// Most clients with live settings, in all limits together. Each node reads the record every few seconds; whoever
+/// has more writes them into the file, which takes ten thousand for each limit.
+pub const LIVE_MAX: usize = 1_000;
+/// Most bytes of them: four times as many as a thousand clients with names of usual length take.
+const BYTES_MAX: usize = 256 * 1_024;
+
+/// What an operator says about one client.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum LimitOrder {
+    /// This holds for it, instead of what the file says and of what was said before.
+    Set {
+        /// Which limit.
+        limit: LimitName,
+        /// Who, and what: as one of the file's `overrides`.
+        typed: LiveValues,
+    },
+    /// As the file says.
+    Unset {
+        /// Which limit.
+        limit: LimitName,
+        /// Who.
+        client: Client,
+    },
+}
+
+/// Why something that is said about a limit is not done.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RefusedOrder {
+    /// There is no such limit; these there are.
+    #[error("no limit has this name")]
+    NoLimit {
+        /// Their names.
+        limits: Vec<String>,
+    },
+    /// It is not allowed.
+    #[error("that cannot be done")]
+    NotAllowed(#[source] Problems),
+    /// Where the limit is counted, nobody answers.
+    #[error("the store that counts this limit is away")]
+    StoreAway,
+}
+
+impl LimitOrder {
+    /// Which limit is meant.
+    #[must_use]
+    pub fn limit(&self) -> &LimitName {
+        match self {
+            Self::Set { limit, .. } | Self::Unset { limit, .. } => limit,
+        }
+    }
+}
+
+impl LimitOrders {
+    /// What holds after `order`, where the file says `file`. `now` is the wall clock.
+    ///
+    /// # Errors
+    ///
+    /// [`RefusedOrder`] with every mistake; nothing is changed then.
+    pub fn after(
+        &self,
+        order: &LimitOrder,
+        file: &[LimitConfig],
+        who: &Actor,
+        now: Millis,
+    ) -> Result<Self, RefusedOrder> {
+        let name = order.limit();
+        let limit = file.iter().find(|limit| limit.name == *name);
+        let mut next = self.clone();
+        let (client, said) = match order {
+            LimitOrder::Set { typed, .. } => {
+                next.set(limit.ok_or_else(|| no_limit(file))?, typed)?
+            }
+            LimitOrder::Unset { client, .. } => (next.unset(name, limit, client, file)?, None),
+        };
+        let told = told(limit, &client);
+        let verb = if said.is_some() { "set" } else { "unset" };
+        let values = said.map(|values| format!(" {}", in_words(&values)));
+        next.version = self.version + 1;
+        let before = self.newest.as_ref().map_or(0, |newest| newest.at);
+        next.newest = Some(Entry {
+            version: next.version,
+            at: now.0.max(before + 1),
+            who: who.clone(),
+            what: format!("limits {verb} {name} {told}{}", values.unwrap_or_default()),
+            changes: vec![Change {
+                key: format!("{name} {told}"),
+                before: self.held(limit, &client),
+                after: next.held(limit, &client),
+            }],
+        });
+        Ok(next)
+    }
+
+    fn set(
+        &mut self,
+        limit: &LimitConfig,
+        typed: &LiveValues,
+    ) -> Result<(Client, Option<LiveValues>), RefusedOrder> {
+        let (client, _) = limit
+            .read_override(typed)
+            .map_err(RefusedOrder::NotAllowed)?;
+        let mut values = typed.clone();
+        values.remove(KEY);
+        self.take(limit.name.as_str(), Some(limit), &client);
+        self.overrides.push(LiveOverride {
+            limit: limit.name.to_string(),
+            client: client.clone(),
+            values: values.clone(),
+        });
+        // In one order, so that what was said twice is the same record.
+        self.overrides
+            .sort_by(|one, other| (&one.limit, &one.client).cmp(&(&other.limit, &other.client)));
+        let refused = |text: String| {
+            let problems = vec![remark(limit.name.as_str(), &text)];
+            Err(RefusedOrder::NotAllowed(Problems(problems)))
+        };
+        if self.overrides.len() > LIVE_MAX {
+            return refused(format!(
+                "{LIVE_MAX} clients have live settings already, which is as many as may; unset some, or write \
+                 them into the file"
+            ));
+        }
+        let bytes = serde_json::to_vec(&self.overrides).map_or(0, |text| text.len());
+        if bytes > BYTES_MAX {
+            return refused(format!(
+                "{bytes} bytes of live settings, where {BYTES_MAX} may be; unset some, or write them into the \
+                 file"
+            ));
+        }
+        Ok((client, Some(values)))
+    }
+
+    /// Also where the limit is gone from the file: then the client is as it was written down.
+    fn unset(
+        &mut self,
+        name: &LimitName,
+        limit: Option<&LimitConfig>,
+        client: &Client,
+        file: &[LimitConfig],
+    ) -> Result<Client, RefusedOrder> {
+        let is_known = self
+            .overrides
+            .iter()
+            .any(|said| said.limit == name.as_str());
+        if limit.is_none() && !is_known {
+            return Err(no_limit(file));
+        }
+        if self.take(name.as_str(), limit, client) {
+            return Ok(client.clone());
+        }
+        let named = limit.map(|limit| limit.client_named(&client.0));
+        let named = named.transpose().map_err(RefusedOrder::NotAllowed)?;
+        let is_in_file = limit.zip(named.as_ref());
+        let is_in_file =
+            is_in_file.is_some_and(|(limit, named)| limit.overrides.contains_key(named));
+        let text = if is_in_file {
+            "only the file has settings of this client; change them there and send SIGHUP"
+        } else {
+            "this client has no settings of its own; `anteroom limits list` shows who has"
+        };
+        let problems = vec![remark(name.as_str(), text)];
+        Err(RefusedOrder::NotAllowed(Problems(problems)))
+    }
+
+    /// Forgets what was said about a client, in whatever spelling; returns whether there was anything.
+    fn take(&mut self, name: &str, limit: Option<&LimitConfig>, client: &Client) -> bool {
+        let named = limit.and_then(|limit| limit.client_named(&client.0).ok());
+        let count = self.overrides.len();
+        self.overrides.retain(|said| {
+            // The file may have had another key, or another prefix, when it was written down.
+            let was = limit.and_then(|limit| limit.client_named(&said.client.0).ok());
+            let is_same = said.client == *client || (was.is_some() && was == named);
+            said.limit != name || !is_same
+        });
+        self.overrides.len() < count
+    }
+
+    /// What holds for a client, in words; `null` where its limit is not there.
+    fn held(&self, limit: Option<&LimitConfig>, client: &Client) -> Value {
+        let Some(limit) = limit else {
+            return Value::Null;
+        };
+        let client = limit
+            .client_named(&client.0)
+            .unwrap_or_else(|_| client.clone());
+        let applied = self.applied_to(std::slice::from_ref(limit));
+        let own = applied.limits[0].overrides.get(&client);
+        Value::from(in_words(&policy_values(own.unwrap_or(&limit.policy))))
+    }
+}
+
+/// One thing to say about who is meant.
+fn remark(limit: &str, text: &str) -> Problem {
+    Problem::remark(Owner::Limit(limit.to_owned()), KEY, text)
+}
+
+fn no_limit(file: &[LimitConfig]) -> RefusedOrder {
+    RefusedOrder::NoLimit {
+        limits: file.iter().map(|limit| limit.name.to_string()).collect(),
+    }
+}
+
+/// A client as logs may name it.
+fn told(limit: Option<&LimitConfig>, client: &Client) -> String {
+    // What a limit that is gone told clients apart by, nobody knows.
+    if limit.is_none_or(LimitConfig::has_secret_clients) {
+        let chars: usize = client.0.iter().map(|part| part.chars().count()).sum();
+        return format!("({chars} characters that are not shown)");
+    }
+    let parts: Vec<String> = client.0.iter().map(|part| format!("{part:?}")).collect();
+    parts.join(" ")
+}

@@ -1,0 +1,77 @@
+//! Whatever is said about a client, by whoever can write JSON.
+
+use anteroom_config::RateText;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use super::*;
+
+/// Anything that JSON can say.
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        (0_u32..2_000).prop_map(|calls| Value::from(RateText::to_string(
+            &format!("{calls}/5m").parse().unwrap()
+        ))),
+    ];
+    leaf.prop_recursive(2, 8, 4, |inner| {
+        prop::collection::vec(inner, 0..4).prop_map(Value::from)
+    })
+}
+
+proptest! {
+    /// A store may hold anything.
+    #[test]
+    fn any_record_is_read_or_damaged(
+        limit in "(api|login|[a-z]{0,9})",
+        client in any_json(),
+        values in any_json(),
+        bytes in prop::collection::vec(any::<u8>(), 0..200),
+    ) {
+        let _ = LimitOrders::decode(&bytes);
+        let said = json!({ "limit": limit, "client": client, "values": { "limit": values } });
+        let record = json!({ "form": 1, "version": 1, "overrides": [said] }).to_string();
+        if let Ok(orders) = LimitOrders::decode(record.as_bytes()) {
+            let file = file(&[API, LOGIN]);
+            for problem in orders.applied_to(&file).misfits.iter().flat_map(|(_, problems)| problems) {
+                prop_assert!(!problem.to_string().contains(['\n', '\r']));
+            }
+            prop_assert!(serde_json::to_string(&ShownLimits::of(&orders, &file, None)).is_ok());
+        }
+    }
+
+    /// Whatever is said, it is taken and then holds, or refused on lines of their own.
+    #[test]
+    fn anything_is_taken_or_refused(
+        typed in prop::collection::btree_map(
+            prop_oneof![
+                Just("key".to_owned()), Just("limit".to_owned()), Just("burst".to_owned()), "[a-z]{1,5}"
+            ],
+            any_json(),
+            0..4,
+        ),
+        limit in prop_oneof![Just("api"), Just("login"), Just("none")],
+    ) {
+        let file = file(&[API, LOGIN]);
+        let order = LimitOrder::Set { limit: name(limit), typed };
+        match LimitOrders::default().after(&order, &file, &Actor::default(), NOW) {
+            Ok(orders) => {
+                let applied = orders.applied_to(&file);
+                prop_assert!(applied.misfits.is_empty());
+                prop_assert_ne!(applied.limits, file);
+                prop_assert_eq!(LimitOrders::decode(&orders.encode()), Ok(orders));
+            }
+            Err(RefusedOrder::NotAllowed(problems)) => {
+                prop_assert!(!problems.0.is_empty());
+                for problem in problems.0 {
+                    prop_assert!(!problem.to_string().contains(['\n', '\r']));
+                }
+            }
+            Err(_) => prop_assert_eq!(limit, "none"),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Two nodes on one store, in virtual time: what is said at one holds at the other, and outlives what a store, a
+//! file or a node may lose.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_config::orders::Actor;
+use anteroom_config::{Client, Config, LimitConfig, LimitName};
+use anteroom_core::id::BirthId;
+use anteroom_core::time::Millis;
+use anteroom_limits::time::Micros;
+use anteroom_meter::{CountStores, Meter, Surroundings};
+use anteroom_node::{HandClock, Stores};
+use anteroom_overrides::orders::LimitOrder;
+use anteroom_overrides::{LiveLimits, ObeyError, Places};
+use anteroom_store::memory::Memory;
+use serde_json::json;
+
+const NOW: Millis = Millis(1_900_000_000_000);
+
+struct Still;
+
+impl Surroundings for Still {
+    fn now(&self) -> Micros {
+        Micros(NOW.0 * 1_000)
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        NOW.0 / 1_000
+    }
+}
+
+fn file(lines: &str) -> Vec<LimitConfig> {
+    let text = format!(
+        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
+         new_users_per_minute = 1\nbypass = []\n{lines}"
+    );
+    Config::parse("test.toml", &text).unwrap().config.limits
+}
+
+fn api() -> Vec<LimitConfig> {
+    file("[[limit]]\nname = \"api\"\nlimit = \"100/min\"\nkey = \"header:X-Api-Key\"\n")
+}
+
+fn node(stores: &Stores, limits: &[LimitConfig]) -> Arc<LiveLimits> {
+    let places = Places::of(stores, BirthId(7));
+    let meter = Meter::new(limits, CountStores::default(), Still).unwrap();
+    LiveLimits::new(meter, limits, places, Arc::new(HandClock::new(NOW)))
+}
+
+fn set(client: &str, limit: &str) -> LimitOrder {
+    let typed = [("key", json!(client)), ("limit", json!(limit))];
+    LimitOrder::Set {
+        limit: LimitName::new("api").unwrap(),
+        typed: typed
+            .map(|(key, value)| (key.to_owned(), value))
+            .into_iter()
+            .collect(),
+    }
+}
+
+fn unset(client: &str) -> LimitOrder {
+    LimitOrder::Unset {
+        limit: LimitName::new("api").unwrap(),
+        client: Client(vec![client.to_owned()]),
+    }
+}
+
+async fn say(node: &LiveLimits, order: &LimitOrder) {
+    node.obey(order, &Actor::default()).await.unwrap();
+}
+
+/// The calls that a client may make here.
+async fn calls(node: &LiveLimits, client: &str) -> u32 {
+    let standing = node.standing("api", &[client.to_owned()]).await;
+    standing.unwrap().rate.calls()
+}
+
+/// Longer than a node takes to hear of something.
+async fn a_few_seconds() {
+    tokio::time::sleep(Duration::from_secs(3)).await; // tidy: paused time
+}
+
+fn memory() -> Memory {
+    Memory::new(Arc::new(HandClock::new(NOW)))
+}
+
+/// Two nodes that hear of each other.
+async fn two_nodes(stores: &Stores) -> [Arc<LiveLimits>; 2] {
+    let nodes = [node(stores, &api()), node(stores, &api())];
+    for node in &nodes {
+        node.learn().await;
+        tokio::spawn(Arc::clone(node).watch());
+    }
+    nodes
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_at_one_node_holds_there_at_once_and_soon_at_the_other() {
+    let stores = Stores::Shared(Arc::new(memory()));
+    let [one, other] = two_nodes(&stores).await;
+    say(&one, &set("gold", "500/min")).await;
+    assert_eq!(
+        (calls(&one, "gold").await, calls(&other, "gold").await),
+        (500, 100)
+    );
+    a_few_seconds().await;
+    assert_eq!(
+        (calls(&one, "gold").await, calls(&other, "gold").await),
+        (500, 500)
+    );
+    // Both at once: nobody's word is lost.
+    let (gold, tin) = (unset("gold"), set("tin", "1/min"));
+    tokio::join!(say(&one, &gold), say(&other, &tin));
+    a_few_seconds().await;
+    for node in [&one, &other] {
+        assert_eq!(
+            (calls(node, "gold").await, calls(node, "tin").await),
+            (100, 1)
+        );
+    }
+    assert_eq!(other.log().await.unwrap().entries.len(), 3);
+    let later = node(&stores, &api());
+    later.learn().await;
+    assert_eq!(calls(&later, "tin").await, 1, "it outlives a restart");
+}
+
+#[tokio::test(start_paused = true)]
+async fn while_the_store_is_away_nothing_changes_and_what_is_known_holds() {
+    let store = memory();
+    let stores = Stores::Shared(Arc::new(store.clone()));
+    let [one, other] = two_nodes(&stores).await;
+    say(&one, &set("gold", "500/min")).await;
+    a_few_seconds().await;
+    store.set_away(true);
+    let refused = one.obey(&unset("gold"), &Actor::default()).await;
+    assert!(matches!(refused, Err(ObeyError::Away(_))), "{refused:?}");
+    let started = node(&stores, &api());
+    started.learn().await;
+    tokio::spawn(Arc::clone(&started).watch());
+    a_few_seconds().await;
+    let mut found = [0; 3];
+    for (found, node) in found.iter_mut().zip([&one, &other, &started]) {
+        *found = calls(node, "gold").await;
+    }
+    assert_eq!(found, [500, 500, 100], "who knows nothing goes by the file");
+    store.set_away(false);
+    a_few_seconds().await;
+    assert_eq!(calls(&started, "gold").await, 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_forgets_gets_it_back() {
+    let store = memory();
+    let stores = Stores::Shared(Arc::new(store.clone()));
+    let [one, _other] = two_nodes(&stores).await;
+    say(&one, &set("gold", "500/min")).await;
+    a_few_seconds().await;
+    store.wipe();
+    a_few_seconds().await;
+    let later = node(&stores, &api());
+    later.learn().await;
+    assert_eq!(calls(&later, "gold").await, 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_starts_without_the_world_knows_what_its_data_center_knows() {
+    let (local, world) = (memory(), memory());
+    let stores = Stores::TwoLevels {
+        local: Arc::new(local),
+        world: Arc::new(world.clone()),
+    };
+    let [one, _other] = two_nodes(&stores).await;
+    say(&one, &set("gold", "500/min")).await;
+    a_few_seconds().await;
+    world.set_away(true);
+    let later = node(&stores, &api());
+    later.learn().await;
+    assert_eq!(calls(&later, "gold").await, 500);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_said_outlives_its_limit_and_every_file() {
+    let stores = Stores::Shared(Arc::new(memory()));
+    let node = node(&stores, &api());
+    node.learn().await;
+    say(&node, &set("gold", "500/min")).await;
+    let without = node.prepare(&file("")).unwrap();
+    node.commit(without);
+    let standing = node.standing("api", &["gold".to_owned()]).await;
+    assert!(standing.is_err());
+    assert!(node.knows("api") && node.names().is_empty());
+    // What is said while a file is read holds with the file.
+    let with = node.prepare(&api()).unwrap();
+    say(&node, &unset("gold")).await;
+    node.commit(with);
+    assert_eq!(calls(&node, "gold").await, 100);
+    let with = node.prepare(&api()).unwrap();
+    say(&node, &set("gold", "7/min")).await;
+    node.commit(with);
+    assert_eq!(calls(&node, "gold").await, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_asks_a_store_for_nothing() {
+    let alone = memory();
+    let stores = Stores::Alone(Arc::new(alone.clone()));
+    let [..] = two_nodes(&stores).await;
+    a_few_seconds().await;
+    assert_eq!(alone.calls(), 2, "each node once: nobody else writes there");
+    let shared = memory();
+    let stores = Stores::Shared(Arc::new(shared.clone()));
+    let node = node(&stores, &file(""));
+    node.learn().await;
+    tokio::spawn(Arc::clone(&node).watch());
+    a_few_seconds().await;
+    assert_eq!(shared.calls(), 1, "there are no limits");
+    let limits = node.prepare(&api()).unwrap();
+    node.commit(limits);
+    a_few_seconds().await;
+    assert!(shared.calls() > 1);
+}
