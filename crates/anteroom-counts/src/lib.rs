@@ -4,13 +4,15 @@
 //! the states: for how many clients, where, and what happens if several limits, or several nodes, are
 //! charged at once.
 //!
-//! [`local`] keeps them in this process; [`shared`] is what a store offers that several nodes share.
+//! [`local`] keeps them in this process, a memory for each limit; [`mixed`] keeps those of thousands of limits in
+//! one; [`shared`] is what a store offers that several nodes share.
 //!
 //! Deliberately absent: who a client is, and what it is told.
 
 pub mod conformance;
 mod key;
 pub mod local;
+pub mod mixed;
 pub mod shared;
 mod table;
 
