@@ -40,6 +40,15 @@ const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-ratelimit",
+        &[
+            "anteroom-config",
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-envoy",
+        ],
+    ),
+    (
         "anteroom-node",
         &[
             "anteroom-core",
@@ -88,6 +97,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-origin",
             "anteroom-gateway",
             "anteroom-meter",
+            "anteroom-ratelimit",
         ],
     ),
     (
@@ -148,7 +158,9 @@ const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-front",
             "anteroom-gateway",
             "anteroom-limits",
+            "anteroom-counts",
             "anteroom-meter",
+            "anteroom-ratelimit",
             "anteroom-check",
             "anteroom-control",
             "anteroom-operator",
@@ -239,6 +251,7 @@ const ONLY_TESTS: &[&str] = &[
 const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
+    ("anteroom-ratelimit", "anteroom-valkey"),
 ];
 
 /// Checks the crates of this workspace.

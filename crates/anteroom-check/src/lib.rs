@@ -5,6 +5,7 @@
 
 pub mod files;
 mod page_files;
+mod rate_limit_files;
 pub mod store_password;
 
 use std::path::{Path, PathBuf};
@@ -126,6 +127,7 @@ fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> 
     let mut lines = page_files::load(config, file);
     lines.extend(anteroom_origin::find_ca_files(config, file));
     lines.extend(room_mistakes(name, config));
+    lines.extend(rate_limit_files::mistakes(config, file));
     if let Some(folder) = file.parent() {
         let tls = &mut config.server.tls;
         tls.iter_mut().for_each(|files| files.resolve_paths(folder));

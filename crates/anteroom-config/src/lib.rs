@@ -24,6 +24,7 @@ mod live;
 mod model;
 pub mod orders;
 pub mod path;
+mod rate_limit_service;
 mod rate_text;
 pub mod reading;
 mod room;
@@ -41,8 +42,9 @@ pub use host::{HostError, OriginError};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, KeyPart,
-    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit, Origin, OriginCommands,
-    OriginLimits, PageConfig, PageTemplate, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
+    LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit, OnStoreFailure, Origin,
+    OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
+    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
     Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, WithoutKey,
 };
 pub use notes::KnownKey;
@@ -171,6 +173,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         store,
         rooms,
         limits,
+        rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
     clashes::check_limits(&mut notes, &limits, &rooms);
@@ -188,6 +191,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .into_iter()
             .filter_map(|limit| limit.config)
             .collect(),
+        rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
         return Ok(Parsed {
@@ -215,6 +219,7 @@ struct FileRead {
     store: Option<StoreConfig>,
     rooms: Vec<RoomRead>,
     limits: Vec<LimitRead>,
+    rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
 fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> FileRead {
@@ -223,12 +228,17 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let store = store::read(root.table("store"), server.unnamed.as_ref());
     let rooms = read_rooms(&mut root, checks);
     let limits = read_limits(&mut root);
+    let is_there = root.has("rate_limit_service");
+    let around = (&server.config, store.as_ref());
+    let rate_limit_service =
+        rate_limit_service::read(root.table("rate_limit_service"), is_there, around);
     root.finish();
     FileRead {
         server: server.config,
         store,
         rooms,
         limits,
+        rate_limit_service,
     }
 }
 

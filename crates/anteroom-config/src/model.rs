@@ -14,12 +14,16 @@ use super::shared_store::StoreConfig;
 
 mod limit;
 mod origin;
+mod rate_limit_service;
 
 pub use limit::{
     Client, ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
     OnLimit, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+pub use rate_limit_service::{
+    OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
+};
 
 /// A whole configuration, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +36,8 @@ pub struct Config {
     pub rooms: Vec<RoomConfig>,
     /// The limits of calls, in the order of the file.
     pub limits: Vec<LimitConfig>,
+    /// Envoy's rate limit service, if it runs here.
+    pub rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
 /// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none

@@ -168,7 +168,10 @@ mod tests {
             format!("{:?}", shared("api", &["a", "bc"])),
             "CallKey(5822dc13944dee73645143987c852811)"
         );
-        assert_eq!(format!("{:?}", shared("", &[])), "CallKey(981fc8d471a8b01932e384ac1cd0a062)");
+        assert_eq!(
+            format!("{:?}", shared("", &[])),
+            "CallKey(981fc8d471a8b01932e384ac1cd0a062)"
+        );
     }
 
     #[test]

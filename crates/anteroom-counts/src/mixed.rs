@@ -200,12 +200,7 @@ impl Kept {
     }
 
     /// Where a client of this limit is remembered.
-    fn place(
-        &mut self,
-        policy: &Policy,
-        whose: Whose,
-        now: Micros,
-    ) -> (&mut Policy, &mut State) {
+    fn place(&mut self, policy: &Policy, whose: Whose, now: Micros) -> (&mut Policy, &mut State) {
         match self {
             Self::Nothing => *self = Self::One(*policy, State::New),
             Self::One(kept, state) if whose == Whose::Crowd && !counts_alike(kept, policy) => {
@@ -215,9 +210,7 @@ impl Kept {
             Self::One(..) => {}
             Self::Several(all) => {
                 // Here, as it happens in a flood alone: so many stand here at most as are not over.
-                all.retain(|(kept, state)| {
-                    counts_alike(kept, policy) || !kept.is_idle(state, now)
-                });
+                all.retain(|(kept, state)| counts_alike(kept, policy) || !kept.is_idle(state, now));
                 if !all.iter().any(|(kept, _)| counts_alike(kept, policy)) {
                     all.push((*policy, State::New));
                 }

@@ -9,6 +9,7 @@ use anteroom_front::hold::{BrokenOff, ConnectionObserver};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_meter::Meter;
+use anteroom_ratelimit::RateLimitService;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;
 
@@ -59,6 +60,7 @@ pub(crate) struct Extras {
     /// Only where the store is a journal.
     store: Option<Arc<Embedded>>,
     tls: Option<Tls>,
+    rate_limits: Option<Arc<RateLimitService>>,
     reloads: Mutex<Reloads>,
 }
 
@@ -76,6 +78,7 @@ impl Extras {
         connections: Arc<Connections>,
         store: Option<Arc<Embedded>>,
         tls: Option<Tls>,
+        rate_limits: Option<Arc<RateLimitService>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             layer,
@@ -83,6 +86,7 @@ impl Extras {
             connections,
             store,
             tls,
+            rate_limits,
             reloads: Mutex::default(),
         })
     }
@@ -130,6 +134,7 @@ impl anteroom_control::Extras for Extras {
                 .into_iter()
                 .map(limits::shown)
                 .collect(),
+            rate_limits: self.rate_limits.as_deref().map(limits::service_shown),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, ServerConfig, StoreConfig};
+use anteroom_config::{Config, RateLimitServiceConfig, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
 use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::handover::{Inherited, Legacy};
@@ -16,7 +16,9 @@ use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_meter::Meter;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_ratelimit::RateLimitService;
 use anteroom_store::{Clock, DataDir, Embedded};
+use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -24,7 +26,7 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
 use crate::front::Front;
-use crate::limits::Around;
+use crate::limits::{self, Around};
 use crate::stores::{self, Opened};
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
@@ -37,6 +39,7 @@ pub struct Gateway {
     layer: WaitingRoomLayer,
     meter: Arc<Meter>,
     sweeping: JoinHandle<()>,
+    rate_limits: Option<Arc<RateLimitService>>,
     extras: Arc<Extras>,
     tokens: Arc<Tokens>,
     address: SocketAddr,
@@ -49,6 +52,7 @@ pub struct Gateway {
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
     store: StoreConfig,
+    rate_limit_service: Option<RateLimitServiceConfig>,
     dir: DataDir,
     keeper: Option<JoinHandle<()>>,
 }
@@ -143,6 +147,7 @@ impl Gateway {
             rooms: layer.clone(),
         };
         let meter = Meter::new(&config.limits, around)?;
+        let rate_limits = limits::start_service(config, &clock).await?;
         let connections = Arc::new(Connections::default());
         let extras = Extras::new(
             layer.clone(),
@@ -150,6 +155,7 @@ impl Gateway {
             Arc::clone(&connections),
             opened.embedded,
             tls.clone(),
+            rate_limits.clone(),
         );
         let (address, admin_address) = (
             sockets.visitors.local_addr()?,
@@ -183,12 +189,14 @@ impl Gateway {
             layer,
             sweeping: tokio::spawn(Arc::clone(&meter).sweep()),
             meter,
+            rate_limits,
             extras,
             tokens,
             drain,
             stop_control,
             server: server.clone(),
             store: config.store.clone(),
+            rate_limit_service: config.rate_limit_service.clone(),
             dir,
             keeper: opened.keeper,
         })
@@ -256,8 +264,15 @@ impl Gateway {
         for key in self.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
         }
-        if config.store != self.store {
-            tracing::warn!("[store] has changed in the file; it takes effect with a restart");
+        let tables = [
+            ("store", config.store != self.store),
+            (
+                "rate_limit_service",
+                config.rate_limit_service != self.rate_limit_service,
+            ),
+        ];
+        for (name, _) in tables.into_iter().filter(|(_, has_changed)| *has_changed) {
+            tracing::warn!("[{name}] has changed in the file; it takes effect with a restart");
         }
         Ok(())
     }
@@ -327,8 +342,10 @@ impl Gateway {
     async fn end(self) {
         self.sweeping.abort();
         self.drain.start();
+        let rate_limits = self.rate_limits.iter().map(|service| service.stop());
+        let stopped = join_all(rate_limits);
         // Tasks that panicked have said so already.
-        let _ = self.front.await;
+        let _ = tokio::join!(self.front, stopped);
         self.stop_control.send_replace(true);
         let _ = self.control.await;
     }
@@ -377,6 +394,9 @@ fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
 pub(crate) fn resolve_paths(config: &mut Config, file: &Path) {
     if let Some(folder) = file.parent() {
         config.server.data_dir = folder.join(&config.server.data_dir);
+        if let Some(service) = &mut config.rate_limit_service {
+            service.config_dir = folder.join(&service.config_dir);
+        }
         if let Some(tokens) = &mut config.server.admin_token_file {
             *tokens = folder.join(&*tokens);
         }

@@ -152,7 +152,10 @@ fn a_crowd_gives_no_slow_bucket_what_a_fast_one_got() {
         }
     }
     assert!(counts.fill().crowded > 15_000, "{:?}", counts.fill());
-    assert!(admitted.iter().all(|admitted| *admitted <= 5), "{admitted:?}");
+    assert!(
+        admitted.iter().all(|admitted| *admitted <= 5),
+        "{admitted:?}"
+    );
     assert!(admitted.contains(&5));
 }
 
@@ -169,5 +172,10 @@ fn whoever_gets_a_place_later_begins_as_its_crowd_stands() {
     let next = START + MicroSpan::from_secs(3_601);
     counts.sweep(next);
     assert!(takes(&counts, &hour, "late", next), "another window");
-    assert!(takes(&counts, &Policy::Gcra(Gcra::new(rate(1, 60), 1).unwrap()), "late too", next));
+    assert!(takes(
+        &counts,
+        &Policy::Gcra(Gcra::new(rate(1, 60), 1).unwrap()),
+        "late too",
+        next
+    ));
 }

@@ -357,6 +357,11 @@ fn limits_are_told_by_domain_and_in_the_order_of_the_files() {
         bytes: text.as_bytes(),
     });
     let read = read(&files, SameDomain::Refused).unwrap();
-    let names: Vec<_> = read.limits.limits().iter().map(|limit| &*limit.metric).collect();
+    let names: Vec<_> = read
+        .limits
+        .limits()
+        .iter()
+        .map(|limit| &*limit.metric)
+        .collect();
     assert_eq!(names, ["y.x", "z.b", "z.b.c_v", "z.a"]);
 }
