@@ -22,8 +22,6 @@ pub(crate) fn mistakes(config: &Config, file: &Path) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     #[test]
     fn mistakes_of_files_of_limits_are_told_with_those_of_the_config() {
         let folder = tempfile::tempdir().unwrap();

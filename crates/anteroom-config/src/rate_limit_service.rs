@@ -10,6 +10,7 @@ use super::model::{
 };
 use super::problem::Finding;
 use super::reader::{Key, Table};
+use super::server::share_a_port;
 use super::shared_store::StoreConfig;
 
 const GRPC: Key<Address> = address("grpc");
@@ -128,14 +129,11 @@ fn check_addresses(
         ("server.redirect_from", server.redirect_from),
     ];
     for (name, address) in names.into_iter().zip([grpc, http]) {
-        // Port 0 is another one for each who asks for it.
-        let address = address.filter(|address| address.port() != 0);
-        let other = taken
-            .iter()
-            .find(|(_, other)| address.is_some() && *other == address);
+        let is_taken = |other: SocketAddr| address.is_some_and(|one| share_a_port(one, other));
+        let other = taken.iter().find(|(_, other)| other.is_some_and(is_taken));
         if let (Some((other, _)), Some(address)) = (other, address) {
             let spot = table.spot(name);
-            let finding = Finding::Value(format!("{address}, which is {other} already"));
+            let finding = Finding::Value(format!("{address}, a port that {other} has already"));
             let allowed = "an address that nobody else listens on";
             table.notes.refuse(&spot, finding, allowed, None);
         }

@@ -226,6 +226,12 @@ impl Gateway {
         self.admin
     }
 
+    /// Envoy's rate limit service, if it runs here.
+    #[must_use]
+    pub fn rate_limits(&self) -> Option<&RateLimitService> {
+        self.rate_limits.as_deref()
+    }
+
     /// The node.
     #[must_use]
     pub fn node(&self) -> &Arc<Node> {

@@ -146,7 +146,7 @@ fn no_bytes_end_the_service() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let stage = runtime.block_on(Stage::new(FILE));
     let client = std::cell::RefCell::new(runtime.block_on(stage.client()));
-    let mut runner = TestRunner::new(Config::with_cases(600));
+    let mut runner = TestRunner::new(Config::with_cases(300));
     let tried = runner.run(&(bytes(), any::<bool>()), |(bytes, is_framed)| {
         let body = if is_framed { framed(&bytes) } else { bytes };
         let address = stage.service.http().unwrap();
