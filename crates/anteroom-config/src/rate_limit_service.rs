@@ -90,26 +90,32 @@ pub(super) fn read(
     };
     let merge_domains = table.defaulted(&MERGE_DOMAINS);
     let kept_in = table.defaulted(&STORE);
-    let config = config_dir.map(|config_dir| RateLimitServiceConfig {
-        grpc,
-        http,
-        config_dir,
-        merge_domains,
-        store: kept_in,
-        on_store_failure: table.defaulted(&ON_STORE_FAILURE),
-        keys_max: table.defaulted(&KEYS_MAX),
-        shadow_mode: table.defaulted(&SHADOW_MODE),
-        charge_rejected: table.defaulted(&CHARGE_REJECTED),
-        headers: table.defaulted(&HEADERS),
-        dynamic_metadata: table.defaulted(&DYNAMIC_METADATA),
-    });
+    let on_store_failure = table.defaulted(&ON_STORE_FAILURE);
+    let keys_max = table.defaulted(&KEYS_MAX);
+    let shadow_mode = table.defaulted(&SHADOW_MODE);
+    let charge_rejected = table.defaulted(&CHARGE_REJECTED);
+    let headers = table.defaulted(&HEADERS);
+    let dynamic_metadata = table.defaulted(&DYNAMIC_METADATA);
     if is_there {
         check_addresses(&mut table, server, (grpc, http));
         check_store(&mut table, kept_in, store);
     }
     let is_right = table.notes.count() == mistakes;
     table.finish();
-    config.filter(|_| is_there && is_right)
+    let config_dir = config_dir.filter(|_| is_there && is_right)?;
+    Some(RateLimitServiceConfig {
+        grpc,
+        http,
+        config_dir,
+        merge_domains,
+        store: kept_in,
+        on_store_failure,
+        keys_max,
+        shadow_mode,
+        charge_rejected,
+        headers,
+        dynamic_metadata,
+    })
 }
 
 fn check_addresses(

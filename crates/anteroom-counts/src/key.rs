@@ -77,18 +77,18 @@ impl KeyMaker {
                     digest.update(&(part.len() as u64).to_le_bytes());
                     digest.update(part);
                 }
-                let digest = finish(digest);
-                let first = digest.first_chunk().expect("32 bytes begin with 16");
-                CallKey(u128::from_be_bytes(*first))
+                let mut first = [0; 16];
+                first.copy_from_slice(&finish(digest)[..16]);
+                CallKey(u128::from_be_bytes(first))
             }
         }
     }
 }
 
 fn finish(digest: Context) -> [u8; 32] {
-    let digest = digest.finish();
-    let bytes: Result<[u8; 32], _> = digest.as_ref().try_into();
-    bytes.expect("SHA-256 has 32 bytes")
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.finish().as_ref());
+    bytes
 }
 
 impl CallKey {

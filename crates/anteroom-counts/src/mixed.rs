@@ -87,7 +87,9 @@ impl MixedCounts {
             let charge: &MixedCharge<'_> = &charges[at];
             let shard = shard_of(charge.key);
             let found = held.binary_search_by_key(&shard, |(shard, _)| *shard);
-            let found = found.expect("the shard of each charge was locked before");
+            let Ok(found) = found else {
+                unreachable!("the shard of each charge was locked before");
+            };
             step_in(&mut held[found].1, &MixedCharge { cost, ..*charge }, now)
         };
         all_or_none(&costs, step, verdicts)

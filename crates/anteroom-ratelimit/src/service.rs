@@ -10,7 +10,7 @@ use std::time::Duration;
 use anteroom_config::RateLimitServiceConfig;
 use futures_util::future::join_all;
 use parking_lot::Mutex;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval};
@@ -30,6 +30,8 @@ use crate::serve;
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How often memory of clients is swept that nobody has asked about since.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Clients that may wait in the kernel until they are accepted; the usual number.
+const BACKLOG: u32 = 1_024;
 /// What the reference service calls itself where somebody asks whether it is well.
 const HEALTH_NAMES: [&str; 3] = [
     "",
@@ -95,8 +97,8 @@ impl RateLimitService {
         tell_health(&health, ServingStatus::Serving).await;
         let (budget, calls) = (Budget::default(), Arc::new(Semaphore::new(CALLS_MAX)));
         let mut doors = Vec::new();
-        let grpc = listen("grpc", config.grpc).await?;
-        let http = listen("http", config.http).await?;
+        let grpc = listen("grpc", config.grpc)?;
+        let http = listen("http", config.http)?;
         let addresses = [&grpc, &http].map(|door| door.as_ref().map(|(_, address)| *address));
         if let Some((listener, _)) = grpc {
             let door = GrpcDoor {
@@ -186,7 +188,7 @@ async fn tell_health(health: &HealthReporter, status: ServingStatus) {
     }
 }
 
-async fn listen(
+fn listen(
     key: &'static str,
     address: Option<SocketAddr>,
 ) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
@@ -198,9 +200,23 @@ async fn listen(
         address,
         source,
     };
-    let listener = TcpListener::bind(address).await.map_err(cannot)?;
+    let listener = bind(address).map_err(cannot)?;
     let address = listener.local_addr().map_err(cannot)?;
     Ok(Some((listener, address)))
+}
+
+/// Shares the port with a process that is about to end and has not let go of it yet: whoever replaces it starts before
+/// that, so that nobody is refused.
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() {
+        TcpSocket::new_v4()?
+    } else {
+        TcpSocket::new_v6()?
+    };
+    socket.set_reuseaddr(true)?;
+    socket.set_reuseport(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// The files of the service.

@@ -2,7 +2,6 @@
 //! in order.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +17,6 @@ use anteroom_meter::Meter;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_ratelimit::RateLimitService;
 use anteroom_store::{Clock, DataDir, Embedded};
-use futures_util::future::join_all;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -329,6 +327,7 @@ impl Gateway {
         self.drain.leave();
         // Operators ask the successor.
         self.stop_control.send_replace(true);
+        let rate_limits = limits::stop_service(self.rate_limits.as_ref());
         self.give_back().await;
         if tokio::time::timeout(LEAVE_FOR, &mut self.front)
             .await
@@ -336,6 +335,7 @@ impl Gateway {
         {
             self.end().await;
         }
+        let _ = rate_limits.await;
     }
 
     async fn give_back(&self) {
@@ -348,10 +348,9 @@ impl Gateway {
     async fn end(self) {
         self.sweeping.abort();
         self.drain.start();
-        let rate_limits = self.rate_limits.iter().map(|service| service.stop());
-        let stopped = join_all(rate_limits);
+        let rate_limits = limits::stop_service(self.rate_limits.as_ref());
         // Tasks that panicked have said so already.
-        let _ = tokio::join!(self.front, stopped);
+        let _ = tokio::join!(self.front, rate_limits);
         self.stop_control.send_replace(true);
         let _ = self.control.await;
     }
@@ -393,18 +392,5 @@ fn ticket_keys(config: &Config, drawn: &[[u8; 32]]) -> Vec<[u8; 32]> {
         drawn.to_vec()
     } else {
         config.server.ticket_keys.clone()
-    }
-}
-
-/// Folder and files of `[server]` are meant relative to the config file.
-pub(crate) fn resolve_paths(config: &mut Config, file: &Path) {
-    if let Some(folder) = file.parent() {
-        config.server.data_dir = folder.join(&config.server.data_dir);
-        if let Some(service) = &mut config.rate_limit_service {
-            service.config_dir = folder.join(&service.config_dir);
-        }
-        if let Some(tokens) = &mut config.server.admin_token_file {
-            *tokens = folder.join(&*tokens);
-        }
     }
 }

@@ -15,6 +15,7 @@ use anteroom_ratelimit::{Counts, RateLimitService};
 use anteroom_valkey::ValkeyCounts;
 use anyhow::Context as _;
 use http::HeaderMap;
+use tokio::task::JoinHandle;
 
 /// A gateway around its limits.
 pub(crate) struct Around {
@@ -70,6 +71,16 @@ pub(crate) async fn start_service(
     let service = RateLimitService::start(service, counts, now).await?;
     tracing::info!("serving rate limits: {service:?}");
     Ok(Some(Arc::new(service)))
+}
+
+/// Ends the service, if there is one: it takes nobody any more, and open calls may finish.
+pub(crate) fn stop_service(service: Option<&Arc<RateLimitService>>) -> JoinHandle<()> {
+    let stopped = service.map(|service| service.stop());
+    tokio::spawn(async move {
+        if let Some(stopped) = stopped {
+            stopped.await;
+        }
+    })
 }
 
 /// The figures of the rate limit service, as operators are shown them.

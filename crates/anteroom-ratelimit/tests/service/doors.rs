@@ -2,7 +2,7 @@
 
 use http::{Method, StatusCode};
 
-use crate::support::{Stage, framed, http};
+use crate::support::{Stage, framed, http, local, question};
 
 const FILE: &str = "
 domain: d
@@ -84,4 +84,18 @@ async fn it_is_well_until_it_ends_and_then_takes_nobody() {
     assert!(tokio::net::TcpStream::connect(address).await.is_err());
     let grpc = stage.service.grpc().unwrap();
     assert!(tokio::net::TcpStream::connect(grpc).await.is_err());
+}
+
+#[tokio::test]
+async fn a_successor_takes_the_same_address_before_its_predecessor_ends() {
+    let first = Stage::new(FILE).await;
+    let (grpc, http) = (first.service.grpc(), first.service.http());
+    let second = Stage::with(FILE, local(), |config| {
+        (config.grpc, config.http) = (grpc, http);
+    });
+    let second = second.await;
+    first.service.stop().await;
+    for _ in 0..3 {
+        assert!(second.client().await.told(&question(&["other"])).await.0);
+    }
 }
