@@ -155,10 +155,8 @@ impl Gateway {
             tls.clone(),
             rate_limits.clone(),
         );
-        let (address, admin_address) = (
-            sockets.visitors.local_addr()?,
-            sockets.operators.local_addr()?,
-        );
+        let address = sockets.visitors.local_addr()?;
+        let admin = sockets.operators.local_addr()?;
         let front = Front {
             visitors: sockets.visitors,
             redirect: sockets.redirect,
@@ -178,7 +176,7 @@ impl Gateway {
         let (control, stop_control) = serve_operators(sockets.operators, &control);
         Ok(Self {
             address,
-            admin: admin_address,
+            admin,
             legacy,
             tls,
             front,
