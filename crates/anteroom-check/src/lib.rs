@@ -6,6 +6,7 @@
 pub mod files;
 mod key_file;
 mod page_files;
+mod rate_limit_files;
 pub mod store_password;
 
 use std::path::{Path, PathBuf};
@@ -128,6 +129,7 @@ fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> 
     lines.extend(anteroom_origin::find_ca_files(config, file));
     lines.extend(key_file::load(config, file));
     lines.extend(room_mistakes(name, config));
+    lines.extend(rate_limit_files::mistakes(config, file));
     if let Some(folder) = file.parent() {
         let tls = &mut config.server.tls;
         tls.iter_mut().for_each(|files| files.resolve_paths(folder));

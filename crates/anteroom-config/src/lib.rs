@@ -25,6 +25,7 @@ mod live;
 mod model;
 pub mod orders;
 pub mod path;
+mod rate_limit_service;
 mod rate_text;
 pub mod reading;
 mod room;
@@ -44,9 +45,10 @@ pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
     JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
-    OnLimit, OnLimitStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig, PageTemplate,
-    RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses,
-    TimeOuts, TlsConfig, TokenPlace, WithoutKey,
+    OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
+    PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
+    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
+    TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
@@ -175,6 +177,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         rooms,
         limits,
         jwt,
+        rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
     clashes::check_limits(&mut notes, &limits, &rooms);
@@ -196,6 +199,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .filter_map(|limit| limit.config)
             .collect(),
         jwt,
+        rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
         return Ok(Parsed {
@@ -224,6 +228,7 @@ struct FileRead {
     rooms: Vec<RoomRead>,
     limits: Vec<LimitRead>,
     jwt: Option<JwtConfig>,
+    rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
 fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> FileRead {
@@ -237,6 +242,10 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     if !has_jwt {
         clashes::refuse_claims(root.notes, &limits);
     }
+    let is_there = root.has("rate_limit_service");
+    let around = (&server.config, store.as_ref());
+    let rate_limit_service =
+        rate_limit_service::read(root.table("rate_limit_service"), is_there, around);
     root.finish();
     FileRead {
         server: server.config,
@@ -244,6 +253,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         rooms,
         limits,
         jwt,
+        rate_limit_service,
     }
 }
 

@@ -14,12 +14,16 @@ use super::shared_store::StoreConfig;
 
 mod limit;
 mod origin;
+mod rate_limit_service;
 
 pub use limit::{
     Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
     LimitName, LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, TokenPlace, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+pub use rate_limit_service::{
+    OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
+};
 
 /// A whole configuration, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,8 @@ pub struct Config {
     pub limits: Vec<LimitConfig>,
     /// The signed tokens by which limits may tell clients apart.
     pub jwt: Option<JwtConfig>,
+    /// Envoy's rate limit service, if it runs here.
+    pub rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
 /// What concerns the process and not one room. Its `Debug` shows how many keys there are, and none

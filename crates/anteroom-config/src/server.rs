@@ -242,7 +242,7 @@ fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, Answe
     (size_limits, head)
 }
 
-fn share_a_port(one: SocketAddr, other: SocketAddr) -> bool {
+pub(crate) fn share_a_port(one: SocketAddr, other: SocketAddr) -> bool {
     let is_same_ip =
         one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() != 0 && one.port() == other.port() && is_same_ip

@@ -104,6 +104,7 @@ fn the_example_stays_legal_when_everything_in_it_is_switched_on() {
     assert!(matches!(parsed.config.store, StoreConfig::Valkey(_)));
     let limit = &parsed.config.limits[0];
     assert_eq!((limit.routes.len(), limit.overrides.len()), (1, 2));
+    assert!(parsed.config.rate_limit_service.is_some());
 }
 
 #[test]

@@ -104,8 +104,6 @@ headers = "both"
 legacy_reset = "epoch"
 count_polling = true
 keys_max = 64
-store = "leases"
-on_store_failure = "local"
 "#,
     );
     let route = |host, path: &str, methods: &[&str]| LimitRoute {
@@ -139,16 +137,24 @@ on_store_failure = "local"
     };
     assert_eq!(limit.headers, headers);
     assert_eq!(limit.keys_max, 64);
-    assert_eq!(limit.store, LimitStore::Leases);
-    assert_eq!(limit.on_store_failure, OnLimitStoreFailure::Local);
 }
 
 #[test]
 fn a_server_counts_where_there_is_one() {
     let store = "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n";
-    let limit = "[[limit]]\nname = \"api\"\nlimit = \"9/s\"\nstore = \"valkey\"\n";
-    let parsed = parse(&format!("{store}{ROOM}{limit}"));
-    assert_eq!(parsed.config.limits[0].store, LimitStore::Valkey);
+    let limit = "[[limit]]\nname = \"api\"\nlimit = \"9/s\"\nstore = \"valkey\"\n\
+                 [[limit]]\nname = \"lent\"\nlimit = \"9/s\"\nstore = \"leases\"\n\
+                 on_store_failure = \"local\"\n";
+    let limits = parse(&format!("{store}{ROOM}{limit}")).config.limits;
+    let found: Vec<_> = limits
+        .iter()
+        .map(|limit| (limit.store, limit.on_store_failure))
+        .collect();
+    let expected = [
+        (LimitStore::Valkey, OnLimitStoreFailure::Bounded),
+        (LimitStore::Leases, OnLimitStoreFailure::Local),
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

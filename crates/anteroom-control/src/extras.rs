@@ -61,6 +61,28 @@ pub struct ExtraFigures {
     pub limits: BTreeMap<String, LimitFigures>,
     /// What the stores that count calls for several nodes have counted of themselves, by store and a fixed word.
     pub limit_stores: BTreeMap<(&'static str, &'static str), u64>,
+    /// How Envoy's rate limit service does; `None` where there is none.
+    pub rate_limits: Option<RateLimitFigures>,
+}
+
+/// How Envoy's rate limit service does.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct RateLimitFigures {
+    /// Requests by what was answered: a few fixed words, such as `ok` or `over_limit`.
+    pub answers: Vec<(&'static str, u64)>,
+    /// Hits of each limit by what became of them: a few fixed words, such as `within_limit`. The number of limits is
+    /// bounded by whoever counts.
+    pub hits: BTreeMap<String, [(&'static str, u64); 5]>,
+    /// Requests for domains that no file has.
+    pub unknown_domains: u64,
+    /// Files that were read and taken.
+    pub loads: u64,
+    /// Files that were read and refused.
+    pub failed_loads: u64,
+    /// Counters that are remembered now; 0 where a store keeps them.
+    pub keys: u64,
+    /// Hits that were counted together with those of others, for want of place.
+    pub crowded: u64,
 }
 
 /// How one limit of calls does.

@@ -21,6 +21,6 @@ mod tokens;
 
 pub use bodies::{ClientStanding, Health, Liveness, Readiness, RoomStates, RoomTrouble};
 pub use control::Control;
-pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras};
+pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras, RateLimitFigures};
 pub use serve::serve;
 pub use tokens::{Token, TokenError, Tokens};

@@ -7,6 +7,7 @@ mod families;
 mod limits;
 mod origins;
 mod others;
+mod rate_limits;
 mod rooms;
 
 use std::fmt;

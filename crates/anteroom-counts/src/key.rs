@@ -1,14 +1,13 @@
 //! Who is it that calls, in sixteen bytes?
 //!
 //! What tells clients apart (an address, the value of a header, several of them) may be long, and may be a
-//! secret. Only a digest of it is kept: no entry is larger than another. Two clients that share one by chance are
-//! one in 2^64 pairs of 2^32 clients.
+//! secret. Only a keyed digest of it is kept: no entry is larger than another, and nobody who does not
+//! know the secret can choose two clients that share an entry. Two that do so by chance are one in 2^64
+//! pairs of 2^32 clients.
 //!
-//! - In the memory of one process the digest is keyed, and fast: nobody who does not know the secret can choose two
-//!   clients that share an entry.
-//! - Counts that several nodes share need the same digest at each, today and after any change of keys. It is the
-//!   first half of a SHA-256: choosing two clients that share an entry takes 2^64 tries, and brings whoever does
-//!   it one entry where he could have had two. Who may read the store can try addresses until one fits.
+//! Nodes that share a store must make the same keys, also after a restart and without a secret that all know. They
+//! take a digest that nobody has found two texts for, SHA-256, of which 128 bits stay: to find two clients that share
+//! an entry takes 2^64 tries.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -16,42 +15,53 @@ use std::hash::Hasher as _;
 use aws_lc_rs::digest::{Context, SHA256};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
+/// The first byte of all that is digested for stores. Whoever changes what is digested changes it: all counts begin
+/// anew then, instead of some being taken for others.
+const VERSION: u8 = 1;
+
 /// A client, as one limit knows it.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
 pub struct CallKey(pub u128);
 
-/// What is hashed before anything else: digests of this form, and of no other use or later form.
-const SHARED_FORM: &[u8] = b"anteroom calls 1";
-
-/// Makes keys.
+/// Makes keys of clients.
 #[derive(Clone, Copy)]
-pub struct KeyMaker(Way);
+pub struct KeyMaker {
+    kind: Kind,
+}
 
 #[derive(Clone, Copy)]
-enum Way {
+enum Kind {
+    /// By a secret of this process.
     Secret([u8; 16]),
-    Shared,
+    /// The same on all nodes, by the digest of a limit's name.
+    Shared([u8; 32]),
 }
 
 impl KeyMaker {
     /// Keys by this secret, which nobody who calls may know.
     #[must_use]
     pub const fn new(secret: [u8; 16]) -> Self {
-        Self(Way::Secret(secret))
+        let kind = Kind::Secret(secret);
+        Self { kind }
     }
 
-    /// Keys that all nodes make alike.
+    /// Keys of clients of this limit for a store that several nodes share: the same on all of them, and after every
+    /// restart.
     #[must_use]
-    pub const fn shared() -> Self {
-        Self(Way::Shared)
+    pub fn shared(limit: &str) -> Self {
+        let mut digest = Context::new(&SHA256);
+        digest.update(&[VERSION]);
+        digest.update(limit.as_bytes());
+        let kind = Kind::Shared(finish(digest));
+        Self { kind }
     }
 
     /// The key of a client that is told by these parts, in this order. How they are split counts:
     /// `["a_b", ""]` is another client than `["a", "b"]`.
     #[must_use]
     pub fn key<'p>(&self, parts: impl IntoIterator<Item = &'p [u8]>) -> CallKey {
-        match &self.0 {
-            Way::Secret(secret) => {
+        match &self.kind {
+            Kind::Secret(secret) => {
                 let mut digest = SipHasher13::new_with_key(secret);
                 for part in parts {
                     digest.write_u64(part.len() as u64);
@@ -59,19 +69,26 @@ impl KeyMaker {
                 }
                 CallKey(digest.finish128().as_u128())
             }
-            Way::Shared => {
+            Kind::Shared(limit) => {
                 let mut digest = Context::new(&SHA256);
-                digest.update(SHARED_FORM);
+                digest.update(&[VERSION]);
+                digest.update(limit);
                 for part in parts {
                     digest.update(&(part.len() as u64).to_le_bytes());
                     digest.update(part);
                 }
-                let digest = digest.finish();
-                let first = digest.as_ref().first_chunk().copied();
-                CallKey(u128::from_be_bytes(first.unwrap_or_default()))
+                let mut first = [0; 16];
+                first.copy_from_slice(&finish(digest)[..16]);
+                CallKey(u128::from_be_bytes(first))
             }
         }
     }
+}
+
+fn finish(digest: Context) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest.finish().as_ref());
+    bytes
 }
 
 impl CallKey {
@@ -98,51 +115,63 @@ mod tests {
     use super::*;
 
     fn key(secret: u8, parts: &[&str]) -> CallKey {
-        key_by(KeyMaker::new([secret; 16]), parts)
-    }
-
-    fn key_by(maker: KeyMaker, parts: &[&str]) -> CallKey {
-        maker.key(parts.iter().map(|part| part.as_bytes()))
+        KeyMaker::new([secret; 16]).key(parts.iter().map(|part| part.as_bytes()))
     }
 
     #[test]
     fn how_parts_are_split_counts() {
-        for maker in [KeyMaker::new([1; 16]), KeyMaker::shared()] {
-            let key = |parts: &[&str]| key_by(maker, parts);
-            assert_eq!(key(&["a", "b"]), key(&["a", "b"]));
-            let all = [
-                key(&["a_b", ""]),
-                key(&["a", "b"]),
-                key(&["ab"]),
-                key(&["", "ab"]),
-                key(&["b", "a"]),
-                key(&[]),
-                key(&[""]),
-            ];
-            for (at, one) in all.iter().enumerate() {
-                assert!(!all[at + 1..].contains(one), "{at}");
-            }
+        assert_eq!(key(1, &["a", "b"]), key(1, &["a", "b"]));
+        let all = [
+            key(1, &["a_b", ""]),
+            key(1, &["a", "b"]),
+            key(1, &["ab"]),
+            key(1, &["", "ab"]),
+            key(1, &["b", "a"]),
+            key(1, &[]),
+            key(1, &[""]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[at + 1..].contains(one), "{at}");
         }
-    }
-
-    /// By another program: the first sixteen bytes of `sha256sum`. Counts in a store would begin anew if they changed.
-    #[test]
-    fn all_nodes_make_the_same_keys() {
-        let check = |parts: &[&str], expected: u128| {
-            assert_eq!(
-                key_by(KeyMaker::shared(), parts),
-                CallKey(expected),
-                "{parts:?}"
-            );
-        };
-        check(&[], 0xbac1301c_1fae3011_f5f6ae43_04cbf043);
-        check(&["192.0.2.7"], 0x80f2beb8_050e4dc3_f097c805_06c02c4b);
-        check(&["key-7", ""], 0x9536493c_694c056a_571dda9b_4a4919a5);
     }
 
     #[test]
     fn another_secret_makes_other_keys() {
         assert_ne!(key(1, &["a"]), key(2, &["a"]));
+    }
+
+    fn shared(limit: &str, parts: &[&str]) -> CallKey {
+        KeyMaker::shared(limit).key(parts.iter().map(|part| part.as_bytes()))
+    }
+
+    #[test]
+    fn how_parts_are_split_counts_for_stores_too_and_so_does_the_limit() {
+        let all = [
+            shared("api", &["a_b", ""]),
+            shared("api", &["a", "b"]),
+            shared("api", &["ab"]),
+            shared("api", &[]),
+            shared("apia", &["b"]),
+            shared("ap", &["ia", "b"]),
+            shared("web", &["a", "b"]),
+        ];
+        for (at, one) in all.iter().enumerate() {
+            assert!(!all[at + 1..].contains(one), "{at}");
+        }
+    }
+
+    /// Made by `sha256sum`: of the version and the limit, and of the version, that digest, and each part behind its
+    /// length. Nodes of two versions of this program share a store.
+    #[test]
+    fn keys_for_stores_are_these_for_ever() {
+        assert_eq!(
+            format!("{:?}", shared("api", &["a", "bc"])),
+            "CallKey(5822dc13944dee73645143987c852811)"
+        );
+        assert_eq!(
+            format!("{:?}", shared("", &[])),
+            "CallKey(981fc8d471a8b01932e384ac1cd0a062)"
+        );
     }
 
     #[test]

@@ -4,8 +4,9 @@
 //! the states: for how many clients, where, and what happens if several limits, or several nodes, are
 //! charged at once.
 //!
-//! [`local`] keeps them in this process; [`shared`] is what a store offers that several nodes share, and
-//! [`lent`] what one offers from which calls are lent to nodes.
+//! [`local`] keeps them in this process, a memory for each limit; [`mixed`] keeps those of thousands of limits in
+//! one; [`shared`] is what a store offers that several nodes share, and [`lent`] what one offers from which calls are
+//! lent to nodes.
 //!
 //! Deliberately absent: who a client is, and what it is told.
 
@@ -13,6 +14,7 @@ pub mod conformance;
 mod key;
 pub mod lent;
 pub mod local;
+pub mod mixed;
 pub mod shared;
 mod table;
 

@@ -19,6 +19,7 @@ use parking_lot::Mutex;
 use crate::key::CallKey;
 use crate::table::Table;
 
+pub(crate) use several::all_or_none;
 pub use several::charge_all;
 
 /// Parts of a limit's memory that are locked alone. Some dozens, so that threads seldom meet, and few
@@ -177,7 +178,7 @@ fn step_in(table: &mut Table<State>, charge: &Charge<'_>, now: Micros) -> Verdic
     table.update(
         charge.key,
         |state| policy.is_idle(state, now),
-        |state| step(policy, state, charge, now),
+        |state, _| step(policy, state, charge, now),
     )
 }
 

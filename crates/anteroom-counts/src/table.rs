@@ -46,6 +46,17 @@ struct Entry<S> {
     state: S,
 }
 
+/// Whose the state is that is changed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Whose {
+    /// The client's, from an earlier call.
+    Own,
+    /// The client's from now on; as the crowd's stands.
+    Newcomer,
+    /// Of all who share it.
+    Crowd,
+}
+
 /// Where a client is remembered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Place {
@@ -93,17 +104,17 @@ impl<S: Clone + Default + Eq> Table<S> {
         &mut self,
         key: CallKey,
         is_idle: impl Fn(&S) -> bool,
-        step: impl FnOnce(&mut S) -> T,
+        step: impl FnOnce(&mut S, Whose) -> T,
     ) -> T {
         match self.find(key, &is_idle) {
-            Place::Own(at) => step(&mut self.entries[at].state),
+            Place::Own(at) => step(&mut self.entries[at].state, Whose::Own),
             Place::Crowd(at) => {
                 self.crowded = self.crowded.saturating_add(1);
-                step(&mut self.crowd[at])
+                step(&mut self.crowd[at], Whose::Crowd)
             }
             Place::Free => {
                 let mut state = self.first_state(key, &is_idle);
-                let outcome = step(&mut state);
+                let outcome = step(&mut state, Whose::Newcomer);
                 if state != S::default() {
                     self.insert(key, state);
                 }

@@ -4,10 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use anteroom_counts::CallKey;
 use anteroom_counts::conformance::{self, Stage};
 use anteroom_counts::local::{Charge, LocalCounts, charge_all};
+use anteroom_counts::mixed::{MixedCharge, MixedCounts};
 use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_limits::policy::Needs;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
@@ -73,6 +74,67 @@ impl Stage for LocalShared {
     fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
         Box::pin(async { None })
     }
+}
+
+/// One memory of this process for whichever limits are named: their names go into the keys, as whoever uses it must
+/// see to.
+#[derive(Clone, Debug)]
+struct MixedShared {
+    counts: Arc<MixedCounts>,
+    time: TestTime,
+}
+
+impl SharedCounts for MixedShared {
+    fn kind(&self) -> &'static str {
+        "this process"
+    }
+
+    fn offers(&self) -> Needs {
+        Needs::Transaction
+    }
+
+    fn charge<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        Box::pin(async move {
+            let charges: Vec<_> = charges
+                .iter()
+                .map(|charge| MixedCharge {
+                    policy: charge.policy,
+                    key: KeyMaker::shared(charge.limit).key([&charge.key.0.to_le_bytes()[..]]),
+                    cost: charge.cost,
+                })
+                .collect();
+            let mut verdicts = Vec::new();
+            self.counts
+                .charge_all(&charges, self.time.now(), &mut verdicts);
+            Ok(verdicts)
+        })
+    }
+}
+
+impl Stage for MixedShared {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        Arc::new(self.clone())
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.time.set(now);
+    }
+
+    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+        Box::pin(async { None })
+    }
+}
+
+#[tokio::test]
+async fn many_limits_in_one_memory_are_a_store() {
+    let stage = MixedShared {
+        counts: Arc::new(MixedCounts::new(10_000)),
+        time: TestTime::default(),
+    };
+    conformance::check(&stage).await.unwrap();
 }
 
 #[tokio::test]

@@ -130,6 +130,19 @@ impl RateLimits {
         self.domains.is_empty()
     }
 
+    /// All limits, domain by domain in alphabetical order, of each in the order of the files. What is unlimited is
+    /// not among them.
+    #[must_use]
+    pub fn limits(&self) -> Vec<&Limit> {
+        let mut domains: Vec<_> = self.domains.iter().collect();
+        domains.sort_by_key(|(name, _)| *name);
+        let mut limits = Vec::new();
+        for (_, level) in domains {
+            level.collect_limits(&mut limits);
+        }
+        limits
+    }
+
     pub(crate) fn has_domain(&self, domain: &str) -> bool {
         self.domains.contains_key(domain)
     }
@@ -144,6 +157,15 @@ impl RateLimits {
 }
 
 impl Level {
+    fn collect_limits<'l>(&'l self, limits: &mut Vec<&'l Limit>) {
+        for Descriptor { node, .. } in &self.descriptors {
+            if let Some(Rule::Limited(limit)) = &node.rule {
+                limits.push(limit);
+            }
+            node.nested.collect_limits(limits);
+        }
+    }
+
     /// Whether a descriptor with this key and this value, or without one, is here.
     pub(crate) fn holds(&self, key: &str, value: &str) -> bool {
         let of_key = self.by_key.get(key);

@@ -32,5 +32,7 @@ pub use matching::{AppliedLimit, Applies, Matched};
 pub use metadata::{Metadata, Value};
 pub use mistake::{Defect, Mistake, Mistakes, WrongType};
 pub use notice::{Notice, Remark};
-pub use reading::{FILE_BYTES_MAX, FILE_DESCRIPTORS_MAX, File, Read, SameDomain, read};
+pub use reading::{
+    CannotKeep, FILE_BYTES_MAX, FILE_DESCRIPTORS_MAX, File, Keep, Read, SameDomain, read, read_for,
+};
 pub use unit::Unit;

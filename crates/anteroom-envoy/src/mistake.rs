@@ -129,6 +129,14 @@ pub enum Defect {
         /// The most that is allowed.
         most: u32,
     },
+    /// A limit that whoever counts cannot keep.
+    #[error("limit by '{algorithm}' cannot be kept: {said}")]
+    CannotKeep {
+        /// The algorithm.
+        algorithm: String,
+        /// Why not, as whoever counts says it.
+        said: String,
+    },
     /// A file that is too long.
     #[error("file of {bytes} bytes is longer than {most}")]
     TooLong {

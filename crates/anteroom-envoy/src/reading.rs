@@ -11,9 +11,11 @@ mod typed;
 
 use std::sync::Arc;
 
+use crate::algorithm::AlgorithmChoice;
 use crate::descriptors::RateLimits;
 use crate::mistake::{Defect, Mistake, Mistakes};
 use crate::notice::{Notice, Remark};
+use crate::unit::Unit;
 use crate::yaml::{self, DEPTH_MAX, NODES_MAX, Unreadable};
 
 /// Longest file. A descriptor takes some 120 bytes, so this is more than
@@ -71,13 +73,39 @@ pub struct Read {
 ///
 /// Every mistake, in the order in which the reference service would come to them; of more than a thousand, the first.
 pub fn read(files: &[File<'_>], same_domain: SameDomain) -> Result<Read, Mistakes> {
-    read_within(files, same_domain, FILE_DESCRIPTORS_MAX)
+    read_for(files, same_domain, &|_, _, _| Ok(()))
+}
+
+/// The same for whoever counts, who says of each limit whether it can be kept.
+///
+/// # Errors
+///
+/// As [`read`]; and each limit that cannot be kept, at its place.
+pub fn read_for(
+    files: &[File<'_>],
+    same_domain: SameDomain,
+    keep: &Keep<'_>,
+) -> Result<Read, Mistakes> {
+    read_within(files, same_domain, FILE_DESCRIPTORS_MAX, keep)
+}
+
+/// Says whether so many requests in such a time can be counted by an algorithm.
+pub type Keep<'k> = dyn Fn(AlgorithmChoice, u32, Unit) -> Result<(), CannotKeep> + 'k;
+
+/// Why a limit cannot be kept.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CannotKeep {
+    /// The key of the file that is to blame; the limit as a whole if it does not stand there.
+    pub key: &'static str,
+    /// What is wrong, on one line.
+    pub said: String,
 }
 
 fn read_within(
     files: &[File<'_>],
     same_domain: SameDomain,
     descriptors_max: usize,
+    keep: &Keep<'_>,
 ) -> Result<Read, Mistakes> {
     let mut found = Found::default();
     let mut count = typed::Count::up_to(descriptors_max);
@@ -99,6 +127,7 @@ fn read_within(
         let mut checker = checks::Checker {
             names: &mut names,
             report: &mut report,
+            keep,
         };
         checker.add(&mut limits, root, same_domain);
         found.take(report);

@@ -25,4 +25,4 @@ pub use anteroom_meter::RateLimitLayer;
 pub use clients::{ClientLayer, OfKnown};
 pub use layers::{Layers, NextLayers};
 pub use open::OpenError;
-pub use stores::Opened;
+pub use stores::{Opened, near_counts};

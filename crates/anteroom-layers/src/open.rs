@@ -1,6 +1,7 @@
 //! Why can the layers of a configuration not be opened?
 
 use anteroom_gateway::layer::DoorsError;
+use anteroom_lending::NoRandomnessError;
 use anteroom_meter::{PlanError, TokensError};
 use anteroom_node::StartError;
 use anteroom_store::{DataDirError, JoinError, StoreError};
@@ -32,6 +33,9 @@ pub enum OpenError {
     /// This node could not join the others.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The system has no random numbers for leases.
+    #[error(transparent)]
+    Leases(#[from] NoRandomnessError),
     /// The rooms cannot run.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{Config, StoreConfig, ValkeyConfig};
+use anteroom_counts::shared::SharedCounts;
+use anteroom_lending::LeasedCounts;
 use anteroom_node::Stores;
 use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
     TicketKeys, chain, join, restore,
 };
-use anteroom_valkey::{SetupError, Valkey, ValkeyCounts};
+use anteroom_valkey::{SetupError, Valkey, ValkeyCounts, ValkeyLent};
 use tokio::task::JoinHandle;
 
 use crate::open::OpenError;
@@ -127,10 +129,25 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
 /// limit needs them.
 fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::CountStores, OpenError> {
     let valkey = ValkeyCounts::new(&config.world, &config.prefix).map_err(setup("world"))?;
+    let lent = ValkeyLent::new(&config.world, &config.prefix).map_err(setup("world"))?;
+    let leases = LeasedCounts::new(Arc::new(lent), anteroom_lending::Settings::default())?;
     Ok(anteroom_meter::CountStores {
         valkey: Some(Arc::new(valkey)),
-        leases: None,
+        leases: Some(Arc::new(leases)),
     })
+}
+
+/// Counts at this data center's own server, for who has no time to ask further away; `None` where there is none.
+///
+/// # Errors
+///
+/// [`OpenError::Setup`].
+pub fn near_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
+    let StoreConfig::Valkey(valkey) = &config.store else {
+        return Ok(None);
+    };
+    let near = ValkeyCounts::new(&valkey.local, &valkey.prefix).map_err(setup("local"))?;
+    Ok(Some(Arc::new(near)))
 }
 
 fn setup(name: &'static str) -> impl FnOnce(SetupError) -> OpenError {

@@ -23,12 +23,17 @@ pub(crate) struct Circuit {
 impl Circuit {
     /// Whether it is known to be away.
     pub(crate) fn is_open(&self, now: Micros) -> bool {
-        self.failures >= FAILURES && now < self.until
+        self.is_lost() && now < self.until
+    }
+
+    /// Whether it has not answered since it was given up.
+    pub(crate) const fn is_lost(&self) -> bool {
+        self.failures >= FAILURES
     }
 
     /// Takes note that somebody asks. While the store is away, nobody else does for as long as it was left alone.
     pub(crate) fn handle_request(&mut self, now: Micros) {
-        if self.failures >= FAILURES {
+        if self.is_lost() {
             self.until = now + self.pause();
             self.is_tried = true;
         }
@@ -77,8 +82,9 @@ mod tests {
         assert!(!failed(2).0.is_open(failed(2).1));
         let (mut circuit, now) = failed(3);
         assert!(circuit.is_open(now));
+        assert!(circuit.is_lost() && circuit.until.0 > 0);
         circuit.handle_answer();
-        assert!(!circuit.is_open(now));
+        assert!(!circuit.is_open(now) && !circuit.is_lost());
         circuit.handle_failure(now, 0);
         assert!(!circuit.is_open(now));
     }

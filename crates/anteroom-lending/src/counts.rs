@@ -148,6 +148,29 @@ impl SharedCounts for LeasedCounts {
         Needs::Transaction
     }
 
+    fn is_away(&self) -> bool {
+        self.inner.is_away()
+    }
+
+    fn events(&self) -> Vec<(&'static str, u64)> {
+        let figures = self.figures();
+        vec![
+            ("decided_here", figures.decided_here),
+            ("asked", figures.asked),
+            ("undecided", figures.undecided),
+            ("request", figures.requests),
+            ("round_trip", figures.round_trips),
+            ("failure", figures.failures),
+            ("conflict", figures.conflicts),
+            ("grant", figures.grants),
+            ("call_lent", figures.lent),
+            ("call_spent", figures.spent),
+            ("unreadable_record", figures.unreadable),
+            ("epoch_begun", figures.epochs_begun),
+            ("crowded", figures.crowded),
+        ]
+    }
+
     /// Beside what is needed: no leaky bucket, and no burst that is used up by what comes during a lease.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         let lending = Lending::with_part(*policy, self.inner.settings.lease_part);

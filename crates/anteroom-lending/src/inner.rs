@@ -97,6 +97,12 @@ impl Inner {
         why.unwrap_or(AskError::Away)
     }
 
+    /// Whether some of it has not answered since it was given up.
+    pub(crate) fn is_away(&self) -> bool {
+        let mut shelves = self.shelves.iter();
+        shelves.any(|state| state.lock().circuit.is_lost())
+    }
+
     /// Takes note that a request is sent.
     pub(crate) fn handle_request(&self, shelf: Shelf, now: Micros) {
         self.state(shelf).lock().circuit.handle_request(now);
@@ -106,7 +112,7 @@ impl Inner {
     pub(crate) fn handle_outcome(&self, shelf: Shelf, now: Micros, failed: Option<&AskError>) {
         let mut state = self.state(shelf).lock();
         let Some(error) = failed else {
-            if state.circuit.is_open(now) {
+            if state.circuit.is_lost() {
                 tracing::info!(store = self.store.place(), "calls are lent again");
             }
             state.circuit.handle_answer();

@@ -28,7 +28,24 @@ pub(crate) struct Counted<'p> {
     pub(crate) key: CallKey,
 }
 
-impl Counted<'_> {
+impl<'p> Counted<'p> {
+    fn policy(&self) -> Policy {
+        self.limit.policy_of(self.key)
+    }
+
+    /// The same, as stores elsewhere are asked.
+    fn shared<'c>(&self, policy: &'c Policy, cost: Cost) -> SharedCharge<'c>
+    where
+        'p: 'c,
+    {
+        SharedCharge {
+            limit: &self.limit.name,
+            policy,
+            key: self.key,
+            cost,
+        }
+    }
+
     /// Whether one limit counts a call to both.
     pub(crate) fn is_same_limit(&self, other: &Self) -> bool {
         std::ptr::eq(self.limit, other.limit)
@@ -84,11 +101,35 @@ impl<'p> Charges<'p> {
             });
         }
         self.verdicts.resize(self.counted.len(), None);
+        if let [counted] = *self.counted {
+            return self.charge_lent(counted);
+        }
         if !self.counted.iter().all(is_here) {
             return None;
         }
         let all: SmallVec<[usize; 8]> = (0..self.counted.len()).collect();
         Some(self.charge_here(&all, held, meter.now()))
+    }
+
+    /// Charges one limit that is counted elsewhere, if its store can decide at once.
+    fn charge_lent(&mut self, counted: Counted<'p>) -> Option<Charged<'p>> {
+        let elsewhere = counted.limit.elsewhere.as_ref()?;
+        if elsewhere.is_shut() {
+            return None;
+        }
+        let policy = counted.policy();
+        let charge = counted.shared(&policy, counted.limit.cost);
+        let mut verdicts = Vec::with_capacity(1);
+        let decided = elsewhere.counts.charge_now(&[charge], &mut verdicts)?;
+        // Who is told of a failure has charged nothing, and is told again.
+        decided.ok()?;
+        let verdict = *verdicts.first()?;
+        self.verdicts[0] = Some(verdict);
+        Some(if verdict.is_admitted() {
+            Charged::All
+        } else {
+            Charged::Over
+        })
     }
 
     /// What limits said that were asked.
@@ -197,16 +238,13 @@ impl<'p> Charges<'p> {
             return Err(());
         }
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
-        let charges = group.iter().zip(&policies).map(|(at, policy)| {
-            let Counted { limit, key } = self.counted[*at];
-            SharedCharge {
-                limit: &limit.name,
-                policy,
-                key,
-                cost: limit.cost,
-            }
-        });
-        let charges: Vec<SharedCharge<'_>> = charges.collect();
+        let both = group.iter().zip(&policies);
+        let charges: Vec<SharedCharge<'_>> = both
+            .map(|(at, policy)| {
+                let counted = &self.counted[*at];
+                counted.shared(policy, counted.limit.cost)
+            })
+            .collect();
         let verdicts = match store.counts.charge(&charges).await {
             Ok(verdicts) => verdicts,
             Err(error) => {
@@ -236,16 +274,13 @@ impl<'p> Charges<'p> {
     /// too many.
     async fn refund_at(&self, store: &Elsewhere, group: &[usize]) {
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
-        let charges = group.iter().zip(&policies).map(|(at, policy)| {
-            let Counted { limit, key } = self.counted[*at];
-            SharedCharge {
-                limit: &limit.name,
-                policy,
-                key,
-                cost: refund(limit.cost),
-            }
-        });
-        let charges: Vec<SharedCharge<'_>> = charges.collect();
+        let both = group.iter().zip(&policies);
+        let charges: Vec<SharedCharge<'_>> = both
+            .map(|(at, policy)| {
+                let counted = &self.counted[*at];
+                counted.shared(policy, refund(counted.limit.cost))
+            })
+            .collect();
         if let Err(error) = store.counts.charge(&charges).await {
             for at in group {
                 let limit = self.counted[*at].limit;
@@ -278,12 +313,6 @@ impl<'p> Charges<'p> {
     fn store(&self, at: usize) -> &'p Elsewhere {
         let own = self.counted[at].limit.elsewhere.as_ref();
         own.unwrap_or_else(|| unreachable!("only limits of stores are asked for theirs"))
-    }
-}
-
-impl Counted<'_> {
-    fn policy(&self) -> Policy {
-        self.limit.policy_of(self.key)
     }
 }
 

@@ -138,7 +138,7 @@ fn new_counts(config: &LimitConfig) -> Kept {
         keys: match config.store {
             // Nobody else has to find the same entries.
             LimitStore::Local => KeyMaker::new(rand::random()),
-            LimitStore::Valkey | LimitStore::Leases => KeyMaker::shared(),
+            LimitStore::Valkey | LimitStore::Leases => KeyMaker::shared(config.name.as_str()),
         },
         tally: Tally::default(),
     }

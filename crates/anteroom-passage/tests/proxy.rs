@@ -22,6 +22,8 @@ mod lifecycle;
 mod limited;
 #[path = "proxy/outcomes.rs"]
 mod outcomes;
+#[path = "proxy/rate_limits.rs"]
+mod rate_limits;
 #[path = "proxy/retries.rs"]
 mod retries;
 #[path = "proxy/streaming.rs"]

@@ -10,6 +10,7 @@ use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::Layers;
 use anteroom_meter::Meter;
+use anteroom_ratelimit::RateLimitService;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;
 
@@ -60,6 +61,7 @@ pub(crate) struct Extras {
     /// Only where the store is a journal.
     store: Option<Arc<Embedded>>,
     tls: Option<Tls>,
+    rate_limits: Option<Arc<RateLimitService>>,
     reloads: Mutex<Reloads>,
 }
 
@@ -75,6 +77,7 @@ impl Extras {
         layers: &Layers,
         connections: Arc<Connections>,
         tls: Option<Tls>,
+        rate_limits: Option<Arc<RateLimitService>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             layer: layers.waiting_rooms(),
@@ -82,6 +85,7 @@ impl Extras {
             connections,
             store: layers.journal().cloned(),
             tls,
+            rate_limits,
             reloads: Mutex::default(),
         })
     }
@@ -130,6 +134,7 @@ impl anteroom_control::Extras for Extras {
                 .map(limits::shown)
                 .collect(),
             limit_stores: self.meter.store_events(),
+            rate_limits: self.rate_limits.as_deref().map(limits::service_shown),
         }
     }
 }

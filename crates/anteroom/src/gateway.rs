@@ -2,11 +2,10 @@
 //! in order.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, ServerConfig, StoreConfig};
+use anteroom_config::{Config, RateLimitServiceConfig, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
 use anteroom_front::handover::{Inherited, Legacy};
 use anteroom_front::lanes::Lanes;
@@ -15,6 +14,7 @@ use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::{Layers, Opened};
 use anteroom_node::{Node, NodeClock, RoomClock};
+use anteroom_ratelimit::RateLimitService;
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -23,6 +23,7 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::extras::{Connections, Extras};
 use crate::front::Front;
+use crate::limits;
 
 /// How long a gateway with a successor answers what comes by connections that are open, before it
 /// closes those by which nothing comes.
@@ -31,6 +32,7 @@ const LEAVE_FOR: Duration = Duration::from_secs(5);
 /// A running gateway.
 pub struct Gateway {
     layers: Layers,
+    rate_limits: Option<Arc<RateLimitService>>,
     extras: Arc<Extras>,
     tokens: Arc<Tokens>,
     address: SocketAddr,
@@ -42,6 +44,7 @@ pub struct Gateway {
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
     store: StoreConfig,
+    rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -126,11 +129,11 @@ impl Gateway {
         let legacy = sockets.legacy()?;
         let layers = Layers::on(config, dir, clock, opened).await?;
         let connections = Arc::new(Connections::default());
-        let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone());
-        let (address, admin_address) = (
-            sockets.visitors.local_addr()?,
-            sockets.operators.local_addr()?,
-        );
+        let rate_limits = limits::start_service(config, layers.clock()).await?;
+        let service = rate_limits.clone();
+        let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone(), service);
+        let address = sockets.visitors.local_addr()?;
+        let admin = sockets.operators.local_addr()?;
         let front = Front {
             visitors: sockets.visitors,
             redirect: sockets.redirect,
@@ -151,17 +154,19 @@ impl Gateway {
         let (control, stop_control) = serve_operators(sockets.operators, &control);
         Ok(Self {
             address,
-            admin: admin_address,
+            admin,
             legacy,
             tls,
             front,
             control,
             layers,
+            rate_limits,
             extras,
             tokens,
             stop_control,
             server: server.clone(),
             store: config.store.clone(),
+            rate_limit_service: config.rate_limit_service.clone(),
         })
     }
 
@@ -187,6 +192,12 @@ impl Gateway {
     #[must_use]
     pub fn admin(&self) -> SocketAddr {
         self.admin
+    }
+
+    /// Envoy's rate limit service, if it runs here.
+    #[must_use]
+    pub fn rate_limits(&self) -> Option<&RateLimitService> {
+        self.rate_limits.as_deref()
     }
 
     /// The node.
@@ -216,8 +227,15 @@ impl Gateway {
         for key in self.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
         }
-        if config.store != self.store {
-            tracing::warn!("[store] has changed in the file; it takes effect with a restart");
+        let tables = [
+            ("store", config.store != self.store),
+            (
+                "rate_limit_service",
+                config.rate_limit_service != self.rate_limit_service,
+            ),
+        ];
+        for (name, _) in tables.into_iter().filter(|(_, has_changed)| *has_changed) {
+            tracing::warn!("[{name}] has changed in the file; it takes effect with a restart");
         }
         Ok(())
     }
@@ -268,6 +286,7 @@ impl Gateway {
         self.layers.drain().leave();
         // Operators ask the successor.
         self.stop_control.send_replace(true);
+        let rate_limits = limits::stop_service(self.rate_limits.as_ref());
         self.layers.close().await;
         if tokio::time::timeout(LEAVE_FOR, &mut self.front)
             .await
@@ -275,12 +294,14 @@ impl Gateway {
         {
             self.end().await;
         }
+        let _ = rate_limits.await;
     }
 
     async fn end(self) {
         self.layers.drain().start();
+        let rate_limits = limits::stop_service(self.rate_limits.as_ref());
         // Tasks that panicked have said so already.
-        let _ = self.front.await;
+        let _ = tokio::join!(self.front, rate_limits);
         self.stop_control.send_replace(true);
         let _ = self.control.await;
     }
@@ -304,14 +325,4 @@ fn serve_operators(
     };
     let serving = anteroom_control::serve(listener, control.router(), stopping);
     (tokio::spawn(serving), stop)
-}
-
-/// Folder and files of `[server]` are meant relative to the config file.
-pub(crate) fn resolve_paths(config: &mut Config, file: &Path) {
-    if let Some(folder) = file.parent() {
-        config.server.data_dir = folder.join(&config.server.data_dir);
-        if let Some(tokens) = &mut config.server.admin_token_file {
-            *tokens = folder.join(&*tokens);
-        }
-    }
 }

@@ -1,9 +1,70 @@
-//! The figures of limits of calls, as operators are shown them.
+//! Envoy's rate limit service in a gateway, and how limits are shown to operators.
 
-use anteroom_control::LimitFigures;
+use std::sync::Arc;
+
+use anteroom_config::{Config, RateLimitStore};
+use anteroom_control::{LimitFigures, RateLimitFigures};
+use anteroom_counts::mixed::MixedCounts;
+use anteroom_layers::near_counts;
+use anteroom_limits::time::Micros;
 use anteroom_meter::Figures;
+use anteroom_node::NodeClock;
+use anteroom_ratelimit::{Counts, RateLimitService};
+use tokio::task::JoinHandle;
 
-/// Those of one limit, by its name.
+fn now(clock: &dyn NodeClock) -> Micros {
+    Micros(clock.now().0.saturating_mul(1_000))
+}
+
+/// Starts Envoy's rate limit service, if the file has one.
+pub(crate) async fn start_service(
+    config: &Config,
+    clock: &Arc<dyn NodeClock>,
+) -> anyhow::Result<Option<Arc<RateLimitService>>> {
+    let Some(service) = &config.rate_limit_service else {
+        return Ok(None);
+    };
+    let near = match service.store {
+        RateLimitStore::Valkey => near_counts(config)?,
+        RateLimitStore::Local => None,
+    };
+    let counts = match near {
+        Some(near) => Counts::Shared(near),
+        None => Counts::Local(Arc::new(MixedCounts::new(service.keys_max))),
+    };
+    let clock = Arc::clone(clock);
+    let now = Arc::new(move || now(&*clock));
+    let service = RateLimitService::start(service, counts, now).await?;
+    tracing::info!("serving rate limits: {service:?}");
+    Ok(Some(Arc::new(service)))
+}
+
+/// Ends the service, if there is one: it takes nobody any more, and open calls may finish.
+pub(crate) fn stop_service(service: Option<&Arc<RateLimitService>>) -> JoinHandle<()> {
+    let stopped = service.map(|service| service.stop());
+    tokio::spawn(async move {
+        if let Some(stopped) = stopped {
+            stopped.await;
+        }
+    })
+}
+
+/// The figures of the rate limit service, as operators are shown them.
+pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitFigures {
+    let figures = service.figures();
+    let fill = figures.fill.unwrap_or_default();
+    RateLimitFigures {
+        answers: figures.answers,
+        hits: figures.limits,
+        unknown_domains: figures.domains_unknown,
+        loads: figures.loads,
+        failed_loads: figures.failed_loads,
+        keys: u64::try_from(fill.keys).unwrap_or(u64::MAX),
+        crowded: fill.crowded,
+    }
+}
+
+/// The figures of one limit, by its name, as operators are shown them.
 pub(crate) fn shown(figures: Figures) -> (String, LimitFigures) {
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
     let calls = figures.events.iter();

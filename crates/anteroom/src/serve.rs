@@ -16,7 +16,7 @@ use anyhow::Context as _;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::gateway::{Gateway, resolve_paths};
+use crate::gateway::Gateway;
 use crate::logging::{self, LogOptions};
 
 /// Flags of `anteroom serve`. With `--config` they come from the file; without, they describe one
@@ -211,6 +211,19 @@ fn read(file: &Path) -> Result<Config, check::Report> {
     store_password::load(&mut config, file)
         .map_err(|error| check::Report::of_one(chain(&error)))?;
     Ok(config)
+}
+
+/// Folders and files of the process are meant relative to the config file.
+fn resolve_paths(config: &mut Config, file: &Path) {
+    if let Some(folder) = file.parent() {
+        config.server.data_dir = folder.join(&config.server.data_dir);
+        if let Some(service) = &mut config.rate_limit_service {
+            service.config_dir = folder.join(&service.config_dir);
+        }
+        if let Some(tokens) = &mut config.server.admin_token_file {
+            *tokens = folder.join(&*tokens);
+        }
+    }
 }
 
 /// Why a gateway ends.

@@ -35,6 +35,15 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
+        "anteroom-ratelimit",
+        &[
+            "anteroom-config",
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-envoy",
+        ],
+    ),
+    (
         "anteroom-node",
         &[
             "anteroom-core",
@@ -97,6 +106,8 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-gateway",
             "anteroom-meter",
             "anteroom-overrides",
+            "anteroom-counts",
+            "anteroom-lending",
         ],
     ),
     (
@@ -110,6 +121,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-gateway",
             "anteroom-meter",
             "anteroom-jwt",
+            "anteroom-ratelimit",
         ],
     ),
     (
@@ -177,6 +189,9 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-operator",
             "anteroom-demo",
             "anteroom-rehearsal",
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-ratelimit",
         ],
     ),
     // Asks what `anteroom check` says, and what holds where a file says nothing.
@@ -267,4 +282,5 @@ pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     ("anteroom-control", "anteroom-meter"),
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
+    ("anteroom-ratelimit", "anteroom-valkey"),
 ];

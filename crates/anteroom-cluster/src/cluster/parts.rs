@@ -52,6 +52,18 @@ impl Cluster {
         single(self.world_store_mut())
     }
 
+    /// Empties the store of the world, where it is one server; its process goes on.
+    ///
+    /// # Panics
+    ///
+    /// If the setup has none, it is more than one server, or does not answer.
+    pub async fn forget_world(&self) {
+        let Some(Store::Single(server)) = &self.world else {
+            panic!("{NOT_SINGLE}")
+        };
+        let _ = server.tell(&["FLUSHALL"]).await;
+    }
+
     /// The link of a data center's nodes to its own store.
     ///
     /// # Panics

@@ -6,7 +6,7 @@ use std::fmt;
 use anteroom_config::RoomName;
 
 use super::families::{Families, Title};
-use super::{limits, origins};
+use super::{limits, origins, rate_limits};
 use crate::extras::ExtraFigures;
 
 /// Writes all families of the rest of the program.
@@ -60,7 +60,8 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         "verdict",
         &figures.verdicts,
     )?;
-    limits::write(families, figures)
+    limits::write(families, figures)?;
+    rate_limits::write(families, figures.rate_limits.as_ref())
 }
 
 fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_control::{ExtraFigures, LimitFigures};
+use anteroom_control::{ExtraFigures, LimitFigures, RateLimitFigures};
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
@@ -33,6 +33,31 @@ fn everything() -> ExtraFigures {
         verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
         limits: [("api".to_owned(), limit())].into(),
         limit_stores: [(("valkey", "disagreement"), 28)].into(),
+        rate_limits: Some(rate_limits()),
+    }
+}
+
+fn rate_limits() -> RateLimitFigures {
+    let names = [
+        "total_hits",
+        "within_limit",
+        "near_limit",
+        "over_limit",
+        "shadow_mode",
+    ];
+    let mut count = 30;
+    let hits = names.map(|name| {
+        count += 1;
+        (name, count)
+    });
+    RateLimitFigures {
+        answers: vec![("ok", 27), ("over_limit", 28)],
+        hits: [("edge.path_api".to_owned(), hits)].into(),
+        unknown_domains: 36,
+        loads: 37,
+        failed_loads: 38,
+        keys: 39,
+        crowded: 40,
     }
 }
 
@@ -236,6 +261,14 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
         &[("store", "valkey"), ("event", "disagreement")],
         28.0,
     );
+    check("rate_limit_answers", &[("answer", "over_limit")], 28.0);
+    let near = [("limit", "edge.path_api"), ("hits", "near_limit")];
+    check("rate_limit_hits", &near, 33.0);
+    check("rate_limit_unknown_domains", &[], 36.0);
+    check("rate_limit_loads", &[("outcome", "good")], 37.0);
+    check("rate_limit_loads", &[("outcome", "bad")], 38.0);
+    check("rate_limit_keys", &[], 39.0);
+    check("rate_limit_crowded_hits", &[], 40.0);
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
     bench.stop().await;

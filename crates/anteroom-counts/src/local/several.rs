@@ -38,23 +38,37 @@ pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdic
         return verdict.is_admitted();
     }
     let mut held = lock_all(charges);
-    for charge in charges {
-        verdicts.push(step(&mut held, charge, now));
+    let costs: Vec<Cost> = charges.iter().map(|charge| charge.cost).collect();
+    let step = |at: usize, cost| {
+        let charge: &Charge<'_> = &charges[at];
+        step(&mut held, &Charge { cost, ..*charge }, now)
+    };
+    all_or_none(&costs, step, verdicts)
+}
+
+/// Charges all of these or none, by a `step` that charges one; whether all admitted. Whoever calls sees to it that
+/// nobody else charges them meanwhile.
+pub(crate) fn all_or_none(
+    costs: &[Cost],
+    mut step: impl FnMut(usize, Cost) -> Verdict,
+    verdicts: &mut Vec<Verdict>,
+) -> bool {
+    verdicts.clear();
+    for (at, cost) in costs.iter().enumerate() {
+        verdicts.push(step(at, *cost));
     }
     let is_admitted = verdicts.iter().all(Verdict::is_admitted);
     if !is_admitted {
         // The last first, as one client may stand there twice.
-        for (charge, verdict) in charges.iter().zip(&*verdicts).rev() {
-            if let (true, Cost::Take(taken)) = (verdict.is_admitted(), charge.cost) {
+        for (at, cost) in costs.iter().enumerate().rev() {
+            if let (true, Cost::Take(taken)) = (verdicts[at].is_admitted(), *cost) {
                 // At once and under the same locks, so this is as if it had not called.
-                let cost = Cost::Refund(taken);
-                step(&mut held, &Charge { cost, ..*charge }, now);
+                step(at, Cost::Refund(taken));
             }
         }
-        for (charge, verdict) in charges.iter().zip(verdicts) {
+        for (at, verdict) in verdicts.iter_mut().enumerate() {
             if verdict.is_admitted() {
-                let cost = Cost::Peek;
-                let standing = step(&mut held, &Charge { cost, ..*charge }, now);
+                let standing = step(at, Cost::Peek);
                 // A peek counts one, this call may have counted more: it is told that it fitted.
                 let outcome = verdict.outcome;
                 *verdict = Verdict {

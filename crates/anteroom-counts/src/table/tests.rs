@@ -19,14 +19,14 @@ fn key(of: u128) -> CallKey {
 }
 
 fn call(table: &mut Table<Calls>, of: u128) -> Calls {
-    table.update(key(of), is_idle, |calls| {
+    table.update(key(of), is_idle, |calls, _| {
         *calls += 1;
         *calls
     })
 }
 
 fn set(table: &mut Table<Calls>, of: u128, to: Calls) {
-    table.update(key(of), is_idle, |calls| *calls = to);
+    table.update(key(of), is_idle, |calls, _| *calls = to);
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn each_client_is_counted_alone() {
 #[test]
 fn whoever_is_as_one_who_never_called_gets_no_entry() {
     let mut table: Table<Calls> = Table::new(8, 4);
-    let seen = table.update(key(1), is_idle, |calls| *calls);
+    let seen = table.update(key(1), is_idle, |calls, _| *calls);
     assert_eq!((seen, table.len()), (0, 0));
 }
 

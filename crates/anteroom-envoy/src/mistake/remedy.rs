@@ -44,6 +44,7 @@ pub(super) fn of(defect: &Defect) -> String {
              sub-windows-strict"
         }
         Defect::SettingOutOfRange { .. } => "write a number in this range, or take it out",
+        Defect::CannotKeep { .. } => "change the limit, its algorithm or where limits are counted",
         Defect::TooLong { .. } => "take several files, merged if they have one domain",
         Defect::TooManyValues { .. } => "take several files; an alias counts as what it repeats",
         Defect::TooDeep { .. } | Defect::DescriptorsTooDeep { .. } => {

@@ -1,7 +1,7 @@
 //! Does what was typed make sense? If so it becomes limits, in the order of the files.
 
 use super::typed::{Descriptor, RateLimit, Root};
-use super::{Report, SameDomain};
+use super::{CannotKeep, Keep, Report, SameDomain};
 use crate::algorithm::{AlgorithmChoice, BadChoice};
 use crate::descriptors::{Level, Limit, Node, RateLimits, Rule, joined};
 use crate::mistake::Defect;
@@ -31,6 +31,7 @@ impl Names {
 pub(super) struct Checker<'c> {
     pub(super) names: &'c mut Names,
     pub(super) report: &'c mut Report,
+    pub(super) keep: &'c Keep<'c>,
 }
 
 impl Checker<'_> {
@@ -91,7 +92,8 @@ impl Checker<'_> {
                 .mistake(line, Defect::DuplicateDescriptor { path });
         }
         let limit = typed.rate_limit.as_ref();
-        let rule = limit.and_then(|limit| rule(limit, &typed, path, self.report));
+        let keep = self.keep;
+        let rule = limit.and_then(|limit| rule(limit, &typed, path, (self.report, keep)));
         if typed.is_shared && !composite.contains('*') && !typed.is_doubtful {
             let key = composite;
             let defect = Defect::SharedWithoutWildcard { key };
@@ -116,7 +118,7 @@ fn rule(
     limit: &RateLimit,
     descriptor: &Descriptor,
     path: &str,
-    report: &mut Report,
+    (report, keep): (&mut Report, &Keep<'_>),
 ) -> Option<Rule> {
     let before = report.mistakes.len();
     let unit = Unit::from_name(&limit.unit);
@@ -140,6 +142,12 @@ fn rule(
         }
     }
     let algorithm = algorithm(limit, report);
+    if let (false, Some(unit), Some(algorithm)) = (limit.is_unlimited, unit, algorithm)
+        && let Err(CannotKeep { key, said }) = keep(algorithm, limit.requests_per_unit, unit)
+    {
+        let algorithm = algorithm.name().to_owned();
+        report.mistake(line_of(limit, key), Defect::CannotKeep { algorithm, said });
+    }
     let replaces = limit.replaces.iter();
     let replaces = replaces.map(|(name, _)| name.as_str().into()).collect();
     if report.mistakes.len() > before {
@@ -177,12 +185,17 @@ fn algorithm(limit: &RateLimit, report: &mut Report) -> Option<AlgorithmChoice> 
         Err(bad) => bad,
     };
     for bad in bad {
-        let lines = limit.algorithm_lines.iter();
-        let line = lines.rev().find(|(key, _)| key == bad.key());
-        let line = line.map_or(*first, |(_, line)| *line);
-        report.mistake(line, defect_of(bad, name));
+        report.mistake(line_of(limit, bad.key()), defect_of(bad, name));
     }
     None
+}
+
+/// Where a setting of the algorithm stands, or else the algorithm, or else the limit.
+fn line_of(limit: &RateLimit, key: &str) -> u32 {
+    let lines = &limit.algorithm_lines;
+    let found = lines.iter().rev().find(|(known, _)| known == key);
+    let found = found.or_else(|| lines.first());
+    found.map_or(limit.line, |(_, line)| *line)
 }
 
 fn defect_of(bad: BadChoice, algorithm: &str) -> Defect {

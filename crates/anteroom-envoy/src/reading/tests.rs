@@ -281,8 +281,8 @@ fn descriptors_are_as_many_as_they_may_be_and_no_more_in_all_files() {
             bytes: text.as_bytes(),
         })
         .collect();
-    assert!(read_within(&files[..2], SameDomain::Refused, 10).is_ok());
-    let mistakes = read_within(&files, SameDomain::Refused, 10).unwrap_err();
+    assert!(read_within(&files[..2], SameDomain::Refused, 10, &|_, _, _| Ok(())).is_ok());
+    let mistakes = read_within(&files, SameDomain::Refused, 10, &|_, _, _| Ok(())).unwrap_err();
     assert_eq!(
         mistakes.as_reference(),
         "a.yaml: more than 10 descriptors in all files"
@@ -314,4 +314,54 @@ fn names_that_take_too_much_are_refused_and_so_are_more_mistakes_than_anybody_re
         mistakes[0].defect.to_string(),
         "config error, unknown key 'k0'"
     );
+}
+
+#[test]
+fn a_limit_that_cannot_be_kept_is_a_mistake_at_the_setting_that_is_to_blame() {
+    let text = "domain: d\ndescriptors:\n- key: a\n  rate_limit:\n    unit: second\n    \
+                requests_per_unit: 5\n    algorithm: gcra\n    burst: 7\n- key: b\n  rate_limit:\n    \
+                unit: day\n    requests_per_unit: 5\n";
+    let file = File {
+        name: "a.yaml",
+        bytes: text.as_bytes(),
+    };
+    let keep = |algorithm: AlgorithmChoice, requests: u32, unit: Unit| {
+        assert_eq!(requests, 5);
+        let key = match (algorithm, unit) {
+            (AlgorithmChoice::Gcra { burst: Some(7) }, Unit::Second) => "burst",
+            (AlgorithmChoice::FixedWindow, Unit::Day) => "unit",
+            other => panic!("{other:?}"),
+        };
+        let said = format!("too {key}");
+        Err(CannotKeep { key, said })
+    };
+    let mistakes = read_for(&[file], SameDomain::Refused, &keep).unwrap_err();
+    let lines: Vec<_> = mistakes.0.iter().map(|mistake| mistake.line).collect();
+    assert_eq!(lines, [Some(8), Some(11)]);
+    assert_eq!(
+        mistakes.as_reference(),
+        "a.yaml: limit by 'gcra' cannot be kept: too burst"
+    );
+}
+
+#[test]
+fn limits_are_told_by_domain_and_in_the_order_of_the_files() {
+    let limit = "rate_limit: {unit: day, requests_per_unit: 1}";
+    let text = format!(
+        "domain: z\ndescriptors:\n- {{key: b, {limit}, descriptors: [{{key: c, value: v, {limit}}}]}}\n\
+         - {{key: a, {limit}}}\n- {{key: u, rate_limit: {{unlimited: true}}}}\n"
+    );
+    let other = format!("domain: y\ndescriptors:\n- {{key: x, {limit}}}\n");
+    let files = [&text, &other].map(|text| File {
+        name: "a.yaml",
+        bytes: text.as_bytes(),
+    });
+    let read = read(&files, SameDomain::Refused).unwrap();
+    let names: Vec<_> = read
+        .limits
+        .limits()
+        .iter()
+        .map(|limit| &*limit.metric)
+        .collect();
+    assert_eq!(names, ["y.x", "z.b", "z.b.c_v", "z.a"]);
 }

@@ -93,7 +93,7 @@ impl SharedCounts for Far {
 fn far_limit(name: &str, policy: Policy, far: &Arc<Far>) -> Limit {
     let mut limit = limit(name, policy);
     let kept = Arc::get_mut(&mut limit.kept).unwrap();
-    kept.keys = KeyMaker::shared();
+    kept.keys = KeyMaker::shared(name);
     limit.store = LimitStore::Valkey;
     limit.elsewhere = Some(Elsewhere {
         counts: Arc::clone(far) as Arc<_>,

@@ -1,0 +1,223 @@
+//! One question and its answer: which limits does it meet, do they let it through, what is told and counted?
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
+use anteroom_counts::KeyMaker;
+use anteroom_counts::shared::CountsError;
+use anteroom_envoy::{
+    Applies, Entry, Matched, Override, RateLimits, Request, RequestDescriptor, RequestError,
+};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::settings::SettingsError;
+use arc_swap::ArcSwap;
+
+use crate::answer::{self, Told};
+use crate::counting::{Counts, Now, key_of};
+use crate::figures::{Answer, Tally};
+use crate::judge::{Judgement, Manner, Met, judge};
+use crate::policy::policy;
+use crate::wire::{RateLimitRequest, RateLimitResponse};
+
+/// Whoever answers questions.
+pub(crate) struct Asking {
+    pub(crate) limits: ArcSwap<RateLimits>,
+    pub(crate) counts: Counts,
+    pub(crate) tally: Tally,
+    keys: KeyMaker,
+    now: Now,
+    manner: Manner,
+    told: Told,
+    on_store_failure: OnStoreFailure,
+    /// Whether the store answered when it was last asked, so that a failure is logged once.
+    is_store_away: std::sync::atomic::AtomicBool,
+}
+
+/// An answer, and how long it is to be held back.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) response: RateLimitResponse,
+    pub(crate) hold: Duration,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AskError {
+    #[error(transparent)]
+    Wrong(#[from] RequestError),
+    /// Files with such limits are not loaded, so this is a mistake of the program.
+    #[error("a limit cannot be counted")]
+    Unfit(#[from] SettingsError),
+    #[error("the store of counts does not answer")]
+    StoreAway(#[from] CountsError),
+}
+
+impl Asking {
+    pub(crate) fn new(
+        config: &RateLimitServiceConfig,
+        limits: RateLimits,
+        counts: Counts,
+        now: Now,
+    ) -> Result<Self, getrandom::Error> {
+        Ok(Self {
+            limits: ArcSwap::from_pointee(limits),
+            keys: counts.key_maker()?,
+            counts,
+            tally: Tally::default(),
+            now,
+            manner: Manner {
+                is_shadow: config.shadow_mode,
+                charges_rejected: config.charge_rejected,
+            },
+            told: Told {
+                headers: config.headers,
+                has_metadata: config.dynamic_metadata,
+            },
+            on_store_failure: config.on_store_failure,
+            is_store_away: false.into(),
+        })
+    }
+
+    pub(crate) fn now(&self) -> anteroom_limits::time::Micros {
+        (self.now)()
+    }
+
+    /// Answers a question.
+    pub(crate) async fn ask(&self, request: &RateLimitRequest) -> Result<Answered, AskError> {
+        match self.try_ask(request).await {
+            Err(AskError::StoreAway(error)) => {
+                self.note_store(Some(&error));
+                if self.on_store_failure == OnStoreFailure::Open {
+                    self.tally.answer(Answer::StoreAwayOpen);
+                    let (response, hold) = (answer::open(request), Duration::ZERO);
+                    return Ok(Answered { response, hold });
+                }
+                self.tally.answer(Answer::StoreAwayClosed);
+                Err(error.into())
+            }
+            Err(error) => {
+                self.tally.answer(Answer::Invalid);
+                Err(error)
+            }
+            answered => answered,
+        }
+    }
+
+    async fn try_ask(&self, request: &RateLimitRequest) -> Result<Answered, AskError> {
+        let limits: Arc<RateLimits> = self.limits.load_full();
+        let matched = applying_to(&limits, request)?;
+        if !matched.is_domain_known {
+            self.tally.domain_unknown();
+        }
+        let now = self.now();
+        let met = self.met(&matched, request)?;
+        let judgement = judge(&self.counts, &met, self.manner, now).await?;
+        if self.counts.shared().is_some() && !met.is_empty() {
+            self.note_store(None);
+        }
+        for (met, verdict) in met.iter().zip(&judgement.verdicts) {
+            // What is given back is no hit.
+            if !matches!(met.cost, Cost::Refund(_)) {
+                self.tally.hits(met, verdict);
+            }
+        }
+        let is_over = judgement.is_over && !self.manner.is_shadow;
+        self.tally.answer(match (judgement.is_over, is_over) {
+            (true, true) => Answer::OverLimit,
+            (true, false) => Answer::Shadow,
+            (false, _) => Answer::Ok,
+        });
+        let hold = hold(&judgement, &met, is_over);
+        let said = answer::said(&matched.descriptors, &met, &judgement);
+        let response = answer::answer(request, &said, is_over, self.told, now);
+        Ok(Answered { response, hold })
+    }
+
+    /// The limits that a request meets, in the order of its descriptors.
+    fn met<'l>(
+        &self,
+        matched: &Matched<'l>,
+        request: &RateLimitRequest,
+    ) -> Result<Vec<Met<'l>>, SettingsError> {
+        let mut met = Vec::with_capacity(matched.descriptors.len());
+        for (applies, descriptor) in matched.descriptors.iter().zip(&request.descriptors) {
+            let Applies::Limit(limit) = applies else {
+                continue;
+            };
+            let policy = policy(limit.algorithm, limit.requests_per_unit, limit.unit)?;
+            // More than 32 bits hold is more than any limit: it is rejected all the same, but for a limit of as
+            // many, which lets it through once.
+            let hits = u32::try_from(limit.hits).unwrap_or(u32::MAX);
+            met.push(Met {
+                key: key_of(&self.keys, &limit.counter, &policy),
+                policy,
+                cost: if descriptor.is_negative_hits {
+                    Cost::refund(hits)
+                } else {
+                    Cost::take(hits)
+                },
+                limit: limit.clone(),
+            });
+        }
+        Ok(met)
+    }
+
+    fn note_store(&self, error: Option<&CountsError>) {
+        let was_away = self
+            .is_store_away
+            .swap(error.is_some(), std::sync::atomic::Ordering::Relaxed);
+        match error {
+            Some(error) if !was_away => {
+                let cause = error as &dyn std::error::Error;
+                tracing::error!(cause, "rate limits cannot be counted");
+            }
+            None if was_away => tracing::info!("rate limits are counted again"),
+            _ => {}
+        }
+    }
+}
+
+fn hold(judgement: &Judgement, met: &[Met<'_>], is_over: bool) -> Duration {
+    if is_over {
+        Duration::ZERO
+    } else {
+        judgement.hold(met).into()
+    }
+}
+
+fn applying_to<'l>(
+    limits: &'l RateLimits,
+    request: &RateLimitRequest,
+) -> Result<Matched<'l>, RequestError> {
+    let entries: Vec<Vec<Entry<'_>>> = request
+        .descriptors
+        .iter()
+        .map(|descriptor| {
+            let entries = descriptor.entries.iter();
+            let entries = entries.map(|entry| Entry {
+                key: &entry.key,
+                value: &entry.value,
+            });
+            entries.collect()
+        })
+        .collect();
+    let descriptors: Vec<RequestDescriptor<'_>> = request
+        .descriptors
+        .iter()
+        .zip(&entries)
+        .map(|(descriptor, entries)| RequestDescriptor {
+            entries,
+            limit: descriptor.limit.map(|limit| Override {
+                requests_per_unit: limit.requests_per_unit,
+                unit: limit.unit,
+            }),
+            hits: descriptor.hits_addend,
+        })
+        .collect();
+    limits.applying_to(&Request {
+        domain: &request.domain,
+        descriptors: &descriptors,
+        hits_addend: request.hits_addend,
+    })
+}

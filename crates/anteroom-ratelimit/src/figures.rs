@@ -1,0 +1,230 @@
+//! What is counted about requests, for whoever draws it.
+//!
+//! For each limit the five figures of the reference service, by its names. Names hold values where the file asks for
+//! it, and those are as many as clients will: beyond a number of names, all others share one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_counts::local::Fill;
+use anteroom_limits::verdict::Verdict;
+use parking_lot::RwLock;
+
+use crate::judge::Met;
+
+/// Most limits that are told apart. Each is five lines of metrics; a scrape of more is slow.
+const NAMES_MAX: usize = 1_000;
+/// What all others are called. No domain begins with a bracket by chance.
+pub const OTHERS: &str = "(others)";
+/// From which part of a limit on it counts as nearly used up: the reference's default.
+const NEAR: (u64, u64) = (8, 10);
+
+/// What is counted of one limit.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+#[expect(missing_docs, reason = "the names are those of the reference service")]
+pub enum Hits {
+    Total,
+    Within,
+    Near,
+    Over,
+    Shadow,
+}
+
+impl Hits {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Total,
+        Self::Within,
+        Self::Near,
+        Self::Over,
+        Self::Shadow,
+    ];
+
+    /// As the reference service calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Total => "total_hits",
+            Self::Within => "within_limit",
+            Self::Near => "near_limit",
+            Self::Over => "over_limit",
+            Self::Shadow => "shadow_mode",
+        }
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Answer {
+    /// It goes through.
+    Ok,
+    /// It is over a limit.
+    OverLimit,
+    /// It would be, if the service rejected anybody.
+    Shadow,
+    /// It asked for what nobody can answer.
+    Invalid,
+    /// The store did not answer, and it goes through.
+    StoreAwayOpen,
+    /// The store did not answer, and nobody knows.
+    StoreAwayClosed,
+}
+
+impl Answer {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Ok,
+        Self::OverLimit,
+        Self::Shadow,
+        Self::Invalid,
+        Self::StoreAwayOpen,
+        Self::StoreAwayClosed,
+    ];
+
+    /// In a metric.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::OverLimit => "over_limit",
+            Self::Shadow => "shadow",
+            Self::Invalid => "invalid",
+            Self::StoreAwayOpen => "store_away_open",
+            Self::StoreAwayClosed => "store_away_closed",
+        }
+    }
+}
+
+/// The figures of one limit.
+type OfLimit = [AtomicU64; 5];
+
+/// Counts.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    limits: RwLock<HashMap<Box<str>, Arc<OfLimit>>>,
+    answers: [AtomicU64; 6],
+    domains_unknown: AtomicU64,
+    loads: AtomicU64,
+    failed_loads: AtomicU64,
+}
+
+/// All figures at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Of each limit, by the name that the reference service gives it.
+    pub limits: BTreeMap<String, [(&'static str, u64); 5]>,
+    /// Requests by what became of them.
+    pub answers: Vec<(&'static str, u64)>,
+    /// Requests for domains that no file has.
+    pub domains_unknown: u64,
+    /// How often files were read and hold since.
+    pub loads: u64,
+    /// How often files held mistakes.
+    pub failed_loads: u64,
+    /// How full the memory is, if it is counted here.
+    pub fill: Option<Fill>,
+}
+
+impl Tally {
+    pub(crate) fn answer(&self, answer: Answer) {
+        self.answers[answer as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn domain_unknown(&self) {
+        self.domains_unknown.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn load(&self, is_good: bool) {
+        let loads = if is_good {
+            &self.loads
+        } else {
+            &self.failed_loads
+        };
+        loads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes what a limit said.
+    pub(crate) fn hits(&self, met: &Met<'_>, verdict: &Verdict) {
+        let figures = self.of(&met.limit.metric);
+        let hits = met.limit.hits;
+        let add = |which: Hits, hits: u64| {
+            figures[which as usize].fetch_add(hits, Ordering::Relaxed);
+        };
+        add(Hits::Total, hits);
+        if verdict.is_admitted() {
+            add(Hits::Within, hits);
+            let limit = u64::from(met.limit.requests_per_unit);
+            let used = limit.saturating_sub(verdict.remaining.into());
+            let near = limit * NEAR.0 / NEAR.1;
+            add(Hits::Near, used.saturating_sub(near).min(hits));
+        } else {
+            // None of them was charged, so all of them are.
+            add(Hits::Over, hits);
+            if met.limit.is_shadow {
+                add(Hits::Shadow, hits);
+            }
+        }
+    }
+
+    fn of(&self, name: &str) -> Arc<OfLimit> {
+        if let Some(known) = self.limits.read().get(name) {
+            return Arc::clone(known);
+        }
+        let mut limits = self.limits.write();
+        let name = if limits.len() < NAMES_MAX || limits.contains_key(name) {
+            name
+        } else {
+            OTHERS
+        };
+        Arc::clone(limits.entry(name.into()).or_default())
+    }
+
+    pub(crate) fn read(&self, fill: Option<Fill>) -> Figures {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let of_limit =
+            |figures: &OfLimit| Hits::ALL.map(|hits| (hits.name(), read(&figures[hits as usize])));
+        let limits = self.limits.read();
+        let limits = limits
+            .iter()
+            .map(|(name, figures)| (name.to_string(), of_limit(figures)));
+        let answers = Answer::ALL.iter();
+        Figures {
+            limits: limits.collect(),
+            answers: answers
+                .map(|answer| (answer.name(), read(&self.answers[*answer as usize])))
+                .collect(),
+            domains_unknown: read(&self.domains_unknown),
+            loads: read(&self.loads),
+            failed_loads: read(&self.failed_loads),
+            fill,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beyond_a_number_of_names_all_others_share_one() {
+        let tally = Tally::default();
+        for at in 0..NAMES_MAX + 50 {
+            tally.of(&format!("d.k_{at}"))[Hits::Total as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        let figures = tally.read(None);
+        assert_eq!(figures.limits.len(), NAMES_MAX + 1);
+        assert_eq!(figures.limits[OTHERS][0], ("total_hits", 50));
+        assert_eq!(figures.limits["d.k_7"][0], ("total_hits", 1));
+    }
+
+    #[test]
+    fn figures_stand_in_the_order_of_their_kinds() {
+        for (at, hits) in Hits::ALL.iter().enumerate() {
+            assert_eq!(*hits as usize, at);
+        }
+        for (at, answer) in Answer::ALL.iter().enumerate() {
+            assert_eq!(*answer as usize, at);
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The HTTP door: questions as JSON, whether the service is well, and which limits it has.
+
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anteroom_envoy::RateLimits;
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+use crate::asking::{AskError, Asking};
+use crate::budget::{Budget, REQUEST_BYTES_MAX};
+use crate::json;
+use crate::wire::Code;
+
+/// For the body of a request.
+const BODY_TIME_MAX: Duration = Duration::from_secs(5);
+
+type Answer = Response<Full<Bytes>>;
+
+/// Answers requests.
+#[derive(Clone)]
+pub(crate) struct HttpDoor {
+    pub(crate) asking: Arc<Asking>,
+    pub(crate) is_well: Arc<AtomicBool>,
+    pub(crate) budget: Budget,
+    pub(crate) calls: Arc<Semaphore>,
+}
+
+impl HttpDoor {
+    /// Answers one request.
+    pub(crate) async fn call(self, request: Request<Incoming>) -> Result<Answer, Infallible> {
+        let (method, path) = (request.method(), request.uri().path());
+        let is_get = method == Method::GET || method == Method::HEAD;
+        Ok(match path {
+            "/json" if method == Method::POST => self.json(request.into_body()).await,
+            "/healthcheck" if is_get => self.healthcheck(),
+            "/rlconfig" if is_get => {
+                let text = shown(&self.asking.limits.load());
+                say(StatusCode::OK, text)
+            }
+            "/json" => not_allowed("POST"),
+            "/healthcheck" | "/rlconfig" => not_allowed("GET, HEAD"),
+            _ => say(
+                StatusCode::NOT_FOUND,
+                "there is /json, /healthcheck and /rlconfig\n",
+            ),
+        })
+    }
+
+    async fn json(&self, body: Incoming) -> Answer {
+        let body = Limited::new(self.budget.count(body), REQUEST_BYTES_MAX);
+        let bytes = match timeout(BODY_TIME_MAX, body.collect()).await {
+            Ok(Ok(collected)) => collected.to_bytes(),
+            Ok(Err(error)) if error.is::<LengthLimitError>() => {
+                let text = format!("the body is longer than {REQUEST_BYTES_MAX} bytes\n");
+                return say(StatusCode::PAYLOAD_TOO_LARGE, text);
+            }
+            Ok(Err(error)) if error.is::<tonic::Status>() => {
+                let text = "too many bytes of requests are being read already\n";
+                return say(StatusCode::SERVICE_UNAVAILABLE, text);
+            }
+            Ok(Err(_)) => return say(StatusCode::BAD_REQUEST, "the body broke off\n"),
+            Err(_) => return say(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
+        };
+        let request = match json::read(&bytes) {
+            Ok(request) => request,
+            Err(error) => return say(StatusCode::BAD_REQUEST, format!("{error}\n")),
+        };
+        let asked = {
+            let _permit = self.calls.acquire().await;
+            self.asking.ask(&request).await
+        };
+        let answered = match asked {
+            Ok(answered) => answered,
+            Err(error) => {
+                let status = match error {
+                    AskError::Wrong(_) => StatusCode::BAD_REQUEST,
+                    AskError::Unfit(_) | AskError::StoreAway(_) => {
+                        StatusCode::INTERNAL_SERVER_ERROR
+                    }
+                };
+                return say(status, format!("{error}\n"));
+            }
+        };
+        if !answered.hold.is_zero() {
+            sleep(answered.hold).await;
+        }
+        let is_over = answered.response.overall_code == i32::from(Code::OverLimit);
+        let mut answer = Response::new(Full::from(json::write(&answered.response)));
+        if is_over {
+            *answer.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        }
+        let json = HeaderValue::from_static("application/json");
+        answer.headers_mut().insert(CONTENT_TYPE, json);
+        answer
+    }
+
+    /// As the reference service says it.
+    fn healthcheck(&self) -> Answer {
+        if self.is_well.load(Ordering::Relaxed) {
+            say(StatusCode::OK, "OK")
+        } else {
+            say(StatusCode::INTERNAL_SERVER_ERROR, "")
+        }
+    }
+}
+
+fn say(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(text.into()));
+    *answer.status_mut() = status;
+    let text = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(CONTENT_TYPE, text);
+    answer
+}
+
+fn not_allowed(methods: &'static str) -> Answer {
+    let mut answer = say(StatusCode::METHOD_NOT_ALLOWED, "");
+    let methods = HeaderValue::from_static(methods);
+    answer.headers_mut().insert(ALLOW, methods);
+    answer
+}
+
+/// All limits, a line each, as the reference service shows them; with the algorithm where it is another one.
+fn shown(limits: &RateLimits) -> String {
+    let mut text = String::new();
+    for limit in limits.limits() {
+        write!(
+            text,
+            "{}: unit={} requests_per_unit={}, shadow_mode: {}, quota_mode: {}",
+            limit.metric,
+            limit.unit.name(),
+            limit.requests_per_unit,
+            limit.is_shadow,
+            limit.is_quota,
+        )
+        .expect("a String takes all that is written to it");
+        if limit.algorithm != anteroom_envoy::AlgorithmChoice::FixedWindow {
+            text.push_str(", algorithm: ");
+            text.push_str(limit.algorithm.name());
+        }
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,26 @@
+//! Envoy's rate limit service: what a client is answered.
+//!
+//! Takes the place of envoyproxy/ratelimit: its files ([`folder`]), its gRPC method, its `/json`. Which limits a
+//! request meets is said by `anteroom-envoy`; how much is left of them by `anteroom-limits`, whose states
+//! `anteroom-counts` keeps.
+//!
+//! Deliberately absent: which store there is, and what time it is. Both are brought along.
+
+mod answer;
+mod asking;
+mod budget;
+pub mod counting;
+pub mod figures;
+pub mod folder;
+mod grpc;
+mod http_door;
+mod json;
+mod judge;
+mod policy;
+mod serve;
+mod service;
+pub mod wire;
+
+pub use counting::{Counts, Now};
+pub use figures::Figures;
+pub use service::{RateLimitService, StartError};

@@ -1,0 +1,132 @@
+//! How do clients connect, how many at once, and what may a slow one hold?
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::rt::{Read, Write};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::timeout;
+
+/// Connections at once, at each door; more wait in the kernel. Envoy has one for each of its threads.
+const CONNECTIONS_MAX: usize = 1_024;
+/// Calls at once on one connection. Envoy queues what is beyond.
+const STREAMS_MAX: u32 = 256;
+/// Bytes of heads. Envoy sends some hundred, with tracing a few more.
+const HEAD_BYTES_MAX: usize = 16 << 10;
+/// For the head of a request over HTTP/1, and between two requests.
+const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
+/// After so long without a word a client is asked whether it is still there, and has as long to say so.
+const PING_EVERY: Duration = Duration::from_secs(30);
+/// For open calls when the service ends: as long as one may take.
+const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// Pause after a failed accept. Without one, a process out of file descriptors spins.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Serves gRPC until `stopped` says so, or its sender is gone.
+pub(crate) async fn grpc<F, B>(
+    listener: TcpListener,
+    stopped: watch::Receiver<bool>,
+    call: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let mut http = http2::Builder::new(TokioExecutor::new());
+    http.timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(u32::try_from(HEAD_BYTES_MAX).unwrap_or(u32::MAX))
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_EVERY);
+    serve(listener, stopped, move |stream, watcher: Watcher| {
+        let connection = http.serve_connection(io(stream), service_fn(call.clone()));
+        async move { watcher.watch(connection).await.map_err(Into::into) }
+    })
+    .await;
+}
+
+/// Serves HTTP/1.1 until `stopped` says so, or its sender is gone.
+pub(crate) async fn http<F, B>(
+    listener: TcpListener,
+    stopped: watch::Receiver<bool>,
+    call: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME_MAX)
+        .max_buf_size(HEAD_BYTES_MAX);
+    serve(listener, stopped, move |stream, watcher: Watcher| {
+        let connection = http.serve_connection(io(stream), service_fn(call.clone()));
+        async move { watcher.watch(connection).await.map_err(Into::into) }
+    })
+    .await;
+}
+
+fn io(stream: TcpStream) -> impl Read + Write + Unpin + Send + 'static {
+    // An answer is one small packet that somebody waits for.
+    let _ = stream.set_nodelay(true);
+    TokioIo::new(stream)
+}
+
+async fn serve<F>(
+    listener: TcpListener,
+    mut stopped: watch::Receiver<bool>,
+    connect: impl Fn(TcpStream, Watcher) -> F,
+) where
+    F: Future<Output = Result<(), BoxError>> + Send + 'static,
+{
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let open = GracefulShutdown::new();
+    loop {
+        let (stream, permit) = tokio::select! {
+            biased;
+            // An error is a sender that is gone, which means the same.
+            _ = stopped.wait_for(|is_stopped| *is_stopped) => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        let connection = connect(stream, open.watcher());
+        tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = &*error, "a client's connection broke");
+            }
+            drop(permit);
+        });
+    }
+    // Whoever waits in the queue of the kernel is refused, instead of left hanging.
+    drop(listener);
+    if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
+        tracing::debug!("clients of the rate limit service were still connected at its end");
+    }
+}
+
+/// The next connection, once there may be one more.
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> (TcpStream, OwnedSemaphorePermit) {
+    let permit = Arc::clone(permits).acquire_owned().await;
+    let permit = permit.expect("nobody closes it");
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => return (stream, permit),
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept a client of the rate limit service");
+                tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! What the docs tell people to paste is legal, to Envoy and to the service.
+
+use std::fs;
+use std::process::Command;
+
+use anteroom_ratelimit::folder;
+
+use crate::process::program;
+
+const DOCS: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/envoy-rate-limits.md"
+));
+
+/// The block that begins with this line, without its indent.
+fn block(first: &str) -> String {
+    let lines = DOCS.lines().skip_while(|line| line.trim_start() != first);
+    let block = lines.map_while(|line| line.strip_prefix("    "));
+    let text: String = block.map(|line| format!("{line}\n")).collect();
+    assert!(!text.is_empty(), "{first}");
+    text
+}
+
+#[test]
+fn what_the_docs_give_to_paste_is_legal() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("edge.yaml"), block("domain: edge")).unwrap();
+    let limits = folder::read(path, false, None).unwrap().limits;
+    assert_eq!(limits.limits().len(), 2);
+
+    let file = path.join("envoy.conf.yaml");
+    fs::write(&file, block("static_resources:")).unwrap();
+    let validated = Command::new(program())
+        .args(["--mode", "validate", "--config-path"])
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&validated.stderr);
+    assert!(validated.status.success(), "{said}");
+}

@@ -1,0 +1,6 @@
+//! A real Envoy in front of an origin asks the service.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod docs;
+mod process;
+mod traffic;

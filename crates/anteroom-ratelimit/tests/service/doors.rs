@@ -1,0 +1,101 @@
+//! JSON, health and what is loaded; and how it ends.
+
+use http::{Method, StatusCode};
+
+use crate::support::{Stage, framed, http, local, question};
+
+const FILE: &str = "
+domain: d
+descriptors:
+- {key: k, value: v, rate_limit: {unit: minute, requests_per_unit: 1, name: one}}
+- key: g
+  shadow_mode: true
+  rate_limit: {unit: hour, requests_per_unit: 5, algorithm: gcra}
+  descriptors:
+  - {key: n, quota_mode: true, rate_limit: {unit: day, requests_per_unit: 7}}
+";
+
+#[tokio::test]
+async fn json_is_answered_as_the_reference_does() {
+    let stage = Stage::new(FILE).await;
+    let address = stage.service.http().unwrap();
+    let body = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]},{"entries":[{"key":"x"}]}]}"#;
+    let limit = r#""currentLimit":{"name":"one","requestsPerUnit":1,"unit":"MINUTE"},"durationUntilReset":"47s""#;
+    for (status, code) in [
+        (StatusCode::OK, "OK"),
+        (StatusCode::TOO_MANY_REQUESTS, "OVER_LIMIT"),
+    ] {
+        let (found, headers, text) = http(address, Method::POST, "/json", body).await;
+        assert_eq!(found, status);
+        assert_eq!(headers["content-type"], "application/json");
+        let expected: serde_json::Value = serde_json::from_str(&format!(
+            r#"{{"overallCode":"{code}","statuses":[{{"code":"{code}",{limit}}},{{"code":"OK"}}]}}"#
+        ))
+        .unwrap();
+        let text: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(text, expected);
+    }
+    for bad in [
+        "",
+        "{",
+        r#"{"domain":"d"}"#,
+        r#"{"domain":"d","descriptor":[]}"#,
+    ] {
+        let (status, _, text) = http(address, Method::POST, "/json", bad).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{bad}");
+        assert!(text.len() > 5, "it says why: {text}");
+    }
+    let (status, headers, _) = http(address, Method::GET, "/json", "").await;
+    assert_eq!(status, StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(headers["allow"], "POST");
+    let (status, _, _) = http(address, Method::GET, "/", "").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_is_loaded_is_shown_as_the_reference_shows_it() {
+    let stage = Stage::new(FILE).await;
+    let address = stage.service.http().unwrap();
+    let (_, _, text) = http(address, Method::GET, "/rlconfig", "").await;
+    let expected = "\
+        d.k_v: unit=MINUTE requests_per_unit=1, shadow_mode: false, quota_mode: false\n\
+        d.g: unit=HOUR requests_per_unit=5, shadow_mode: true, quota_mode: false, algorithm: gcra\n\
+        d.g.n: unit=DAY requests_per_unit=7, shadow_mode: false, quota_mode: true\n";
+    assert_eq!(text, expected);
+}
+
+#[tokio::test]
+async fn it_is_well_until_it_ends_and_then_takes_nobody() {
+    let stage = Stage::new(FILE).await;
+    let address = stage.service.http().unwrap();
+    let (status, _, text) = http(address, Method::GET, "/healthcheck", "").await;
+    assert_eq!((status, &*text), (StatusCode::OK, "OK"));
+    let mut client = stage.client().await;
+    // HealthCheckRequest { service: "ratelimit" }, and HealthCheckResponse { status: SERVING }.
+    let check = "/grpc.health.v1.Health/Check";
+    let called = client.call(check, framed(b"\x0a\x09ratelimit")).await;
+    assert_eq!(
+        (called.code, &called.body[..]),
+        (0, &framed(b"\x08\x01")[..])
+    );
+    assert_eq!(client.call(check, framed(b"\x0a\x02no")).await.code, 5);
+
+    stage.service.stop().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    let grpc = stage.service.grpc().unwrap();
+    assert!(tokio::net::TcpStream::connect(grpc).await.is_err());
+}
+
+#[tokio::test]
+async fn a_successor_takes_the_same_address_before_its_predecessor_ends() {
+    let first = Stage::new(FILE).await;
+    let (grpc, http) = (first.service.grpc(), first.service.http());
+    let second = Stage::with(FILE, local(), |config| {
+        (config.grpc, config.http) = (grpc, http);
+    });
+    let second = second.await;
+    first.service.stop().await;
+    for _ in 0..3 {
+        assert!(second.client().await.told(&question(&["other"])).await.0);
+    }
+}

@@ -1,0 +1,9 @@
+//! The service over real sockets: asked as Envoy asks, and as nobody should.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod doors;
+mod hostile;
+mod reload;
+mod rules;
+mod store;
+mod support;

