@@ -7,6 +7,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod gateway;
+pub(crate) mod limits;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -38,6 +39,11 @@ pub(crate) enum What {
     /// waiting pages, and a million who wait. Takes about six minutes, and a machine with two
     /// processors that has nothing else to do.
     Gateway(gateway::Options),
+    /// What a check of a limit costs, beside governor and limitador.
+    ///
+    /// All in turn in one process, compared by processor time; and the bytes that each client takes. Takes
+    /// about three minutes after the build, and a machine that has nothing else to do.
+    Limits(limits::Options),
 }
 
 /// How to measure the simulator.

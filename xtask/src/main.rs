@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         Command::Bench(bench::What::Sim(options)) => bench::run(&options),
         Command::Bench(bench::What::Cluster(options)) => bench::cluster::run(&options),
         Command::Bench(bench::What::Gateway(options)) => bench::gateway::run(&options),
+        Command::Bench(bench::What::Limits(options)) => bench::limits::run(&options),
         Command::Tidy { update: false } => tidy::check(),
         Command::Tidy { update: true } => tidy::update_ratchet(),
         Command::Layers => layers::check(),

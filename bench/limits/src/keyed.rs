@@ -93,14 +93,22 @@ fn strict(calls: u32) -> Policy {
 fn governor(calls: u32) -> DefaultKeyedRateLimiter<String> {
     let calls = NonZeroU32::new(calls).expect("above zero");
     let period = Duration::from_secs(3_600) / calls.get();
-    let quota = Quota::with_period(period).expect("above zero").allow_burst(calls);
+    let quota = Quota::with_period(period)
+        .expect("above zero")
+        .allow_burst(calls);
     DefaultKeyedRateLimiter::keyed(quota)
 }
 
 fn limitador(calls: u32) -> RateLimiter {
     let limiter = RateLimiter::new(4 * CLIENTS as u64);
     let variables = vec!["key".try_into().expect("an expression")];
-    limiter.add_limit(Limit::new("api", u64::from(calls), 3_600, vec![], variables));
+    limiter.add_limit(Limit::new(
+        "api",
+        u64::from(calls),
+        3_600,
+        vec![],
+        variables,
+    ));
     limiter
 }
 
@@ -140,10 +148,22 @@ fn keyed(name: &str, options: &Options, calls: u32, expected: bool) -> Race {
         Box::new(run) as Box<dyn FnMut(u64)>
     };
     let runners: Vec<Runner<'_>> = vec![
-        ("governor 0.10 (gcra)", each(Box::new(move |name| governor.check_key(name).is_ok()))),
-        ("anteroom, gcra", each(Box::new(move |name| ours.check(name)))),
-        ("anteroom, sub-windows-strict (10)", each(Box::new(move |name| ours_strict.check(name)))),
-        ("limitador 0.14 (fixed window)", each(Box::new(move |name| check_limitador(&limitador, name)))),
+        (
+            "governor 0.10 (gcra)",
+            each(Box::new(move |name| governor.check_key(name).is_ok())),
+        ),
+        (
+            "anteroom, gcra",
+            each(Box::new(move |name| ours.check(name))),
+        ),
+        (
+            "anteroom, sub-windows-strict (10)",
+            each(Box::new(move |name| ours_strict.check(name))),
+        ),
+        (
+            "limitador 0.14 (fixed window)",
+            each(Box::new(move |name| check_limitador(&limitador, name))),
+        ),
     ];
     race::run(name, options, CHECKS, TARGET, runners)
 }
@@ -168,13 +188,23 @@ pub(crate) fn hot(name: &str, options: &Options) -> anyhow::Result<Race> {
         Box::new(run) as Box<dyn FnMut(u64)>
     };
     let calls = u32::MAX;
-    let (governor, limitador, ours) = (governor(1_000_000_000), limitador(calls), Ours::by(gcra(calls)));
+    let (governor, limitador, ours) = (
+        governor(1_000_000_000),
+        limitador(calls),
+        Ours::by(gcra(calls)),
+    );
     let names = [client.clone(), client.clone(), client];
     let [one, two, three] = names;
     let runners: Vec<Runner<'_>> = vec![
-        ("governor 0.10 (gcra)", both(Box::new(move || governor.check_key(&one).is_ok()))),
+        (
+            "governor 0.10 (gcra)",
+            both(Box::new(move || governor.check_key(&one).is_ok())),
+        ),
         ("anteroom, gcra", both(Box::new(move || ours.check(&two)))),
-        ("limitador 0.14 (fixed window)", both(Box::new(move || check_limitador(&limitador, &three)))),
+        (
+            "limitador 0.14 (fixed window)",
+            both(Box::new(move || check_limitador(&limitador, &three))),
+        ),
     ];
     Ok(race::run(name, options, CHECKS, TARGET, runners))
 }

@@ -71,7 +71,13 @@ fn request(number: u32) -> Request<Body> {
     let [_, b, c, d] = number.to_be_bytes();
     let peer = SocketAddr::from(([10, b, c, d], 4711));
     let host = HeaderValue::from_static("shop.example");
-    let client = Client::of(peer, Scheme::Http, host, request.headers(), &TrustedProxies::new([]));
+    let client = Client::of(
+        peer,
+        Scheme::Http,
+        host,
+        request.headers(),
+        &TrustedProxies::new([]),
+    );
     request.extensions_mut().insert(client);
     request
 }
@@ -93,7 +99,11 @@ where
 pub(crate) fn per_client(name: &str, options: &Options) -> anyhow::Result<Race> {
     let limited = |text: &str| {
         let config = Config::parse("bench.toml", text)?.config;
-        let meter = Meter::new(&config.limits, CountStores::default(), Program(Instant::now()))?;
+        let meter = Meter::new(
+            &config.limits,
+            CountStores::default(),
+            Program(Instant::now()),
+        )?;
         anyhow::Ok(RateLimitLayer::new(meter).layer(Nothing))
     };
     let (mut bare, mut limited) = (Nothing, {

@@ -31,7 +31,12 @@ struct Options {
 
 fn main() -> anyhow::Result<()> {
     let options = Options::parse();
-    let is_wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(&**only));
+    let is_wanted = |name: &str| {
+        options
+            .only
+            .as_ref()
+            .is_none_or(|only| name.contains(&**only))
+    };
     let mut races: Vec<Race> = Vec::new();
     for (name, run) in RACES {
         if is_wanted(name) {
@@ -56,5 +61,8 @@ const RACES: &[(&str, Run)] = &[
     ("keyed: 100,000 clients by their names", keyed::many),
     ("keyed: the same, over their limit", keyed::many_over),
     ("keyed: one client, two threads", keyed::hot),
-    ("layer: a limit for each client in the gateway", layer::per_client),
+    (
+        "layer: a limit for each client in the gateway",
+        layer::per_client,
+    ),
 ];

@@ -97,12 +97,20 @@ pub(crate) fn cpu_s() -> f64 {
 impl fmt::Display for Race {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} (to reach: {})", self.name, self.target)?;
-        for Line { who, cost, to_first } in &self.lines {
+        for Line {
+            who,
+            cost,
+            to_first,
+        } in &self.lines
+        {
             let Cost {
                 cpu_s_per_million: cpu,
                 per_second,
             } = cost;
-            writeln!(f, "  {who:<44} {cpu:>8.3} CPU s/million {to_first:>7.2} x {per_second:>12.0} /s")?;
+            writeln!(
+                f,
+                "  {who:<44} {cpu:>8.3} CPU s/million {to_first:>7.2} x {per_second:>12.0} /s"
+            )?;
         }
         Ok(())
     }

@@ -40,16 +40,33 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 fn main() {
-    println!("memory: bytes for each client, all in all (to reach: anteroom by gcra at most 64 beyond the key of 16)");
-    println!("  {:>9} {:>14} {:>14} {:>14}", "clients", "gcra", "strict (10)", "governor");
+    let is_json = std::env::args().any(|argument| argument == "--json");
+    if !is_json {
+        println!(
+            "memory: bytes for each client (to reach: anteroom by gcra at most 64, and 16 for its key)"
+        );
+        println!(
+            "  {:>9} {:>14} {:>14} {:>14}",
+            "clients", "gcra", "strict (10)", "governor"
+        );
+    }
     for clients in [50_000_u32, 100_000, 150_000, 1_000_000] {
         let hour = MicroSpan::from_secs(3_600);
         let rate = Rate::new(100, hour).expect("an hour is a window");
-        let gcra = ours(clients, &Policy::Gcra(Gcra::new(rate, 100).expect("a burst")));
+        let gcra = ours(
+            clients,
+            &Policy::Gcra(Gcra::new(rate, 100).expect("a burst")),
+        );
         let strict = SubWindowsStrict::new(rate, 10).expect("even parts");
         let strict = ours(clients, &Policy::SubWindowsStrict(strict));
         let governor = governor(clients);
-        println!("  {clients:>9} {gcra:>14.1} {strict:>14.1} {governor:>14.1}");
+        if is_json {
+            println!(
+                "{{\"clients\":{clients},\"gcra\":{gcra:.1},\"strict\":{strict:.1},\"governor\":{governor:.1}}}"
+            );
+        } else {
+            println!("  {clients:>9} {gcra:>14.1} {strict:>14.1} {governor:>14.1}");
+        }
     }
 }
 
@@ -74,7 +91,11 @@ fn ours(clients: u32, policy: &Policy) -> f64 {
                 cost: Cost::ONE,
                 patience: MicroSpan::ZERO,
             };
-            assert!(counts.charge(&charge, Micros(1_700_000_000_000_000)).is_admitted());
+            assert!(
+                counts
+                    .charge(&charge, Micros(1_700_000_000_000_000))
+                    .is_admitted()
+            );
         }
         counts
     })
