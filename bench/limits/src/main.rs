@@ -6,6 +6,8 @@
 mod keyed;
 mod layer;
 mod race;
+mod service;
+mod shared;
 
 use anyhow::Context as _;
 use clap::Parser;
@@ -65,4 +67,7 @@ const RACES: &[(&str, Run)] = &[
         "layer: a limit for each client in the gateway",
         layer::per_client,
     ),
+    ("shared: three nodes, one redis-server", shared::leases),
+    ("service: ShouldRateLimit with 1 descriptor", service::one),
+    ("service: ShouldRateLimit with 10 descriptors", service::ten),
 ];

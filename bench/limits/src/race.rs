@@ -44,24 +44,37 @@ pub(crate) fn run(
     options: &Options,
     checks: u64,
     target: &'static str,
-    mut runners: Vec<Runner<'_>>,
+    runners: Vec<Runner<'_>>,
 ) -> Race {
+    let checks = vec![checks; runners.len()];
+    run_each(name, options, target, &checks, runners)
+}
+
+/// The same where some do more checks than others, because each of theirs takes less time.
+pub(crate) fn run_each(
+    name: &str,
+    options: &Options,
+    target: &'static str,
+    checks: &[u64],
+    runners: Vec<Runner<'_>>,
+) -> Race {
+    let mut runners: Vec<(Runner<'_>, u64)> = runners.into_iter().zip(checks.iter().copied()).collect();
     if let Some(wanted) = &options.who {
-        runners.retain(|(who, _)| who.contains(&**wanted));
+        runners.retain(|((who, _), _)| who.contains(&**wanted));
     }
-    for (_, runner) in &mut runners {
-        runner(checks / 4);
+    for ((_, runner), checks) in &mut runners {
+        runner(*checks / 4);
     }
     let mut costs: Vec<Vec<Cost>> = runners.iter().map(|_| Vec::new()).collect();
     for _ in 0..options.rounds.max(1) {
-        for ((_, runner), costs) in runners.iter_mut().zip(&mut costs) {
-            costs.push(measure(checks, runner));
+        for (((_, runner), checks), costs) in runners.iter_mut().zip(&mut costs) {
+            costs.push(measure(*checks, runner));
         }
     }
     let middle: Vec<Cost> = costs.into_iter().map(middle).collect();
     let first = middle.first().map_or(1.0, |first| first.cpu_s_per_million);
     let lines = runners.iter().zip(middle);
-    let lines = lines.map(|((who, _), cost)| Line {
+    let lines = lines.map(|(((who, _), _), cost)| Line {
         who,
         cost,
         to_first: cost.cpu_s_per_million / first,
@@ -83,7 +96,7 @@ fn measure(checks: u64, runner: &mut dyn FnMut(u64)) -> Cost {
     }
 }
 
-fn middle(mut costs: Vec<Cost>) -> Cost {
+pub(crate) fn middle(mut costs: Vec<Cost>) -> Cost {
     costs.sort_by(|one, other| one.cpu_s_per_million.total_cmp(&other.cpu_s_per_million));
     costs[costs.len() / 2]
 }

@@ -1,0 +1,273 @@
+//! Envoy's rate limit service, beside a tonic server that reads the same request and always answers the same.
+//!
+//! Each server has a thread of its own, whose processor time is read from the kernel. Requests come at a fixed
+//! rate, whatever the answers do; a time counts from when the request was due.
+
+use std::convert::Infallible;
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
+use anteroom_counts::mixed::MixedCounts;
+use anteroom_limits::time::Micros;
+use anteroom_ratelimit::wire::{
+    Code, Descriptor, DescriptorStatus, Entry, RateLimit, RateLimitRequest, RateLimitResponse,
+};
+use anteroom_ratelimit::{Counts, RateLimitService};
+use anyhow::Context as _;
+use bytes::{BufMut as _, Bytes, BytesMut};
+use hdrhistogram::Histogram;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message as _;
+use tokio::net::TcpStream;
+use tonic::body::Body;
+use tonic::server::{Grpc, NamedService, UnaryService};
+use tonic_prost::ProstCodec;
+
+use crate::Options;
+use crate::race::{Cost, Line, Race};
+
+const CONNECTIONS: usize = 4;
+/// Requests a second.
+const RATE: u32 = 4_000;
+const SECONDS: u32 = 3;
+const KEYS: u32 = 10_000;
+
+pub(crate) fn one(name: &str, options: &Options) -> anyhow::Result<Race> {
+    race(name, options, 1)
+}
+
+pub(crate) fn ten(name: &str, options: &Options) -> anyhow::Result<Race> {
+    race(name, options, 10)
+}
+
+/// A server on a thread of its own.
+struct Served {
+    address: SocketAddr,
+    thread: u32,
+}
+
+impl Served {
+    fn start<F>(serve: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static) -> anyhow::Result<Self>
+    where
+        F: Future<Output = anyhow::Result<()>>,
+    {
+        let (here, address) = mpsc::channel();
+        let (its, thread) = mpsc::channel();
+        std::thread::spawn(move || {
+            let id = rustix::thread::gettid();
+            its.send(id.as_raw_nonzero().get().unsigned_abs()).expect("somebody waits");
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.expect("a runtime");
+            let served = runtime.block_on(serve(here));
+            served.expect("a server serves");
+        });
+        Ok(Self {
+            thread: thread.recv()?,
+            address: address.recv().context("a server starts")?,
+        })
+    }
+
+    /// What its thread has used so far, in seconds.
+    fn cpu_s(&self) -> anyhow::Result<f64> {
+        let path = format!("/proc/self/task/{}/schedstat", self.thread);
+        let text = fs::read_to_string(&path).with_context(|| path.clone())?;
+        let nanos: u64 = text.split(' ').next().context(path)?.parse()?;
+        Ok(nanos as f64 / 1e9)
+    }
+}
+
+async fn ours(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
+    let folder = tempfile::tempdir()?;
+    let descriptors: String = (0..10)
+        .map(|n| format!("- key: key{n}\n  rate_limit: {{unit: hour, requests_per_unit: 1000000}}\n"))
+        .collect();
+    fs::write(folder.path().join("edge.yaml"), format!("domain: edge\ndescriptors:\n{descriptors}"))?;
+    let config = RateLimitServiceConfig {
+        grpc: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
+        http: None,
+        config_dir: folder.path().to_owned(),
+        merge_domains: false,
+        store: RateLimitStore::Local,
+        on_store_failure: OnStoreFailure::Closed,
+        keys_max: 1_000_000,
+        shadow_mode: false,
+        charge_rejected: false,
+        headers: RateLimitHeaders::None,
+        dynamic_metadata: false,
+    };
+    let began = Instant::now();
+    let now = Arc::new(move || {
+        let elapsed = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Micros(1_700_000_000_000_000 + elapsed)
+    });
+    let counts = Counts::Local(Arc::new(MixedCounts::new(config.keys_max)));
+    let service = RateLimitService::start(&config, counts, now).await?;
+    here.send(service.grpc().context("gRPC is asked for")?)?;
+    std::future::pending().await
+}
+
+/// Reads a request, and says of each descriptor that it is well.
+#[derive(Clone)]
+struct Bare;
+
+impl UnaryService<RateLimitRequest> for Bare {
+    type Response = RateLimitResponse;
+    type Future = std::future::Ready<Result<tonic::Response<RateLimitResponse>, tonic::Status>>;
+
+    fn call(&mut self, request: tonic::Request<RateLimitRequest>) -> Self::Future {
+        let well = |_: &Descriptor| DescriptorStatus {
+            code: Code::Ok.into(),
+            current_limit: Some(RateLimit {
+                requests_per_unit: 1_000_000,
+                unit: 3,
+                name: String::new(),
+            }),
+            limit_remaining: 999_999,
+            duration_until_reset: None,
+        };
+        let response = RateLimitResponse {
+            overall_code: Code::Ok.into(),
+            statuses: request.get_ref().descriptors.iter().map(well).collect(),
+            response_headers_to_add: Vec::new(),
+            dynamic_metadata: None,
+        };
+        std::future::ready(Ok(tonic::Response::new(response)))
+    }
+}
+
+impl NamedService for Bare {
+    const NAME: &'static str = "envoy.service.ratelimit.v3.RateLimitService";
+}
+
+impl tower::Service<Request<Body>> for Bare {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        Box::pin(async { Ok(Grpc::new(ProstCodec::default()).unary(Bare, request).await) })
+    }
+}
+
+async fn bare(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    here.send(listener.local_addr()?)?;
+    let incoming = tonic::transport::server::TcpIncoming::from(listener).with_nodelay(Some(true));
+    let server = tonic::transport::Server::builder().add_service(Bare);
+    server.serve_with_incoming(incoming).await?;
+    Ok(())
+}
+
+fn request(number: u32, descriptors: u32) -> Bytes {
+    let entry = |n: u32| Descriptor {
+        entries: vec![Entry {
+            key: format!("key{n}"),
+            value: format!("10.0.{}.{}", number % KEYS / 256, number % 256),
+        }],
+        limit: None,
+        hits_addend: None,
+        is_negative_hits: false,
+    };
+    let request = RateLimitRequest {
+        domain: "edge".to_owned(),
+        descriptors: (0..descriptors).map(entry).collect(),
+        hits_addend: 0,
+    };
+    let mut bytes = BytesMut::new();
+    bytes.put_u8(0);
+    bytes.put_u32(u32::try_from(request.encoded_len()).unwrap_or(u32::MAX));
+    request.encode(&mut bytes).expect("it grows");
+    bytes.freeze()
+}
+
+/// Asks at the rate, and tells how long answers took, in microseconds.
+async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram<u64>> {
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+        tokio::spawn(connection);
+        connections.push(sender);
+    }
+    let began = Instant::now();
+    let mut asked = tokio::task::JoinSet::new();
+    for number in 0..RATE * SECONDS {
+        let due = Duration::from_secs(1) * number / RATE;
+        let ahead = due.saturating_sub(began.elapsed());
+        if ahead > Duration::from_millis(1) {
+            tokio::time::sleep(ahead).await;
+        }
+        let mut sender = connections[number as usize % CONNECTIONS].clone();
+        let bytes = request(number, descriptors);
+        asked.spawn(async move {
+            let request = Request::post(format!(
+                "http://{address}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
+            ));
+            let request = request.header("content-type", "application/grpc").header("te", "trailers");
+            let answer = sender.send_request(request.body(Full::new(bytes))?).await?;
+            let body = answer.into_body().collect().await?.to_bytes();
+            let answer = RateLimitResponse::decode(&body[5..])?;
+            anyhow::ensure!(answer.overall_code == i32::from(Code::Ok), "{answer:?}");
+            anyhow::Ok(began.elapsed().saturating_sub(due))
+        });
+    }
+    let mut times = Histogram::new(3)?;
+    while let Some(took) = asked.join_next().await {
+        times.saturating_record(u64::try_from(took??.as_micros())?);
+    }
+    Ok(times)
+}
+
+fn race(name: &str, options: &Options, descriptors: u32) -> anyhow::Result<Race> {
+    let servers = [
+        ("tonic alone, always the same answer", Served::start(bare)?),
+        ("anteroom, counts in memory", Served::start(ours)?),
+    ];
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let mut costs: [Vec<Cost>; 2] = Default::default();
+    let mut times: [Histogram<u64>; 2] = [Histogram::new(3)?, Histogram::new(3)?];
+    for round in 0..=options.rounds {
+        for (at, (_, server)) in servers.iter().enumerate() {
+            let cpu = server.cpu_s()?;
+            let took = runtime.block_on(load(server.address, descriptors))?;
+            // The first round fills caches and memory.
+            if round > 0 {
+                let requests = f64::from(RATE * SECONDS);
+                costs[at].push(Cost {
+                    cpu_s_per_million: (server.cpu_s()? - cpu) * 1e6 / requests,
+                    per_second: f64::from(RATE),
+                });
+                times[at].add(&took)?;
+            }
+        }
+    }
+    let middle = costs.map(crate::race::middle);
+    let first = middle[0].cpu_s_per_million;
+    for ((who, _), times) in servers.iter().zip(&times) {
+        let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(|part| times.value_at_quantile(part));
+        eprintln!("{who}: p50 {half} us, p99 {most} us, p99.9 {nearly_all} us at {RATE} requests a second");
+    }
+    let lines = servers.iter().zip(middle).map(|((who, _), cost)| Line {
+        who,
+        cost,
+        to_first: cost.cpu_s_per_million / first,
+    });
+    Ok(Race {
+        name: name.to_owned(),
+        lines: lines.collect(),
+        target: "at most 1.20 x tonic alone",
+    })
+}
