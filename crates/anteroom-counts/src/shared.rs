@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_limits::cost::Cost;
 use anteroom_limits::lending::widened::LendingError;
 use anteroom_limits::policy::{Needs, Policy};
-use anteroom_limits::time::Micros;
+use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
 
 use crate::key::CallKey;
@@ -48,8 +48,9 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         check_needs(self.kind(), self.offers(), limit, policy)
     }
 
-    /// Whether it is known to be away at present. What it can decide all the same, from what it has lent, it does.
-    fn is_away(&self) -> bool {
+    /// Whether it is known to be away at present for a client of a limit. What it can decide all the same, from what it has lent, it does.
+    fn is_away(&self, limit: &str, key: CallKey) -> bool {
+        let _ = (limit, key);
         false
     }
 
@@ -72,6 +73,17 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         &'a self,
         charges: &'a [SharedCharge<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
+
+    /// Gives back what was charged a moment ago, not longer than `age`: the costs are refunds. A store that lends may
+    /// not tell without that whether what is given back is still its own.
+    fn refund<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+        age: MicroSpan,
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        let _ = age;
+        self.charge(charges)
+    }
 
     /// The same as [`Self::charge`] if it can be said without waiting: the verdicts are added to `verdicts`. `None` if it
     /// cannot; then nothing was charged, and it is as if nobody had asked. For stores that decide by themselves most of
@@ -173,6 +185,14 @@ pub enum CountsError {
         /// What was there instead.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// It is there, and has no time for this call: too much is asked of it at once. Nothing was charged.
+    #[error("{place} has no time for this call")]
+    Busy {
+        /// Which store, without secrets.
+        place: String,
+        /// What is too much.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// It answers, and will not do what is asked before somebody has changed something.
     #[error("{place} {refusal}; {remedy}")]
     Refused {
@@ -192,7 +212,7 @@ impl CountsError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Late { .. } => true,
+            Self::Unreachable { .. } | Self::Late { .. } | Self::Busy { .. } => true,
             Self::Refused { .. } => false,
         }
     }
@@ -280,7 +300,6 @@ mod tests {
     use anteroom_limits::fixed_window::FixedWindow;
     use anteroom_limits::rate::Rate;
     use anteroom_limits::sliding_log::SlidingLog;
-    use anteroom_limits::time::MicroSpan;
 
     use super::*;
 

@@ -18,6 +18,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use anteroom_config::{Config, RoomName};
@@ -58,6 +59,8 @@ pub struct WaitingRoomLayer {
 struct Gate {
     node: Arc<Node>,
     doors: ArcSwap<Doors>,
+    /// Whether a service is behind it.
+    stands: AtomicBool,
     tallies: Tallies,
     streams: Arc<Streams>,
     origins: Origins<Body>,
@@ -102,6 +105,7 @@ impl WaitingRoomLayer {
         let gate = Arc::new(Gate {
             node,
             doors: ArcSwap::from_pointee(doors),
+            stands: AtomicBool::new(false),
             tallies,
             streams: Arc::new(Streams::new(connections, draining)),
             origins,
@@ -144,6 +148,12 @@ impl WaitingRoomLayer {
         Ok(())
     }
 
+    /// Whether it stands before a service: before it does, nobody answers waiting pages.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        self.gate.stands.load(Ordering::Relaxed)
+    }
+
     /// What was said to requests for rooms so far.
     #[must_use]
     pub fn verdicts(&self) -> CountsByRoom {
@@ -177,6 +187,7 @@ impl<S> tower::Layer<S> for WaitingRoomLayer {
     type Service = WaitingRoom<S>;
 
     fn layer(&self, inner: S) -> WaitingRoom<S> {
+        self.gate.stands.store(true, Ordering::Relaxed);
         WaitingRoom {
             gate: Arc::clone(&self.gate),
             inner,

@@ -26,8 +26,12 @@ impl Surroundings for Around {
         self.clock.wall().0 / 1_000
     }
 
+    fn has_rooms(&self) -> bool {
+        self.rooms.stands()
+    }
+
     fn is_polling(&self, path: &str) -> bool {
-        is_own_path(path)
+        self.rooms.stands() && is_own_path(path)
     }
 
     fn visitor(

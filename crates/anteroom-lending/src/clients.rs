@@ -3,7 +3,7 @@
 //! A client that holds nothing and knows nothing may be forgotten; so may any other, for a lease is prepaid, but what
 //! is left of it is lost then. So nobody is forgotten for a newcomer's sake: where there is no place left newcomers are
 //! *guests*, who are forgotten as soon as their call is decided. There are as few guests as there may be requests on
-//! their way to the store. A flood of keys costs those who are known here nothing.
+//! their way to the store. A flood of keys takes nothing from those who are known here but places among those requests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +26,10 @@ pub(crate) const SHARDS: usize = 64;
 /// Where no place is left, all clients of a part are looked at so often at most.
 const SWEEP_AGAIN_AFTER: MicroSpan = MicroSpan(100_000);
 
+/// Who does not say how old the calls are that it gives back has taken them within this: as long as any store may be
+/// asked about a call.
+const REFUNDED_WITHIN: MicroSpan = MicroSpan::from_secs(5);
+
 /// What is known of a client of one limit.
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -35,8 +39,12 @@ pub(crate) struct Client {
     pub(crate) birth: u64,
     /// Whether a request is on its way.
     pub(crate) is_asking: bool,
-    /// When calls were last taken: refunds are for these.
+    /// When calls were last taken.
     pub(crate) taken_at: Micros,
+    /// When calls were last taken of leases that have ended since.
+    pub(crate) taken_of_ended_at: Micros,
+    /// Why its last request came to nothing, if it did.
+    pub(crate) why: Option<AskError>,
     /// There is one while somebody waits for an answer.
     bell: Option<Arc<Notify>>,
     is_guest: bool,
@@ -44,6 +52,26 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    /// Takes note that calls are taken now.
+    pub(crate) fn handle_take(&mut self, now: Micros) {
+        if !self.holding.can_undo(now, self.taken_at) {
+            self.taken_of_ended_at = self.taken_at;
+        }
+        self.taken_at = now;
+    }
+
+    /// Since when all calls were taken that a refund can be for; `None` if some were of leases that have ended, and
+    /// would be given back to others.
+    pub(crate) fn refunds_since(&self, now: Micros) -> Option<Micros> {
+        let is_over = now.since(self.taken_of_ended_at) >= REFUNDED_WITHIN;
+        is_over.then_some(self.taken_at)
+    }
+
+    /// Why it is not asked for at present.
+    pub(crate) fn why(&self) -> AskError {
+        self.why.clone().unwrap_or(AskError::Away)
+    }
+
     /// Rings when the next answer has come, or none will.
     pub(crate) fn wait(&mut self) -> OwnedNotified {
         let bell = self.bell.get_or_insert_with(Arc::default);
@@ -174,6 +202,8 @@ impl Shard {
             birth: self.next_number(),
             is_asking: false,
             taken_at: Micros(0),
+            taken_of_ended_at: Micros(0),
+            why: None,
             bell: None,
             is_guest,
             seen_at: now,

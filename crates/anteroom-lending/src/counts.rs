@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use anteroom_counts::CallKey;
 use anteroom_counts::lent::{LentRecords, Shelf};
 use anteroom_counts::shared::{
     self, BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError,
 };
 use anteroom_limits::lending::widened::Lending;
 use anteroom_limits::policy::{Needs, Policy};
+use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::Verdict;
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
@@ -148,8 +150,8 @@ impl SharedCounts for LeasedCounts {
         Needs::Transaction
     }
 
-    fn is_away(&self) -> bool {
-        self.inner.is_away()
+    fn is_away(&self, _limit: &str, key: CallKey) -> bool {
+        self.inner.is_lost(self.inner.shelf(key))
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
@@ -194,6 +196,20 @@ impl SharedCounts for LeasedCounts {
         })
     }
 
+    fn refund<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+        age: MicroSpan,
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        Box::pin(async move {
+            let mut call = self.call(charges);
+            call.age = Some(age);
+            let mut verdicts = Vec::with_capacity(charges.len());
+            let decided = self.decide(call, &mut verdicts).await;
+            self.count(decided).map(|()| verdicts)
+        })
+    }
+
     fn charge_now(
         &self,
         charges: &[SharedCharge<'_>],
@@ -202,7 +218,8 @@ impl SharedCounts for LeasedCounts {
         let mut call = self.call(charges);
         match self.inner.pass(&mut call, verdicts, May::NotAsk) {
             Pass::Told => Some(Ok(())),
-            Pass::Unknown(error) => Some(self.count(Err(error))),
+            // Whoever wants to know it for certain asks once more, and is counted then.
+            Pass::Unknown(error) => Some(Err(self.told(error))),
             Pass::Wait(_) => None,
         }
     }

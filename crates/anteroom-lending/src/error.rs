@@ -52,6 +52,7 @@ impl AskError {
             )),
             _ => None,
         };
+        let is_busy = matches!(self, Self::Contended { .. } | Self::TooMany | Self::Crowded);
         let source = Box::new(self);
         match refused {
             Some((refusal, remedy)) => CountsError::Refused {
@@ -60,6 +61,7 @@ impl AskError {
                 remedy,
                 source,
             },
+            None if is_busy => CountsError::Busy { place, source },
             None => CountsError::Unreachable { place, source },
         }
     }

@@ -91,16 +91,9 @@ impl Inner {
         state.circuit.is_open(now).then(why)
     }
 
-    /// Why the last request failed.
-    pub(crate) fn why(&self, shelf: Shelf) -> AskError {
-        let why = self.state(shelf).lock().why.clone();
-        why.unwrap_or(AskError::Away)
-    }
-
-    /// Whether some of it has not answered since it was given up.
-    pub(crate) fn is_away(&self) -> bool {
-        let mut shelves = self.shelves.iter();
-        shelves.any(|state| state.lock().circuit.is_lost())
+    /// Whether a shelf has not answered since it was given up.
+    pub(crate) fn is_lost(&self, shelf: Shelf) -> bool {
+        self.state(shelf).lock().circuit.is_lost()
     }
 
     /// Takes note that a request is sent.
@@ -118,10 +111,10 @@ impl Inner {
             state.circuit.handle_answer();
             return;
         };
-        state.why = Some(error.clone());
         if !error.is_of_the_store() {
             return;
         }
+        state.why = Some(error.clone());
         let was_open = state.circuit.is_open(now);
         state.circuit.handle_failure(now, self.draws.number());
         if state.circuit.is_open(now) && !was_open {
@@ -140,10 +133,14 @@ impl Inner {
         state.witnessed = Some(epoch::later(state.witnessed, id));
     }
 
-    /// Shelves on which an epoch was seen.
-    pub(crate) fn witnessed_shelves(&self) -> Vec<Shelf> {
+    /// Shelves whose epoch is to be seen again and again.
+    pub(crate) fn watched_shelves(&self) -> Vec<Shelf> {
         let shelves = (0..).zip(&self.shelves);
-        let seen = shelves.filter(|(_, state)| state.lock().witnessed.is_some());
+        // Those that were given up, too: callers may have been told not to ask any more.
+        let seen = shelves.filter(|(_, state)| {
+            let state = state.lock();
+            state.witnessed.is_some() || state.circuit.is_lost()
+        });
         seen.map(|(number, _)| Shelf(number)).collect()
     }
 

@@ -10,7 +10,7 @@ use anteroom_counts::shared::SharedCharge;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::lending::holding::{Decision, Holding, Turn};
 use anteroom_limits::lending::message::RequestId;
-use anteroom_limits::time::Micros;
+use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
 use tokio::sync::futures::OwnedNotified;
 
@@ -26,6 +26,8 @@ pub(crate) struct Call<'c> {
     keys: Vec<CallKey>,
     /// For which turn each waits, and in which of the client's lives here; `None` before it was decided first.
     turns: Vec<Option<(u64, Turn)>>,
+    /// How long ago what it gives back was charged, at most; `None` if nobody says it.
+    pub(crate) age: Option<MicroSpan>,
 }
 
 /// Whether the store may be asked.
@@ -75,6 +77,7 @@ impl<'c> Call<'c> {
             charges,
             keys,
             turns,
+            age: None,
         }
     }
 
@@ -107,7 +110,7 @@ impl Inner {
         let passed = if steps.iter().any(Step::rejects) {
             reject(call, &mut locked, now, &steps, verdicts);
             Pass::Told
-        } else if let Some(error) = self.nobody_answers(call, &steps, now) {
+        } else if let Some(error) = self.nobody_answers(call, &mut locked, &steps, now) {
             restore(call, &mut locked, &steps);
             Pass::Unknown(error)
         } else if steps.iter().all(|step| step.told().is_some()) {
@@ -133,15 +136,18 @@ impl Inner {
     }
 
     /// Why it cannot be said, if somebody would have to be asked who is away.
-    fn nobody_answers(&self, call: &Call<'_>, steps: &[Step], now: Micros) -> Option<AskError> {
-        let mut both = call.charges.iter().zip(steps);
-        both.find_map(|(charge, step)| {
-            let shelf = self.shelf(charge.key);
-            match step.decision {
-                Decision::Told(_) => None,
-                Decision::Away => Some(self.why(shelf)),
-                Decision::Ask(_) => self.away(shelf, now),
-            }
+    fn nobody_answers(
+        &self,
+        call: &Call<'_>,
+        locked: &mut Locked<'_>,
+        steps: &[Step],
+        now: Micros,
+    ) -> Option<AskError> {
+        let mut both = call.each().zip(steps);
+        both.find_map(|((key, charge), step)| match step.decision {
+            Decision::Told(_) => None,
+            Decision::Away => Some(locked.client(key).why()),
+            Decision::Ask(_) => self.away(self.shelf(charge.key), now),
         })
     }
 
@@ -158,14 +164,20 @@ impl Inner {
             let client = locked.client(key);
             match charge.cost {
                 Cost::Take(taken) => {
-                    client.taken_at = now;
+                    client.handle_take(now);
                     self.counters.spent.add(taken.get());
                     verdicts.extend(step.told());
                 }
                 Cost::Peek => verdicts.extend(step.told()),
                 Cost::Refund(back) => {
                     let before = client.holding.held(now);
-                    verdicts.push(client.holding.undo(now, client.taken_at, back.get()));
+                    let spent_at = match call.age {
+                        Some(age) => Some(Micros(now.0.saturating_sub(age.0))),
+                        None => client.refunds_since(now),
+                    };
+                    let back = spent_at.map_or(0, |_| back.get());
+                    let spent_at = spent_at.unwrap_or(now);
+                    verdicts.push(client.holding.undo(now, spent_at, back));
                     let undone = client.holding.held(now).saturating_sub(before);
                     self.counters.undone.add(undone);
                 }
@@ -196,7 +208,7 @@ impl Inner {
             let client = locked.client(key);
             if !client.is_asking {
                 // The last request has failed just now.
-                return Err(self.why(self.shelf(charge.key)));
+                return Err(client.why());
             }
             bells.push(client.wait());
         }
@@ -223,6 +235,7 @@ impl Inner {
         };
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             client.holding.handle_failure(now, id);
+            client.why = Some(AskError::TooMany);
             return Err(AskError::TooMany);
         };
         client.is_asking = true;

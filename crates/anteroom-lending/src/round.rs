@@ -113,6 +113,7 @@ impl Inner {
         client.is_asking = false;
         match outcome {
             Ok(Answered { answer, read_at }) => {
+                client.why = None;
                 if client.holding.handle_answer(now, &answer, read_at) {
                     self.counters.lent.add(answer.held);
                     self.counters.grants.add(u32::from(answer.held > 0));
@@ -120,6 +121,7 @@ impl Inner {
             }
             Err(error) => {
                 client.holding.handle_failure(now, asked.request.id);
+                client.why = Some(error.clone());
                 self.counters.failures.add(1);
                 tracing::debug!(%error, limit = asked.limit, "a request for calls failed");
             }

@@ -28,7 +28,7 @@ pub(crate) async fn run(inner: Weak<Inner>) {
             return;
         };
         inner.sweep();
-        let shelves = inner.witnessed_shelves();
+        let shelves = inner.watched_shelves();
         join_all(shelves.into_iter().map(|shelf| look(&inner, shelf))).await;
     }
 }

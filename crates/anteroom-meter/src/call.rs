@@ -59,6 +59,8 @@ pub(crate) struct Call<'p> {
     charges: Charges<'p>,
     /// Those that only look.
     looking: Vec<Counted<'p>>,
+    /// Those that have nothing to say, and why.
+    unasked: Vec<(&'p Limit, Event)>,
     is_inside: bool,
     pub(crate) refusal: Option<Refusal<'p>>,
     held: Duration,
@@ -94,6 +96,7 @@ impl<'p> Call<'p> {
         let mut call = Self {
             charges: Charges::default(),
             looking: Vec::new(),
+            unasked: Vec::new(),
             is_inside: visitor.is_some_and(|visitor| visitor.is_inside),
             refusal: None,
             held: Duration::ZERO,
@@ -111,8 +114,8 @@ impl<'p> Call<'p> {
 
     fn meet(&mut self, limit: &'p Limit, whom: Whom) {
         match whom {
-            Whom::Nobody => limit.kept.tally.count(Event::Skip),
-            Whom::Refused if limit.is_shadow => limit.kept.tally.count(Event::Shadow),
+            Whom::Nobody => self.unasked.push((limit, Event::Skip)),
+            Whom::Refused if limit.is_shadow => self.unasked.push((limit, Event::Shadow)),
             Whom::Refused => {
                 self.refusal = self.refusal.or(Some(Refusal::Incomplete(limit)));
             }
@@ -130,13 +133,16 @@ impl<'p> Call<'p> {
     /// Charges all limits or none, if that can be done at once and the call is not to be held.
     pub(crate) fn settle_now(&mut self, meter: &Meter) -> Option<Fate> {
         if self.refusal.is_some() {
+            self.note_unasked();
             return Some(Fate::Refuse);
         }
         let rejects = |counted: &Counted<'_>| counted.limit.on_limit == OnLimit::Reject;
         if !self.charges.counted.iter().all(rejects) {
             return None;
         }
-        match self.charges.charge_now(Duration::ZERO, meter)? {
+        let charged = self.charges.charge_now(Duration::ZERO, meter)?;
+        self.note_unasked();
+        match charged {
             Charged::All => Some(Fate::Go(Duration::ZERO)),
             Charged::Over | Charged::Away(_) => Some(Fate::Refuse),
         }
@@ -144,6 +150,7 @@ impl<'p> Call<'p> {
 
     /// Charges all limits or none, and holds the call as long as it may be held.
     pub(crate) async fn settle(&mut self, meter: &Meter) -> Fate {
+        self.note_unasked();
         if self.refusal.is_some() {
             return Fate::Refuse;
         }
@@ -161,7 +168,7 @@ impl<'p> Call<'p> {
                 Charged::Over => {}
             }
             let Some(wait) = self.wait_for_more() else {
-                return self.against();
+                return self.against(meter);
             };
             let began = Instant::now();
             tokio::time::sleep(wait).await;
@@ -200,15 +207,22 @@ impl<'p> Call<'p> {
     }
 
     /// What becomes of a call that is over a limit and not held.
-    fn against(&self) -> Fate {
+    fn against(&self, meter: &Meter) -> Fate {
         let on_limit = |expected: OnLimit| {
             let mut rejecting = self.charges.rejecting();
             rejecting.any(|(counted, _)| counted.limit.on_limit == expected)
         };
-        if !self.is_inside && on_limit(OnLimit::Wait) && !on_limit(OnLimit::Reject) {
+        let can_wait = !self.is_inside && meter.has_rooms();
+        if can_wait && on_limit(OnLimit::Wait) && !on_limit(OnLimit::Reject) {
             Fate::Wait
         } else {
             Fate::Refuse
+        }
+    }
+
+    fn note_unasked(&mut self) {
+        for (limit, event) in self.unasked.drain(..) {
+            limit.kept.tally.count(event);
         }
     }
 

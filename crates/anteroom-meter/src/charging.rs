@@ -2,20 +2,21 @@
 //!
 //! What is counted here is charged under its locks, at once. Where some are counted elsewhere, memory is only
 //! asked at first: most calls that are over a limit need not travel then. Then each store charges its own, and
-//! at last memory does. Whoever rejects then has those refunded that came before. Nobody sees a call that
-//! was rejected charged for longer than that takes.
+//! at last memory does. Whoever rejects then has those refunded that came before, so that others see a call that
+//! was rejected charged for a moment. A caller who goes away in that moment stays charged.
 
 use std::time::Duration;
 
 use anteroom_config::OnLimitStoreFailure;
 use anteroom_counts::CallKey;
 use anteroom_counts::local::{Charge, charge_all};
-use anteroom_counts::shared::SharedCharge;
+use anteroom_counts::shared::{CountsError, SharedCharge};
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::{Outcome, Verdict};
 use smallvec::SmallVec;
+use tokio::time::Instant;
 
 use crate::limit::Limit;
 use crate::meter::Meter;
@@ -61,6 +62,15 @@ pub(crate) enum Charged<'p> {
     Over,
     /// One could not be asked, and lets nothing through then; none was charged.
     Away(&'p Limit),
+}
+
+/// Why a store said nothing.
+#[derive(Clone, Copy)]
+enum Silence {
+    /// It is away: limits do what they were told for that.
+    Away,
+    /// It is there, and has no time for this call. That is no reason to let it pass uncounted.
+    Busy,
 }
 
 /// The limits that count a call, and what they said.
@@ -114,7 +124,7 @@ impl<'p> Charges<'p> {
     /// Charges one limit that is counted elsewhere, if its store can decide at once.
     fn charge_lent(&mut self, counted: Counted<'p>) -> Option<Charged<'p>> {
         let elsewhere = counted.limit.elsewhere.as_ref()?;
-        if elsewhere.is_shut() {
+        if elsewhere.is_shut(&counted.limit.name, counted.key) {
             return None;
         }
         let policy = counted.policy();
@@ -158,6 +168,7 @@ impl<'p> Charges<'p> {
             // It became free in between.
             early = std::mem::take(&mut here);
         }
+        let began = Instant::now();
         let mut charged: Vec<Vec<usize>> = Vec::new();
         let mut fate = Charged::All;
         while let Some(first) = elsewhere.first()
@@ -169,7 +180,8 @@ impl<'p> Charges<'p> {
             match self.charge_at(store, &group, held).await {
                 Ok(true) => charged.push(group),
                 Ok(false) => fate = Charged::Over,
-                Err(()) => fate = self.do_without(&group, &mut here),
+                Err(Silence::Away) => fate = self.do_without(&group, &mut here),
+                Err(Silence::Busy) => fate = Charged::Away(self.counted[group[0]].limit),
             }
         }
         if matches!(fate, Charged::All) {
@@ -178,7 +190,7 @@ impl<'p> Charges<'p> {
         if !matches!(fate, Charged::All) {
             self.refund_here(&early, meter.now());
             for group in charged.iter().rev() {
-                self.refund_at(self.store(group[0]), group).await;
+                self.refund_at(self.store(group[0]), group, began).await;
             }
         }
         fate
@@ -233,9 +245,10 @@ impl<'p> Charges<'p> {
         store: &Elsewhere,
         group: &[usize],
         held: Duration,
-    ) -> Result<bool, ()> {
+    ) -> Result<bool, Silence> {
+        let began = Instant::now();
         if group.iter().any(|at| self.is_shut(*at)) {
-            return Err(());
+            return Err(Silence::Away);
         }
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
         let both = group.iter().zip(&policies);
@@ -252,7 +265,12 @@ impl<'p> Charges<'p> {
                     let limit = self.counted[*at].limit;
                     limit.kept.contact.note_failure(&limit.name, &error);
                 }
-                return Err(());
+                let is_busy = matches!(error, CountsError::Busy { .. });
+                return Err(if is_busy {
+                    Silence::Busy
+                } else {
+                    Silence::Away
+                });
             }
         };
         let is_charged = verdicts.iter().all(Verdict::is_admitted);
@@ -265,14 +283,14 @@ impl<'p> Charges<'p> {
             self.verdicts[*at] = Some(verdict);
         }
         if is_charged && !is_admitted {
-            self.refund_at(store, group).await;
+            self.refund_at(store, group, began).await;
         }
         Ok(is_admitted)
     }
 
     /// Gives back what one store has charged. If that fails it stays charged: fewer are admitted then, and none
     /// too many.
-    async fn refund_at(&self, store: &Elsewhere, group: &[usize]) {
+    async fn refund_at(&self, store: &Elsewhere, group: &[usize], began: Instant) {
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
         let both = group.iter().zip(&policies);
         let charges: Vec<SharedCharge<'_>> = both
@@ -281,7 +299,11 @@ impl<'p> Charges<'p> {
                 counted.shared(policy, refund(counted.limit.cost))
             })
             .collect();
-        if let Err(error) = store.counts.charge(&charges).await {
+        let age = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let refunded = store
+            .counts
+            .refund(&charges, MicroSpan(age.saturating_add(1)));
+        if let Err(error) = refunded.await {
             for at in group {
                 let limit = self.counted[*at].limit;
                 limit.kept.contact.note_failure(&limit.name, &error);
@@ -306,8 +328,9 @@ impl<'p> Charges<'p> {
     }
 
     fn is_shut(&self, at: usize) -> bool {
-        let own = self.counted[at].limit.elsewhere.as_ref();
-        own.is_some_and(Elsewhere::is_shut)
+        let Counted { limit, key } = self.counted[at];
+        let own = limit.elsewhere.as_ref();
+        own.is_some_and(|own| own.is_shut(&limit.name, key))
     }
 
     fn store(&self, at: usize) -> &'p Elsewhere {

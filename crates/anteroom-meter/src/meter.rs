@@ -35,6 +35,11 @@ pub trait Surroundings: Send + Sync + 'static {
     /// Seconds since the Unix epoch, as clients count them.
     fn wall_seconds(&self) -> u64;
 
+    /// Whether waiting rooms stand behind the limits, so that calls can be sent there to wait.
+    fn has_rooms(&self) -> bool {
+        false
+    }
+
     /// Whether waiting pages ask by this path, and no service behind the limits gets to see it. Without waiting rooms
     /// there is no such path.
     fn is_polling(&self, _path: &str) -> bool {
@@ -205,6 +210,10 @@ impl Meter {
 
     pub(crate) fn now(&self) -> Micros {
         self.surroundings.now()
+    }
+
+    pub(crate) fn has_rooms(&self) -> bool {
+        self.surroundings.has_rooms()
     }
 
     pub(crate) fn is_polling(&self, path: &str) -> bool {

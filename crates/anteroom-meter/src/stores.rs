@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use anteroom_config::{LimitStore, OnLimitStoreFailure};
+use anteroom_counts::CallKey;
 use anteroom_counts::shared::{CountsError, SharedCounts};
 
 /// The stores that limits can name; those that are `None` cannot be used.
@@ -59,9 +60,9 @@ impl Elsewhere {
         std::ptr::addr_eq(Arc::as_ptr(&self.counts), Arc::as_ptr(&other.counts))
     }
 
-    /// Whether calls are not even asked for: their store is away, and what it has lent must not be spent.
-    pub(crate) fn is_shut(&self) -> bool {
-        self.on_failure == OnLimitStoreFailure::Closed && self.counts.is_away()
+    /// Whether calls of a client are not even asked for: its store is away, and what that has lent must not be spent.
+    pub(crate) fn is_shut(&self, limit: &str, key: CallKey) -> bool {
+        self.on_failure == OnLimitStoreFailure::Closed && self.counts.is_away(limit, key)
     }
 }
 

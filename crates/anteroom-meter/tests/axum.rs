@@ -33,7 +33,9 @@ impl Surroundings for Program {
 
 const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\norigin = \"http://127.0.0.1:9\"\n\
                       total_active_users = 1\nnew_users_per_minute = 1\n\
-                      [[limit]]\nname = \"api\"\nlimit = \"2/min\"\nroutes = [{ path = \"/api\" }]\n";
+                      [[limit]]\nname = \"api\"\nlimit = \"2/min\"\nroutes = [{ path = \"/api\" }]\n\
+                      [[limit]]\nname = \"sale\"\nlimit = \"1/min\"\non_limit = \"wait\"\n\
+                      routes = [{ path = \"/sale\" }]\n";
 
 #[tokio::test]
 async fn limits_stand_in_front_of_a_router() {
@@ -42,6 +44,7 @@ async fn limits_stand_in_front_of_a_router() {
     let app = Router::new()
         .route("/api", get(async || "hello"))
         .route("/about", get(async || "about"))
+        .route("/sale", get(async || "sale"))
         .layer(RateLimitLayer::new(meter));
     let ask = async |path: &str| {
         let mut request = Request::get(path).body(Body::empty()).unwrap();
@@ -67,4 +70,7 @@ async fn limits_stand_in_front_of_a_router() {
         "{problem}"
     );
     assert_eq!(ask("/about").await, (200, "about".to_owned()));
+    // No rooms are here in which anybody could wait.
+    assert_eq!(ask("/sale").await.0, 200);
+    assert_eq!(ask("/sale").await.0, 429);
 }

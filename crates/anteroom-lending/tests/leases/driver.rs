@@ -188,7 +188,8 @@ async fn no_more_requests_are_on_their_way_than_may_be() {
     let mut told = 0;
     for waiting in &mut calls {
         if let Some(outcome) = waiting.as_mut().now_or_never() {
-            check_unreachable(outcome.map(drop), "too many requests");
+            let busy = outcome.unwrap_err();
+            assert!(matches!(busy, CountsError::Busy { .. }), "{busy}");
             told += 1;
         }
     }
@@ -221,6 +222,79 @@ async fn while_the_store_is_away_callers_are_told_at_once_and_soon_afterwards_de
         after_secs(2).await;
         assert_eq!(admitted(&node, &policy, 500, 10).await, 10);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_asks_no_more_while_the_store_is_away_is_told_when_it_is_back() {
+    let memory = Memory::in_virtual_time();
+    let way = Way::new(&memory, NEAR, 1);
+    way.change(|network| network.is_down = true);
+    // It has seen no epoch, so nothing but its failures makes it look.
+    let node = node(&way);
+    let policy = log(10);
+    for key in 0..10 {
+        let _ = call(&node, &policy, key, Cost::ONE).await;
+    }
+    let is_away = || node.is_away("api", CallKey(1));
+    assert!(is_away());
+    way.change(|network| network.is_down = false);
+    after_secs(3).await;
+    assert!(!is_away());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refund_of_what_has_ended_gives_nothing_of_what_is_lent_now() {
+    let (_, _, node) = one(Settings::default()).await;
+    let policy = log(1_000);
+    let refund = async |age: Option<Duration>| {
+        let charge = [SharedCharge {
+            limit: "api",
+            policy: &policy,
+            key: CallKey(1),
+            cost: Cost::refund(1),
+        }];
+        let before = node.figures().spent;
+        let told = match age {
+            Some(age) => {
+                let age = MicroSpan(u64::try_from(age.as_micros()).unwrap());
+                node.refund(&charge, age).await
+            }
+            None => node.charge(&charge).await,
+        };
+        told.unwrap();
+        before - node.figures().spent
+    };
+    let began = Instant::now();
+    call(&node, &policy, 1, Cost::ONE).await.unwrap();
+    assert_eq!(refund(Some(Duration::from_millis(1))).await, 1);
+    call(&node, &policy, 1, Cost::ONE).await.unwrap();
+    assert_eq!(refund(None).await, 1);
+    call(&node, &policy, 1, Cost::ONE).await.unwrap();
+    after_secs(4).await;
+    // Others are charged to the next lease.
+    for _ in 0..5 {
+        call(&node, &policy, 1, Cost::ONE).await.unwrap();
+    }
+    assert_eq!(refund(Some(began.elapsed())).await, 0);
+    assert_eq!(refund(None).await, 0);
+    assert_eq!(refund(Some(Duration::from_millis(1))).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_went_away_while_it_waited_is_forgotten() {
+    let (_, way, node) = one(Settings::default()).await;
+    let policy = log(10);
+    way.change(|network| network.is_cut = true);
+    let mut both: Vec<_> = (0..2)
+        .map(|_| Box::pin(call(&node, &policy, 1, Cost::ONE)))
+        .collect();
+    for waiting in &mut both {
+        assert!(waiting.as_mut().now_or_never().is_none());
+    }
+    assert_eq!(node.figures().clients, 1);
+    drop(both);
+    after_secs(30).await;
+    assert_eq!(node.figures().clients, 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -180,6 +180,12 @@ impl Holding {
         self.admit(now)
     }
 
+    /// Whether calls that were spent at `spent_at` can be undone: no lease has ended since.
+    #[must_use]
+    pub fn can_undo(&self, now: Micros, spent_at: Micros) -> bool {
+        self.leases.have_run_since(now, spent_at)
+    }
+
     /// A request, if one is to be sent now. `id` names it.
     pub fn poll_request(
         &mut self,
@@ -283,7 +289,8 @@ impl Holding {
     #[must_use]
     pub fn is_idle(&self, now: Micros) -> bool {
         let is_told = self.believed(now).is_some();
-        self.held(now) == 0 && self.pending.is_none() && self.wants.is_none() && !is_told
+        // What somebody wanted is no reason: who still waits asks again, of whoever takes its place.
+        self.held(now) == 0 && self.pending.is_none() && !is_told
     }
 
     fn decide_from_held(&mut self, now: Micros, cost: Cost) -> Option<Decision> {

@@ -73,16 +73,18 @@ impl Leases {
     /// Undoes calls that were taken at `taken_at`. If a lease has ended since, they may have been taken
     /// from that one, and then another one would give more than it has: nothing is undone.
     pub(super) fn put_back(&mut self, now: Micros, taken_at: Micros, calls: u32) {
-        let ends = [self.older.ends_at, self.newer.ends_at];
-        let ended = ends.into_iter().filter(|ends_at| *ends_at <= now);
-        if ended
-            .chain([self.ended_at])
-            .any(|ended_at| taken_at < ended_at)
-        {
+        if !self.have_run_since(now, taken_at) {
             return;
         }
         let left = self.older.put_back(now, calls);
         self.newer.put_back(now, left);
+    }
+
+    /// Whether all that was taken since then was taken from what can still be spent.
+    pub(super) fn have_run_since(&self, now: Micros, taken_at: Micros) -> bool {
+        let ends = [self.older.ends_at, self.newer.ends_at];
+        let mut ended = ends.into_iter().filter(|ends_at| *ends_at <= now);
+        taken_at >= self.ended_at && ended.all(|ended_at| taken_at >= ended_at)
     }
 
     /// Adds a lease.
@@ -92,10 +94,6 @@ impl Leases {
                 self.ended_at = self.ended_at.max(one.ends_at);
                 *one = Lease::default();
             }
-        }
-        if self.older.held == 0 && self.newer.held == 0 {
-            // What was taken before was taken from none of these.
-            self.ended_at = self.ended_at.max(now);
         }
         if self.older.held > 0 && self.newer.held > 0 {
             self.older = Lease {
@@ -174,7 +172,9 @@ mod tests {
         assert_eq!(leases.left(Micros(11)), 2);
         leases.add(Micros(30), lease(1, 40));
         leases.take(Micros(30), 1);
-        leases.put_back(Micros(31), Micros(29), 1);
-        assert_eq!(leases.left(Micros(31)), 0);
+        leases.put_back(Micros(31), Micros(19), 1);
+        assert_eq!(leases.left(Micros(31)), 0, "it may be of what ended at 20");
+        leases.put_back(Micros(31), Micros(20), 1);
+        assert_eq!(leases.left(Micros(31)), 1, "nothing has ended since");
     }
 }

@@ -50,6 +50,10 @@ impl Surroundings for World {
         1_700_000_000
     }
 
+    fn has_rooms(&self) -> bool {
+        true
+    }
+
     fn is_polling(&self, path: &str) -> bool {
         is_own_path(path)
     }

@@ -18,6 +18,7 @@ struct Far {
     states: Mutex<HashMap<(String, CallKey), State>>,
     asked: AtomicUsize,
     is_away: AtomicBool,
+    is_busy: AtomicBool,
     /// It goes on from what it has lent.
     lends: AtomicBool,
     takes: Mutex<Duration>,
@@ -67,7 +68,7 @@ impl SharedCounts for Far {
         Needs::Transaction
     }
 
-    fn is_away(&self) -> bool {
+    fn is_away(&self, _: &str, _: CallKey) -> bool {
         self.is_away.load(Relaxed)
     }
 
@@ -79,10 +80,16 @@ impl SharedCounts for Far {
             self.asked.fetch_add(1, Relaxed);
             let takes = *self.takes.lock();
             tokio::time::sleep(takes).await; // tidy: paused time
-            if self.is_away() && !self.lends.load(Relaxed) {
+            if self.is_away.load(Relaxed) && !self.lends.load(Relaxed) {
                 return Err(CountsError::Unreachable {
                     place: "far".to_owned(),
                     source: "it is away".into(),
+                });
+            }
+            if self.is_busy.load(Relaxed) {
+                return Err(CountsError::Busy {
+                    place: "far".to_owned(),
+                    source: "many ask".into(),
                 });
             }
             Ok(self.decide(charges))
@@ -253,6 +260,18 @@ async fn what_was_lent_goes_on_unless_it_must_not() {
     };
     check(OnLimitStoreFailure::Bounded, 2).await;
     check(OnLimitStoreFailure::Closed, 0).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_only_busy_lets_nobody_past_the_limit() {
+    for on in [OnLimitStoreFailure::Open, OnLimitStoreFailure::Local] {
+        let far = Arc::new(Far::default());
+        let site = Site::behind(vec![on_failure(far_limit("api", a_minute(2), &far), on)]);
+        far.is_busy.store(true, Relaxed);
+        assert_eq!(site.get().await, 503, "{on:?}");
+        far.is_busy.store(false, Relaxed);
+        assert_eq!(site.went(9, "/", "192.0.2.7").await, 2, "{on:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
