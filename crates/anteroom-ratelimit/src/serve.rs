@@ -96,6 +96,8 @@ async fn serve<F>(
 {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let open = GracefulShutdown::new();
+    // Dropped when whoever is still there is to go.
+    let (patience, over) = watch::channel(());
     loop {
         let (stream, permit) = tokio::select! {
             biased;
@@ -104,8 +106,13 @@ async fn serve<F>(
             accepted = accept(&listener, &permits) => accepted,
         };
         let connection = connect(stream, open.watcher());
+        let mut over = over.clone();
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let served = tokio::select! {
+                served = connection => served,
+                _ = over.changed() => Ok(()),
+            };
+            if let Err(error) = served {
                 tracing::debug!(error = &*error, "a client's connection broke");
             }
             drop(permit);
@@ -116,6 +123,8 @@ async fn serve<F>(
     if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
         tracing::debug!("clients of the rate limit service were still connected at its end");
     }
+    // Such as who watches whether it is well, and who answers no more.
+    drop(patience);
 }
 
 /// The next connection, once there may be one more.
