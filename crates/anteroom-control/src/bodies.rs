@@ -71,7 +71,7 @@ pub struct RoomStates {
     pub rooms: Vec<RoomState>,
 }
 
-/// The body of `POST /limits/{name}/show`: how one client stands at this node.
+/// The body of `POST /limits/{name}/show`: how one client stands where the limit is counted.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientStanding {

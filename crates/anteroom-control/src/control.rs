@@ -58,7 +58,7 @@ GET  /limits/{name}              the same in one limit
 POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: as one of its overrides in
                                  the file, over which it wins until an unset
 POST /limits/{name}/unset        {\"key\": \"api-key-7\"}: as the file says
-POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands at this node
+POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands where the limit is counted
 GET  /audit/limits               who changed what there, JSON
 ";
 

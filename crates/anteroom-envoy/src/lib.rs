@@ -26,7 +26,7 @@ pub use descriptors::{Limit, RateLimits};
 pub use matching::identity::CounterIdentity;
 pub use matching::request::{
     DESCRIPTOR_BYTES_MAX, DESCRIPTORS_MAX, ENTRIES_MAX, Entry, Override, Request,
-    RequestDescriptor, RequestError,
+    RequestDescriptor, RequestError, check_bounds,
 };
 pub use matching::{AppliedLimit, Applies, Matched};
 pub use metadata::{Metadata, Value};

@@ -18,8 +18,8 @@ use crate::caller::{Unknown, distinct};
 
 /// Most tokens of one request. Honest ones have one, and each costs a signature.
 const TOKENS_MAX: usize = 4;
-/// What stands in front of a token in `Authorization`, and may elsewhere.
-const BEARER: &[u8] = b"bearer ";
+/// What stands in front of a token in `Authorization`, and may elsewhere; spaces or tabs part them, as origins take both.
+const BEARER: &[u8] = b"bearer";
 const AUTHORIZATION: &str = "authorization";
 
 /// The tokens that are good.
@@ -113,11 +113,13 @@ impl Tokens {
 
 /// A token without the word in front of it.
 fn unwrapped(value: &[u8], needs_bearer: bool) -> Option<&[u8]> {
-    let start = value.get(..BEARER.len());
-    if start.is_some_and(|start| start.eq_ignore_ascii_case(BEARER)) {
-        Some(value[BEARER.len()..].trim_ascii())
-    } else {
-        (!needs_bearer).then(|| value.trim_ascii())
+    let token = value.split_at_checked(BEARER.len());
+    let token = token.filter(|(start, rest)| {
+        start.eq_ignore_ascii_case(BEARER) && matches!(rest.first(), Some(b' ' | b'\t'))
+    });
+    match token {
+        Some((_, token)) => Some(token.trim_ascii()),
+        None => (!needs_bearer).then(|| value.trim_ascii()),
     }
 }
 

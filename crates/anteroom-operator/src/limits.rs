@@ -67,7 +67,7 @@ enum Saying {
         #[arg(value_parser = limit_name)]
         limit: Option<LimitName>,
     },
-    /// Print how a client stands at this node; it is not charged for it
+    /// Print how a client stands where the limit is counted; it is not charged for it
     Show {
         #[command(flatten)]
         client: ClientOptions,

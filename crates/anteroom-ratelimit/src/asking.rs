@@ -8,12 +8,14 @@ use anteroom_counts::KeyMaker;
 use anteroom_counts::shared::CountsError;
 use anteroom_envoy::{
     Applies, Entry, Matched, Override, RateLimits, Request, RequestDescriptor, RequestError,
+    check_bounds,
 };
 use anteroom_limits::cost::Cost;
 use anteroom_limits::settings::SettingsError;
 use arc_swap::ArcSwap;
 
 use crate::answer::{self, Told};
+use crate::budget::Crowded;
 use crate::counting::{Counts, Now, key_of};
 use crate::figures::{Answer, Tally};
 use crate::judge::{Judgement, Manner, Met, judge};
@@ -49,6 +51,8 @@ pub(crate) enum AskError {
     /// Files with such limits are not loaded, so this is a mistake of the program.
     #[error("a limit cannot be counted")]
     Unfit(#[from] SettingsError),
+    #[error(transparent)]
+    Crowded(#[from] Crowded),
     #[error("the store of counts does not answer")]
     StoreAway(#[from] CountsError),
 }
@@ -81,6 +85,17 @@ impl Asking {
 
     pub(crate) fn now(&self) -> anteroom_limits::time::Micros {
         (self.now)()
+    }
+
+    /// Whether it is within bounds. To be asked as soon as it is read, before anything is made of it.
+    pub(crate) fn check(&self, request: &RateLimitRequest) -> Result<(), AskError> {
+        let descriptors = request.descriptors.iter();
+        let lengths = descriptors.map(|descriptor| {
+            let entries = descriptor.entries.iter();
+            entries.map(|entry| entry.key.len() + entry.value.len())
+        });
+        let checked = check_bounds(&request.domain, lengths);
+        Ok(checked.inspect_err(|_| self.tally.answer(Answer::Invalid))?)
     }
 
     /// Answers a question.
@@ -128,7 +143,7 @@ impl Asking {
             (true, false) => Answer::Shadow,
             (false, _) => Answer::Ok,
         });
-        let hold = hold(&judgement, &met, is_over);
+        let hold = self.hold(&judgement, &met);
         let said = answer::said(&matched.descriptors, &met, &judgement);
         let response = answer::answer(request, &said, is_over, self.told, now);
         Ok(Answered { response, hold })
@@ -163,6 +178,15 @@ impl Asking {
         Ok(met)
     }
 
+    /// Whoever is rejected is told at once; and a service that only looks makes nobody wait.
+    fn hold(&self, judgement: &Judgement, met: &[Met<'_>]) -> Duration {
+        if judgement.is_over || self.manner.is_shadow {
+            Duration::ZERO
+        } else {
+            judgement.hold(met).into()
+        }
+    }
+
     fn note_store(&self, error: Option<&CountsError>) {
         let was_away = self
             .is_store_away
@@ -175,14 +199,6 @@ impl Asking {
             None if was_away => tracing::info!("rate limits are counted again"),
             _ => {}
         }
-    }
-}
-
-fn hold(judgement: &Judgement, met: &[Met<'_>], is_over: bool) -> Duration {
-    if is_over {
-        Duration::ZERO
-    } else {
-        judgement.hold(met).into()
     }
 }
 
@@ -221,3 +237,6 @@ fn applying_to<'l>(
         hits_addend: request.hits_addend,
     })
 }
+
+#[cfg(test)]
+pub(crate) mod tests;

@@ -1,7 +1,8 @@
 //! How many bytes of requests may be in memory at once, whoever sends them.
 //!
 //! A connection may have many requests open, and many connections many more. What one request may hold is bounded, but
-//! not small; so what all hold together is bounded, too.
+//! not small; so what all hold together is bounded, too: their bytes while they are read, and what was read of them for
+//! as long as they are answered.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,11 +15,16 @@ use tonic::Status;
 
 /// Longest request. A hundred descriptors of ten kilobytes each; Envoy sends some hundred bytes.
 pub(crate) const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// Bytes of requests that have not been read to their end, of all connections. A hundred thousand usual ones.
+/// Bytes of requests that are read or answered, of all connections. A hundred thousand usual ones.
 const IN_FLIGHT_BYTES_MAX: usize = 64 << 20;
 
 /// Any error.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Nothing is left for one more.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("too many bytes of requests are being read or answered already")]
+pub(crate) struct Crowded;
 
 /// What is left of the bytes for all.
 #[derive(Clone, Debug)]
@@ -31,8 +37,20 @@ impl Default for Budget {
 }
 
 impl Budget {
-    fn of(bytes: usize) -> Self {
+    pub(crate) fn of(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes)))
+    }
+
+    /// A part of it, until that is dropped.
+    pub(crate) fn hold(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Crowded> {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let held = Arc::clone(&self.0).try_acquire_many_owned(bytes);
+        held.map_err(|_| Crowded)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> usize {
+        self.0.available_permits()
     }
 
     /// A body whose bytes count for as long as it is there.
@@ -55,11 +73,8 @@ pub(crate) struct Counted<B> {
 
 impl<B> Counted<B> {
     fn hold(&mut self, bytes: usize) -> Result<(), Status> {
-        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let more = Arc::clone(&self.budget.0).try_acquire_many_owned(bytes);
-        let more = more.map_err(|_| {
-            Status::resource_exhausted("too many bytes of requests are being read already")
-        })?;
+        let more = self.budget.hold(bytes);
+        let more = more.map_err(|crowded| Status::resource_exhausted(crowded.to_string()))?;
         match &mut self.held {
             Some(held) => held.merge(more),
             None => self.held = Some(more),

@@ -15,6 +15,11 @@ use crate::judge::Met;
 
 /// Most limits that are told apart. Each is five lines of metrics; a scrape of more is slow.
 const NAMES_MAX: usize = 1_000;
+/// Longest name that is told apart. Values in names are the client's, and are kept for ever; those of routes and
+/// methods are short.
+const NAME_BYTES_MAX: usize = 256;
+/// Most hits of one request that are counted: no limit is above it, and a request may say twice as many digits.
+const HITS_MAX: u64 = u32::MAX as u64;
 /// What all others are called. No domain begins with a bracket by chance.
 pub const OTHERS: &str = "(others)";
 /// From which part of a limit on it counts as nearly used up: the reference's default.
@@ -147,10 +152,8 @@ impl Tally {
     /// Notes what a limit said.
     pub(crate) fn hits(&self, met: &Met<'_>, verdict: &Verdict) {
         let figures = self.of(&met.limit.metric);
-        let hits = met.limit.hits;
-        let add = |which: Hits, hits: u64| {
-            figures[which as usize].fetch_add(hits, Ordering::Relaxed);
-        };
+        let hits = met.limit.hits.min(HITS_MAX);
+        let add = |which: Hits, hits: u64| add(&figures[which as usize], hits);
         add(Hits::Total, hits);
         if verdict.is_admitted() {
             add(Hits::Within, hits);
@@ -168,15 +171,17 @@ impl Tally {
     }
 
     fn of(&self, name: &str) -> Arc<OfLimit> {
+        let name = if name.len() > NAME_BYTES_MAX {
+            OTHERS
+        } else {
+            name
+        };
         if let Some(known) = self.limits.read().get(name) {
             return Arc::clone(known);
         }
         let mut limits = self.limits.write();
-        let name = if limits.len() < NAMES_MAX || limits.contains_key(name) {
-            name
-        } else {
-            OTHERS
-        };
+        let has_place = limits.len() < NAMES_MAX || limits.contains_key(name);
+        let name = if has_place { name } else { OTHERS };
         Arc::clone(limits.entry(name.into()).or_default())
     }
 
@@ -202,9 +207,34 @@ impl Tally {
     }
 }
 
+/// Stays at the end instead of beginning again: what only rises may not fall.
+fn add(count: &AtomicU64, hits: u64) {
+    let more = |counted: u64| Some(counted.saturating_add(hits));
+    let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_name_is_not_kept() {
+        let tally = Tally::default();
+        for length in [NAME_BYTES_MAX, NAME_BYTES_MAX + 1, 1 << 18] {
+            add(&tally.of(&"n".repeat(length))[0], 1);
+        }
+        let figures = tally.read(None);
+        assert_eq!(figures.limits.len(), 2);
+        assert_eq!(figures.limits[OTHERS][0], ("total_hits", 2));
+    }
+
+    #[test]
+    fn what_is_counted_never_falls() {
+        let count = AtomicU64::new(u64::MAX - 1);
+        add(&count, 1);
+        add(&count, 5);
+        assert_eq!(count.into_inner(), u64::MAX);
+    }
 
     #[test]
     fn beyond_a_number_of_names_all_others_share_one() {

@@ -45,6 +45,9 @@ pub enum FolderError {
         /// The folder.
         path: PathBuf,
     },
+    /// The reader itself, which is a mistake of the program.
+    #[error("reading the files broke off")]
+    BrokeOff,
     /// What is in them.
     #[error(transparent)]
     Mistakes(#[from] Mistakes),
@@ -61,7 +64,7 @@ impl FolderError {
             Self::Folder { source, .. } | Self::File { source, .. } => {
                 vec![format!("{self}: {source}")]
             }
-            Self::TooMuch { .. } => vec![self.to_string()],
+            Self::TooMuch { .. } | Self::BrokeOff => vec![self.to_string()],
         }
     }
 }

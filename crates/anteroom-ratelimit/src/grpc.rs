@@ -6,26 +6,30 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tonic::body::Body;
 use tonic::server::{Grpc, UnaryService};
 use tonic::{Code, Status};
 use tonic_health::pb::health_server::{Health, HealthServer};
-use tonic_prost::ProstCodec;
 use tower::Service as _;
 
 use crate::asking::{AskError, Asking};
-use crate::budget::{Budget, REQUEST_BYTES_MAX};
-use crate::wire::{RateLimitRequest, RateLimitResponse, SHOULD_RATE_LIMIT};
+use crate::budget::{Budget, Counted, REQUEST_BYTES_MAX};
+use crate::weighed::{Reader, Weighed};
+use crate::wire::{RateLimitResponse, SHOULD_RATE_LIMIT};
 
 /// For a whole call, from its head to its answer: longer than the line of any leaky bucket, and than a store may take.
 const CALL_TIME_MAX: Duration = Duration::from_secs(10);
-/// Calls that are decided about at once, over all connections. A store that is slow makes more of them wait, and
-/// no memory grows with how slow it is.
+/// Calls that are decided about at once, over all connections. A store that is slow makes more of them wait: what those
+/// hold is within the budget of all requests, and what is made of a question is made of so many at most.
 pub(crate) const CALLS_MAX: usize = 1_024;
+/// Longest question of whether the service is well: it is one name.
+const HEALTH_REQUEST_BYTES_MAX: usize = 1 << 10;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers calls. Clones share all they have.
 pub(crate) struct GrpcDoor<H> {
@@ -48,29 +52,45 @@ impl<H> Clone for GrpcDoor<H> {
 
 impl<H: Health> GrpcDoor<H> {
     /// Answers one call.
-    pub(crate) async fn call(
-        mut self,
-        request: Request<Incoming>,
-    ) -> Result<Response<Body>, Infallible> {
+    pub(crate) async fn call<B>(self, request: Request<B>) -> Result<Response<Body>, Infallible>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
+    {
         let path = request.uri().path();
-        if path == SHOULD_RATE_LIMIT {
-            let request = request.map(|body| self.budget.count(body));
-            let calls = self.calls;
-            let asked = Asked {
-                asking: self.asking,
-                calls,
-            };
-            let mut grpc =
-                Grpc::new(ProstCodec::default()).max_decoding_message_size(REQUEST_BYTES_MAX);
-            let answer = timeout(CALL_TIME_MAX, grpc.unary(asked, request)).await;
-            return Ok(answer.unwrap_or_else(|_| {
-                Status::deadline_exceeded("the call took too long").into_http()
-            }));
+        let is_question = path == SHOULD_RATE_LIMIT;
+        if !is_question && !path.starts_with("/grpc.health.v1.Health/") {
+            return Ok(Status::new(Code::Unimplemented, "no such method here").into_http());
         }
-        if path.starts_with("/grpc.health.v1.Health/") {
-            return self.health.call(request).await;
-        }
-        Ok(Status::new(Code::Unimplemented, "no such method here").into_http())
+        let request = request.map(|body| self.budget.count(body));
+        let answered = timeout(CALL_TIME_MAX, async {
+            if is_question {
+                return Ok(self.ask(request).await);
+            }
+            // Whoever watches is told for as long as the connection lasts; this is until the first word.
+            let mut health = self
+                .health
+                .max_decoding_message_size(HEALTH_REQUEST_BYTES_MAX);
+            health.call(request).await
+        });
+        answered
+            .await
+            .unwrap_or_else(|_| Ok(Status::deadline_exceeded("the call took too long").into_http()))
+    }
+
+    async fn ask<B>(self, request: Request<Counted<B>>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
+    {
+        let reader = Reader {
+            asking: Arc::clone(&self.asking),
+            budget: self.budget,
+        };
+        let asked = Asked {
+            asking: self.asking,
+            calls: self.calls,
+        };
+        let mut grpc = Grpc::new(reader).max_decoding_message_size(REQUEST_BYTES_MAX);
+        grpc.unary(asked, request).await
     }
 }
 
@@ -79,32 +99,40 @@ struct Asked {
     calls: Arc<Semaphore>,
 }
 
-impl UnaryService<RateLimitRequest> for Asked {
+impl UnaryService<Weighed> for Asked {
     type Response = RateLimitResponse;
     type Future =
         Pin<Box<dyn Future<Output = Result<tonic::Response<RateLimitResponse>, Status>> + Send>>;
 
-    fn call(&mut self, request: tonic::Request<RateLimitRequest>) -> Self::Future {
+    fn call(&mut self, request: tonic::Request<Weighed>) -> Self::Future {
         let (asking, calls) = (Arc::clone(&self.asking), Arc::clone(&self.calls));
         Box::pin(async move {
+            let Weighed { request, held } = request.into_inner();
             let asked = {
                 let _permit = calls.acquire().await;
-                asking.ask(request.get_ref()).await
+                asking.ask(&request).await
             };
+            drop(request);
             let answered = asked.map_err(|error| status(&error))?;
             if !answered.hold.is_zero() {
                 sleep(answered.hold).await;
             }
+            // What is held back counts, too: an answer is as long as its question.
+            drop(held);
             Ok(tonic::Response::new(answered.response))
         })
     }
 }
 
-fn status(error: &AskError) -> Status {
+pub(crate) fn status(error: &AskError) -> Status {
     let code = match error {
         AskError::Wrong(_) => Code::InvalidArgument,
         AskError::Unfit(_) => Code::Internal,
+        AskError::Crowded(_) => Code::ResourceExhausted,
         AskError::StoreAway(_) => Code::Unavailable,
     };
     Status::new(code, error.to_string())
 }
+
+#[cfg(test)]
+mod tests;

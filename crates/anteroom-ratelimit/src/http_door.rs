@@ -16,8 +16,9 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::{AskError, Asking};
-use crate::budget::{Budget, REQUEST_BYTES_MAX};
+use crate::budget::{Budget, Crowded, REQUEST_BYTES_MAX};
 use crate::json;
+use crate::weighed::Weighed;
 use crate::wire::Code;
 
 /// For the body of a request.
@@ -64,8 +65,7 @@ impl HttpDoor {
                 return say(StatusCode::PAYLOAD_TOO_LARGE, text);
             }
             Ok(Err(error)) if error.is::<tonic::Status>() => {
-                let text = "too many bytes of requests are being read already\n";
-                return say(StatusCode::SERVICE_UNAVAILABLE, text);
+                return refused(&Crowded.into());
             }
             Ok(Err(_)) => return say(StatusCode::BAD_REQUEST, "the body broke off\n"),
             Err(_) => return say(StatusCode::REQUEST_TIMEOUT, "the body took too long\n"),
@@ -74,25 +74,25 @@ impl HttpDoor {
             Ok(request) => request,
             Err(error) => return say(StatusCode::BAD_REQUEST, format!("{error}\n")),
         };
+        // From here on it counts as what was read, not as what came.
+        drop(bytes);
+        let Weighed { request, held } = match Weighed::new(request, &self.asking, &self.budget) {
+            Ok(weighed) => weighed,
+            Err(error) => return refused(&error),
+        };
         let asked = {
             let _permit = self.calls.acquire().await;
             self.asking.ask(&request).await
         };
+        drop(request);
         let answered = match asked {
             Ok(answered) => answered,
-            Err(error) => {
-                let status = match error {
-                    AskError::Wrong(_) => StatusCode::BAD_REQUEST,
-                    AskError::Unfit(_) | AskError::StoreAway(_) => {
-                        StatusCode::INTERNAL_SERVER_ERROR
-                    }
-                };
-                return say(status, format!("{error}\n"));
-            }
+            Err(error) => return refused(&error),
         };
         if !answered.hold.is_zero() {
             sleep(answered.hold).await;
         }
+        drop(held);
         let is_over = answered.response.overall_code == i32::from(Code::OverLimit);
         let mut answer = Response::new(Full::from(json::write(&answered.response)));
         if is_over {
@@ -119,6 +119,15 @@ fn say(status: StatusCode, text: impl Into<Bytes>) -> Answer {
     let text = HeaderValue::from_static("text/plain; charset=utf-8");
     answer.headers_mut().insert(CONTENT_TYPE, text);
     answer
+}
+
+fn refused(error: &AskError) -> Answer {
+    let status = match error {
+        AskError::Wrong(_) => StatusCode::BAD_REQUEST,
+        AskError::Crowded(_) => StatusCode::SERVICE_UNAVAILABLE,
+        AskError::Unfit(_) | AskError::StoreAway(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    say(status, format!("{error}\n"))
 }
 
 fn not_allowed(methods: &'static str) -> Answer {

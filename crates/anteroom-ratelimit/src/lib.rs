@@ -16,9 +16,11 @@ mod grpc;
 mod http_door;
 mod json;
 mod judge;
+mod opening;
 mod policy;
 mod serve;
 mod service;
+mod weighed;
 pub mod wire;
 
 pub use counting::{Counts, Now};

@@ -8,7 +8,6 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper::rt::{Read, Write};
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -16,6 +15,8 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::timeout;
+
+use crate::opening::Opening;
 
 /// Connections at once, at each door; more wait in the kernel. Envoy has one for each of its threads.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -25,7 +26,9 @@ const STREAMS_MAX: u32 = 256;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// For the head of a request over HTTP/1, and between two requests.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
-/// After so long without a word a client is asked whether it is still there, and has as long to say so.
+/// Over HTTP/2, for the first bytes. Envoy sends them as soon as it is connected, and until then nobody asks for a ping.
+const PREFACE_TIME_MAX: Duration = Duration::from_secs(10);
+/// After those, and so long without a word, a client is asked whether it is still there, and has as long to say so.
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// For open calls when the service ends: as long as one may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
@@ -50,7 +53,8 @@ pub(crate) async fn grpc<F, B>(
         .keep_alive_interval(PING_EVERY)
         .keep_alive_timeout(PING_EVERY);
     serve(listener, stopped, move |stream, watcher: Watcher| {
-        let connection = http.serve_connection(io(stream), service_fn(call.clone()));
+        let stream = Opening::new(without_delay(stream), PREFACE_TIME_MAX);
+        let connection = http.serve_connection(TokioIo::new(stream), service_fn(call.clone()));
         async move { watcher.watch(connection).await.map_err(Into::into) }
     })
     .await;
@@ -70,16 +74,17 @@ pub(crate) async fn http<F, B>(
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
     serve(listener, stopped, move |stream, watcher: Watcher| {
-        let connection = http.serve_connection(io(stream), service_fn(call.clone()));
+        let stream = TokioIo::new(without_delay(stream));
+        let connection = http.serve_connection(stream, service_fn(call.clone()));
         async move { watcher.watch(connection).await.map_err(Into::into) }
     })
     .await;
 }
 
-fn io(stream: TcpStream) -> impl Read + Write + Unpin + Send + 'static {
+fn without_delay(stream: TcpStream) -> TcpStream {
     // An answer is one small packet that somebody waits for.
     let _ = stream.set_nodelay(true);
-    TokioIo::new(stream)
+    stream
 }
 
 async fn serve<F>(
@@ -91,6 +96,8 @@ async fn serve<F>(
 {
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let open = GracefulShutdown::new();
+    // Dropped when whoever is still there is to go.
+    let (patience, over) = watch::channel(());
     loop {
         let (stream, permit) = tokio::select! {
             biased;
@@ -99,8 +106,13 @@ async fn serve<F>(
             accepted = accept(&listener, &permits) => accepted,
         };
         let connection = connect(stream, open.watcher());
+        let mut over = over.clone();
         tokio::spawn(async move {
-            if let Err(error) = connection.await {
+            let served = tokio::select! {
+                served = connection => served,
+                _ = over.changed() => Ok(()),
+            };
+            if let Err(error) = served {
                 tracing::debug!(error = &*error, "a client's connection broke");
             }
             drop(permit);
@@ -111,6 +123,8 @@ async fn serve<F>(
     if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
         tracing::debug!("clients of the rate limit service were still connected at its end");
     }
+    // Such as who watches whether it is well, and who answers no more.
+    drop(patience);
 }
 
 /// The next connection, once there may be one more.

@@ -206,7 +206,8 @@ fn listen(
 }
 
 /// Shares the port with a process that is about to end and has not let go of it yet: whoever replaces it starts before
-/// that, so that nobody is refused.
+/// that, so that there is a listener at every moment. Connections that the kernel has put into the old one's queue, and
+/// it has not accepted, are reset when it ends: their clients connect again.
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
@@ -217,6 +218,15 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.set_reuseport(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+/// Reads where it may block. A reader that panics has said so already; it failed, as it does with a mistake, so that the
+/// old limits stay and the files are read again when they change.
+async fn off_thread(
+    read: impl FnOnce() -> Result<Limits, FolderError> + Send + 'static,
+) -> Result<Limits, FolderError> {
+    let read = spawn_blocking(read).await;
+    read.unwrap_or(Err(FolderError::BrokeOff))
 }
 
 /// The files of the service.
@@ -248,16 +258,7 @@ impl Files {
         } = self.clone();
         let counts = counts.clone();
         let read = move || folder::read(&folder, merge_domains, counts.shared());
-        let read = spawn_blocking(read).await;
-        let Limits { limits, notices } =
-            read.unwrap_or_else(|error| match error.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                // The process ends.
-                Err(_) => Ok(Limits {
-                    limits: anteroom_envoy::RateLimits::default(),
-                    notices: Vec::new(),
-                }),
-            })?;
+        let Limits { limits, notices } = off_thread(read).await?;
         for notice in notices {
             tracing::warn!("{notice}");
         }
@@ -309,5 +310,16 @@ async fn sweep(asking: Arc<Asking>) {
             let (counts, now) = (Arc::clone(counts), asking.now());
             let _ = spawn_blocking(move || counts.sweep(now)).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_that_panics_has_failed_and_ends_nobody() {
+        let read = off_thread(|| panic!("a mistake of the program")).await;
+        assert!(matches!(read, Err(FolderError::BrokeOff)), "{read:?}");
     }
 }

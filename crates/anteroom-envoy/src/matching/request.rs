@@ -111,30 +111,12 @@ pub enum RequestError {
 
 impl Request<'_> {
     pub(super) fn check(&self) -> Result<(), RequestError> {
-        if self.domain.is_empty() {
-            return Err(RequestError::EmptyDomain);
-        }
-        match self.descriptors.len() {
-            0 => return Err(RequestError::NoDescriptors),
-            found if found > DESCRIPTORS_MAX => {
-                return Err(RequestError::TooManyDescriptors { found });
-            }
-            _ => {}
-        }
-        for (descriptor, RequestDescriptor { entries, .. }) in self.descriptors.iter().enumerate() {
-            let found = entries.len();
-            if found > ENTRIES_MAX {
-                return Err(RequestError::TooManyEntries { descriptor, found });
-            }
-            let bytes = entries
-                .iter()
-                .map(|entry| entry.key.len() + entry.value.len());
-            let bytes = bytes.sum();
-            if bytes > DESCRIPTOR_BYTES_MAX {
-                return Err(RequestError::TooLong { descriptor, bytes });
-            }
-        }
-        Ok(())
+        let descriptors = self.descriptors.iter();
+        let lengths = descriptors.map(|descriptor| {
+            let entries = descriptor.entries.iter();
+            entries.map(|entry| entry.key.len() + entry.value.len())
+        });
+        check_bounds(self.domain, lengths)
     }
 
     pub(super) fn hits_of(&self, descriptor: &RequestDescriptor<'_>) -> u64 {
@@ -142,4 +124,38 @@ impl Request<'_> {
             .hits
             .unwrap_or_else(|| self.hits_addend.max(1).into())
     }
+}
+
+/// Whether a question is within bounds, before anything is made of it: told by the lengths of all entries of each of its
+/// descriptors.
+///
+/// # Errors
+///
+/// [`RequestError`] if it has no domain, or no descriptors, or more in it than is looked at.
+pub fn check_bounds<D>(domain: &str, descriptors: D) -> Result<(), RequestError>
+where
+    D: ExactSizeIterator,
+    D::Item: ExactSizeIterator<Item = usize>,
+{
+    if domain.is_empty() {
+        return Err(RequestError::EmptyDomain);
+    }
+    match descriptors.len() {
+        0 => return Err(RequestError::NoDescriptors),
+        found if found > DESCRIPTORS_MAX => {
+            return Err(RequestError::TooManyDescriptors { found });
+        }
+        _ => {}
+    }
+    for (descriptor, lengths) in descriptors.enumerate() {
+        let found = lengths.len();
+        if found > ENTRIES_MAX {
+            return Err(RequestError::TooManyEntries { descriptor, found });
+        }
+        let bytes = lengths.sum();
+        if bytes > DESCRIPTOR_BYTES_MAX {
+            return Err(RequestError::TooLong { descriptor, bytes });
+        }
+    }
+    Ok(())
 }

@@ -143,6 +143,37 @@ async fn a_client_is_who_its_token_says_wherever_it_is() {
 }
 
 #[tokio::test]
+async fn a_good_token_counts_in_every_spelling_that_an_origin_may_take() {
+    let issuer = Issuer::new();
+    let meter = meter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
+    let me = issuer.token_of("me");
+    // Four of the last character's bits are spare.
+    let (start, last) = me.split_at(me.len() - 1);
+    let other = match last {
+        "A" | "Q" | "g" | "w" => char::from(last.as_bytes()[0] + 1),
+        _ => unreachable!("spare bits are zero"),
+    };
+    let spellings = [
+        bearer(&me),
+        format!("{}==", bearer(&me)),
+        bearer(&format!("{start}{other}")),
+        format!("Bearer\t{me}"),
+        format!("bearer \t {me}"),
+    ];
+    let mut went_through = 0;
+    for sent in &spellings {
+        went_through += went(&meter, "192.0.2.1", &[("authorization", sent)]).await;
+    }
+    assert_eq!(went_through, 2, "all of them are one client");
+    // What is no such word is no token.
+    let joined = format!("Bearer{me}");
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &joined)]).await,
+        3
+    );
+}
+
+#[tokio::test]
 async fn a_token_that_is_not_good_is_as_none() {
     let issuer = Issuer::new();
     let meter = meter(&issuer, "issuer = \"me\"\n", BY_SUB);

@@ -89,7 +89,9 @@ pub(super) fn standing(limit: &str, standing: &ClientStanding) -> String {
         0 => "as if it had never called".to_owned(),
         wait => format!("as if it had never called in {}", seconds(*wait)),
     };
-    format!("limit {limit}, at this node: {calls} calls in {window_seconds} s; {free}; {full}\n")
+    format!(
+        "limit {limit}, where it is counted: {calls} calls in {window_seconds} s; {free}; {full}\n"
+    )
 }
 
 /// Rounded up: who asks again then is not early.

@@ -1,6 +1,11 @@
 //! JSON, health and what is loaded; and how it ends.
 
+use std::time::Duration;
+
 use http::{Method, StatusCode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::support::{Stage, framed, http, local, question};
 
@@ -81,9 +86,26 @@ async fn it_is_well_until_it_ends_and_then_takes_nobody() {
     assert_eq!(client.call(check, framed(b"\x0a\x02no")).await.code, 5);
 
     stage.service.stop().await;
-    assert!(tokio::net::TcpStream::connect(address).await.is_err());
+    assert!(TcpStream::connect(address).await.is_err());
     let grpc = stage.service.grpc().unwrap();
-    assert!(tokio::net::TcpStream::connect(grpc).await.is_err());
+    assert!(TcpStream::connect(grpc).await.is_err());
+}
+
+// tidy: paused time
+#[tokio::test(start_paused = true)]
+async fn whoever_does_not_let_go_is_let_go_of_at_the_end() {
+    let stage = Stage::new(FILE).await;
+    let address = stage.service.grpc().unwrap();
+    let mut mute = TcpStream::connect(address).await.unwrap();
+    // It begins as HTTP/2 does, and then answers nothing.
+    let begin = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    mute.write_all(begin).await.unwrap();
+    let mut heard = vec![0; 9];
+    mute.read_exact(&mut heard).await.unwrap();
+    stage.service.stop().await;
+    // Sooner than it would have been asked whether it is there.
+    let ended = timeout(Duration::from_secs(1), mute.read_to_end(&mut heard)).await;
+    assert!(ended.is_ok(), "it is still connected");
 }
 
 #[tokio::test]

@@ -1,11 +1,16 @@
 //! Questions that nobody should ask: an error, or counters of their own; and the service goes on.
 
+use std::time::Duration;
+
 use anteroom_ratelimit::wire::{Override, RateLimitRequest};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use prost::Message as _;
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::support::{Grpc, PATH, Stage, framed, http, question};
 
@@ -92,6 +97,35 @@ async fn keys_that_look_alike_when_joined_have_counters_of_their_own() {
             "{descriptor}"
         );
     }
+}
+
+#[tokio::test]
+async fn hits_without_end_are_counted_as_many_and_never_begin_again() {
+    let stage = Stage::new(FILE).await;
+    let mut client = stage.client().await;
+    let mut request = question(&["a=x"]);
+    request.descriptors[0].hits_addend = Some(u64::MAX);
+    for _ in 0..2 {
+        assert!(!client.told(&request).await.0);
+    }
+    let figures = stage.service.figures();
+    let total = ("total_hits", 2 * u64::from(u32::MAX));
+    assert_eq!(figures.limits["d.a"][0], total);
+}
+
+// tidy: paused time
+#[tokio::test(start_paused = true)]
+async fn a_client_that_says_nothing_loses_its_connection_and_one_that_has_begun_does_not() {
+    let stage = Stage::new(FILE).await;
+    let mut client = stage.client().await;
+    let mut silent = TcpStream::connect(stage.service.grpc().unwrap())
+        .await
+        .unwrap();
+    let mut greeting = Vec::new();
+    // The service's own first words, and then the end.
+    let ended = timeout(Duration::from_secs(60), silent.read_to_end(&mut greeting)).await;
+    assert!(ended.is_ok(), "it is still connected");
+    assert!(client.told(&question(&["a=x"])).await.0);
 }
 
 #[tokio::test]
