@@ -7,13 +7,13 @@
 mod access;
 mod answer;
 mod doors;
+mod figures;
 mod known;
 mod origins;
 mod own_paths;
 mod streams;
 mod tallies;
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use anteroom_config::{Config, RoomName};
+use anteroom_config::Config;
 use anteroom_front::drain::DrainSignal;
 use anteroom_node::{Node, Outcome, Pass};
-use anteroom_origin::{Origins, Plan, RoomOriginFigures};
+use anteroom_origin::{Origins, Plan};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
@@ -152,34 +152,6 @@ impl WaitingRoomLayer {
     #[must_use]
     pub fn stands(&self) -> bool {
         self.gate.stands.load(Ordering::Relaxed)
-    }
-
-    /// What was said to requests for rooms so far.
-    #[must_use]
-    pub fn verdicts(&self) -> CountsByRoom {
-        self.gate.tallies.verdicts()
-    }
-
-    /// How origins of rooms did so far.
-    #[must_use]
-    pub fn origin_outcomes(&self) -> CountsByRoom {
-        self.gate.tallies.outcomes()
-    }
-
-    /// What there is to see of each room's origins.
-    #[must_use]
-    pub fn origin_figures(&self) -> BTreeMap<RoomName, RoomOriginFigures> {
-        self.gate.origins.figures()
-    }
-
-    /// How often bypass rules failed to evaluate, since they were read.
-    #[must_use]
-    pub fn bypass_failures(&self) -> BTreeMap<RoomName, u64> {
-        let doors = self.gate.doors.load();
-        let failures = doors
-            .iter()
-            .map(|door| (door.config.name.clone(), door.bypass.failures()));
-        failures.collect()
     }
 }
 

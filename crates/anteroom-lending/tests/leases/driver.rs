@@ -28,13 +28,13 @@ const NEAR: Network = Network {
     is_down: false,
 };
 
-fn log(calls: u32) -> Policy {
+pub(crate) fn log(calls: u32) -> Policy {
     let rate = Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
     Policy::SlidingLog(SlidingLog::new(rate).unwrap())
 }
 
 /// A store that lends at once, and a node of it.
-async fn one(settings: Settings) -> (Memory, Way, LeasedCounts) {
+pub(crate) async fn one(settings: Settings) -> (Memory, Way, LeasedCounts) {
     let memory = Memory::in_virtual_time();
     let way = Way::new(&memory, NEAR, 1);
     let node = node_with(&way, settings, 0);
@@ -52,7 +52,7 @@ async fn admitted(node: &LeasedCounts, policy: &Policy, key: u128, most: u32) ->
     admitted
 }
 
-async fn after_secs(secs: u64) {
+pub(crate) async fn after_secs(secs: u64) {
     after_millis(secs * 1_000).await;
 }
 
@@ -240,44 +240,6 @@ async fn whoever_asks_no_more_while_the_store_is_away_is_told_when_it_is_back() 
     way.change(|network| network.is_down = false);
     after_secs(3).await;
     assert!(!is_away());
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_refund_of_what_has_ended_gives_nothing_of_what_is_lent_now() {
-    let (_, _, node) = one(Settings::default()).await;
-    let policy = log(1_000);
-    let refund = async |age: Option<Duration>| {
-        let charge = [SharedCharge {
-            limit: "api",
-            policy: &policy,
-            key: CallKey(1),
-            cost: Cost::refund(1),
-        }];
-        let before = node.figures().spent;
-        let told = match age {
-            Some(age) => {
-                let age = MicroSpan(u64::try_from(age.as_micros()).unwrap());
-                node.refund(&charge, age).await
-            }
-            None => node.charge(&charge).await,
-        };
-        told.unwrap();
-        before - node.figures().spent
-    };
-    let began = Instant::now();
-    call(&node, &policy, 1, Cost::ONE).await.unwrap();
-    assert_eq!(refund(Some(Duration::from_millis(1))).await, 1);
-    call(&node, &policy, 1, Cost::ONE).await.unwrap();
-    assert_eq!(refund(None).await, 1);
-    call(&node, &policy, 1, Cost::ONE).await.unwrap();
-    after_secs(4).await;
-    // Others are charged to the next lease.
-    for _ in 0..5 {
-        call(&node, &policy, 1, Cost::ONE).await.unwrap();
-    }
-    assert_eq!(refund(Some(began.elapsed())).await, 0);
-    assert_eq!(refund(None).await, 0);
-    assert_eq!(refund(Some(Duration::from_millis(1))).await, 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -6,5 +6,6 @@ mod driver;
 mod faults;
 mod judge;
 mod node;
+mod refunds;
 mod store;
 mod valkey;
