@@ -15,7 +15,7 @@ use anteroom_limits::time::Micros;
 use anteroom_meter::{CountStores, Meter, RateLimitLayer, Surroundings};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue, Request, Response};
-use tower::{Layer as _, Service as _};
+use tower::Layer as _;
 
 use crate::Options;
 use crate::race::{self, Race, Runner};

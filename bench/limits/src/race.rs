@@ -58,7 +58,8 @@ pub(crate) fn run_each(
     checks: &[u64],
     runners: Vec<Runner<'_>>,
 ) -> Race {
-    let mut runners: Vec<(Runner<'_>, u64)> = runners.into_iter().zip(checks.iter().copied()).collect();
+    let mut runners: Vec<(Runner<'_>, u64)> =
+        runners.into_iter().zip(checks.iter().copied()).collect();
     if let Some(wanted) = &options.who {
         runners.retain(|((who, _), _)| who.contains(&**wanted));
     }

@@ -55,7 +55,9 @@ struct Served {
 }
 
 impl Served {
-    fn start<F>(serve: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static) -> anyhow::Result<Self>
+    fn start<F>(
+        serve: impl FnOnce(mpsc::Sender<SocketAddr>) -> F + Send + 'static,
+    ) -> anyhow::Result<Self>
     where
         F: Future<Output = anyhow::Result<()>>,
     {
@@ -63,8 +65,11 @@ impl Served {
         let (its, thread) = mpsc::channel();
         std::thread::spawn(move || {
             let id = rustix::thread::gettid();
-            its.send(id.as_raw_nonzero().get().unsigned_abs()).expect("somebody waits");
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            its.send(id.as_raw_nonzero().get().unsigned_abs())
+                .expect("somebody waits");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
             let runtime = runtime.expect("a runtime");
             let served = runtime.block_on(serve(here));
             served.expect("a server serves");
@@ -87,9 +92,14 @@ impl Served {
 async fn ours(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let descriptors: String = (0..10)
-        .map(|n| format!("- key: key{n}\n  rate_limit: {{unit: hour, requests_per_unit: 1000000}}\n"))
+        .map(|n| {
+            format!("- key: key{n}\n  rate_limit: {{unit: hour, requests_per_unit: 1000000}}\n")
+        })
         .collect();
-    fs::write(folder.path().join("edge.yaml"), format!("domain: edge\ndescriptors:\n{descriptors}"))?;
+    fs::write(
+        folder.path().join("edge.yaml"),
+        format!("domain: edge\ndescriptors:\n{descriptors}"),
+    )?;
     let config = RateLimitServiceConfig {
         grpc: Some(SocketAddr::from(([127, 0, 0, 1], 0))),
         http: None,
@@ -150,7 +160,8 @@ impl NamedService for Bare {
 impl tower::Service<Request<Body>> for Bare {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = std::pin::Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future =
+        std::pin::Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
@@ -198,7 +209,8 @@ async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram
     for _ in 0..CONNECTIONS {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
+        let (sender, connection) =
+            http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await?;
         tokio::spawn(connection);
         connections.push(sender);
     }
@@ -216,7 +228,9 @@ async fn load(address: SocketAddr, descriptors: u32) -> anyhow::Result<Histogram
             let request = Request::post(format!(
                 "http://{address}/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit"
             ));
-            let request = request.header("content-type", "application/grpc").header("te", "trailers");
+            let request = request
+                .header("content-type", "application/grpc")
+                .header("te", "trailers");
             let answer = sender.send_request(request.body(Full::new(bytes))?).await?;
             let body = answer.into_body().collect().await?.to_bytes();
             let answer = RateLimitResponse::decode(&body[5..])?;
@@ -236,7 +250,10 @@ fn race(name: &str, options: &Options, descriptors: u32) -> anyhow::Result<Race>
         ("tonic alone, always the same answer", Served::start(bare)?),
         ("anteroom, counts in memory", Served::start(ours)?),
     ];
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()?;
     let mut costs: [Vec<Cost>; 2] = Default::default();
     let mut times: [Histogram<u64>; 2] = [Histogram::new(3)?, Histogram::new(3)?];
     for round in 0..=options.rounds {
@@ -258,7 +275,9 @@ fn race(name: &str, options: &Options, descriptors: u32) -> anyhow::Result<Race>
     let first = middle[0].cpu_s_per_million;
     for ((who, _), times) in servers.iter().zip(&times) {
         let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(|part| times.value_at_quantile(part));
-        eprintln!("{who}: p50 {half} us, p99 {most} us, p99.9 {nearly_all} us at {RATE} requests a second");
+        eprintln!(
+            "{who}: p50 {half} us, p99 {most} us, p99.9 {nearly_all} us at {RATE} requests a second"
+        );
     }
     let lines = servers.iter().zip(middle).map(|((who, _), cost)| Line {
         who,

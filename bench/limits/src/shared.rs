@@ -59,7 +59,10 @@ where
             let node = usize::try_from(task).unwrap_or(0) % NODES;
             tasks.spawn(async move {
                 // In pieces, so that tasks do not fight for the number.
-                while left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(20)).is_ok() {
+                while left
+                    .fetch_update(Relaxed, Relaxed, |left| left.checked_sub(20))
+                    .is_ok()
+                {
                     for each in 0..20 {
                         check(node, (task + each) % CLIENTS).await;
                     }
@@ -114,11 +117,16 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
     let mut plain = Vec::new();
     for _ in 0..NODES {
         let records = ValkeyLent::new(&address, "lent")?;
-        lent.push(Arc::new(LeasedCounts::new(Arc::new(records), Settings::default())?));
+        lent.push(Arc::new(LeasedCounts::new(
+            Arc::new(records),
+            Settings::default(),
+        )?));
         asked.push(Arc::new(ValkeyCounts::new(&address, "asked")?));
         let client = redis::Client::open(&*url)?;
         plain.push(runtime.block_on(client.get_multiplexed_async_connection())?);
     }
+    // A store that is found empty would not lend for five seconds.
+    runtime.block_on(lent[0].assume_empty())?;
     let times = Arc::new(Times::default());
     let script = Arc::new(redis::Script::new(BUCKET));
     let (runtime_of, lent_of) = (&runtime, lent.clone());
@@ -131,8 +139,11 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
                 all(runtime_of, checks.min(ASKED_CHECKS), move |node, client| {
                     let (mut connection, script) = (plain[node].clone(), Arc::clone(&script));
                     async move {
-                        let mut call = script.key(format!("bucket:{client}"));
-                        let told: i64 = call.invoke_async(&mut connection).await.expect("it answers");
+                        let call = script.key(format!("bucket:{client}"));
+                        let told: i64 = call
+                            .invoke_async(&mut connection)
+                            .await
+                            .expect("it answers");
                         assert_eq!(told, 1);
                     }
                 });
@@ -185,7 +196,13 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
         ),
     ];
     let target = "leases at least 20 x the checks of one Lua call for each";
-    let race = race::run_each(name, options, target, &[ASKED_CHECKS, ASKED_CHECKS, ASKED_CHECKS, LENT_CHECKS], runners);
+    let race = race::run_each(
+        name,
+        options,
+        target,
+        &[ASKED_CHECKS, ASKED_CHECKS, ASKED_CHECKS, LENT_CHECKS],
+        runners,
+    );
     if let Some(times) = &*times.0.lock().expect("nobody panics with it") {
         let micros = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
         let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(micros);
