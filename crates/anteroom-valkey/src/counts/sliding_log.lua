@@ -82,7 +82,11 @@ end
 
 local function keep_log(log, newest_at, window)
   local ms = kept_ms(newest_at + window)
-  if ms then redis.call('PEXPIRE', log.key, ms) end
+  if ms then
+    redis.call('PEXPIRE', log.key, ms)
+  else
+    redis.call('PERSIST', log.key)
+  end
 end
 
 local function append_to_log(log, taken, window)
