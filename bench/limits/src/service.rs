@@ -141,13 +141,12 @@ impl UnaryService<RateLimitRequest> for Bare {
                 name: String::new(),
             }),
             limit_remaining: 999_999,
-            duration_until_reset: None,
+            ..DescriptorStatus::default()
         };
         let response = RateLimitResponse {
             overall_code: Code::Ok.into(),
             statuses: request.get_ref().descriptors.iter().map(well).collect(),
-            response_headers_to_add: Vec::new(),
-            dynamic_metadata: None,
+            ..RateLimitResponse::default()
         };
         std::future::ready(Ok(tonic::Response::new(response)))
     }

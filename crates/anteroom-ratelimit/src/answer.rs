@@ -62,6 +62,7 @@ pub(crate) fn answer(
         statuses,
         response_headers_to_add: headers,
         dynamic_metadata: metadata,
+        ..RateLimitResponse::default()
     }
 }
 
@@ -106,6 +107,7 @@ impl Said<'_> {
                             .unwrap_or(i64::MAX),
                         nanos: 0,
                     }),
+                    ..DescriptorStatus::default()
                 }
             }
         }
@@ -163,13 +165,16 @@ fn headers(
     let header = |key: &str, value: String| HeaderValue {
         key: key.to_owned(),
         value,
+        ..HeaderValue::default()
     };
-    let of = status.current_limit.as_ref();
+    let limited_by = status.current_limit.as_ref();
     let seconds = status.duration_until_reset.map_or(0, |reset| reset.seconds);
     vec![
         header(
             limit,
-            of.map_or(0, |limit| limit.requests_per_unit).to_string(),
+            limited_by
+                .map_or(0, |limit| limit.requests_per_unit)
+                .to_string(),
         ),
         header(remaining, status.limit_remaining.to_string()),
         header(reset, seconds.to_string()),
@@ -183,17 +188,17 @@ fn metadata(
     said: &[Said<'_>],
     statuses: &[DescriptorStatus],
 ) -> Struct {
-    let text = |text: &str| Kind::Text(text.to_owned()).into();
+    let text = |text: &str| of(Kind::StringValue(text.to_owned()));
     let descriptors = request.descriptors.iter().map(descriptor).collect();
     let mut fields = Struct::default().fields;
     fields.insert("domain".to_owned(), text(&request.domain));
-    let descriptors = Kind::List(ListValue {
+    let descriptors = Kind::ListValue(ListValue {
         values: descriptors,
     });
-    fields.insert("descriptors".to_owned(), descriptors.into());
+    fields.insert("descriptors".to_owned(), of(descriptors));
     if request.hits_addend > 0 {
-        let hits = Kind::Number(request.hits_addend.into());
-        fields.insert("hitsAddend".to_owned(), hits.into());
+        let hits = Kind::NumberValue(request.hits_addend.into());
+        fields.insert("hitsAddend".to_owned(), of(hits));
     }
     let mut passed = Struct::default();
     for (said, status) in said.iter().zip(statuses) {
@@ -203,7 +208,7 @@ fn metadata(
         }
     }
     if !passed.fields.is_empty() {
-        fields.insert("metadata".to_owned(), Kind::Struct(passed).into());
+        fields.insert("metadata".to_owned(), of(Kind::StructValue(passed)));
     }
     Struct { fields }
 }
@@ -212,27 +217,31 @@ fn descriptor(descriptor: &Descriptor) -> Value {
     let entries = descriptor.entries.iter();
     let entries = entries.map(|entry| {
         let text = format!("{}={}", entry.key, entry.value);
-        Kind::Text(text).into()
+        of(Kind::StringValue(text))
     });
-    let entries = Kind::List(ListValue {
+    let entries = Kind::ListValue(ListValue {
         values: entries.collect(),
     });
     let mut fields = Struct::default().fields;
-    fields.insert("entries".to_owned(), entries.into());
+    fields.insert("entries".to_owned(), of(entries));
     if let Some(limit) = descriptor.limit {
         let unit = envoy::Unit::from_number(limit.unit).map_or("UNKNOWN", envoy::Unit::name);
         let text = format!("requests_per_unit:{} unit:{unit}", limit.requests_per_unit);
-        fields.insert("limit".to_owned(), Kind::Text(text).into());
+        fields.insert("limit".to_owned(), of(Kind::StringValue(text)));
     }
     if let Some(hits) = descriptor.hits_addend {
         #[expect(
             clippy::cast_precision_loss,
             reason = "protobuf has no other number here"
         )]
-        let hits = Kind::Number(hits as f64);
-        fields.insert("hitsAddend".to_owned(), hits.into());
+        let hits = Kind::NumberValue(hits.value as f64);
+        fields.insert("hitsAddend".to_owned(), of(hits));
     }
-    Kind::Struct(Struct { fields }).into()
+    of(Kind::StructValue(Struct { fields }))
+}
+
+fn of(kind: Kind) -> Value {
+    Value { kind: Some(kind) }
 }
 
 /// Adds what is not there yet; where both have values with names, those too.
@@ -242,7 +251,7 @@ fn merge(into: &mut Struct, from: &Metadata) {
             None => {
                 into.fields.insert(name.clone(), value_of(value));
             }
-            Some(Some(Kind::Struct(known))) => {
+            Some(Some(Kind::StructValue(known))) => {
                 if let envoy::Value::Map(more) = value {
                     merge(known, more);
                 }
@@ -254,18 +263,18 @@ fn merge(into: &mut Struct, from: &Metadata) {
 
 fn value_of(value: &envoy::Value) -> Value {
     let kind = match value {
-        envoy::Value::Null => Kind::Null(0),
-        envoy::Value::Bool(is_so) => Kind::Bool(*is_so),
-        envoy::Value::Number(number) => Kind::Number(*number),
-        envoy::Value::Text(text) => Kind::Text(text.clone()),
-        envoy::Value::List(values) => Kind::List(ListValue {
+        envoy::Value::Null => Kind::NullValue(0),
+        envoy::Value::Bool(is_so) => Kind::BoolValue(*is_so),
+        envoy::Value::Number(number) => Kind::NumberValue(*number),
+        envoy::Value::Text(text) => Kind::StringValue(text.clone()),
+        envoy::Value::List(values) => Kind::ListValue(ListValue {
             values: values.iter().map(value_of).collect(),
         }),
         envoy::Value::Map(values) => {
             let mut map = Struct::default();
             merge(&mut map, values);
-            Kind::Struct(map)
+            Kind::StructValue(map)
         }
     };
-    kind.into()
+    of(kind)
 }

@@ -228,7 +228,7 @@ fn applying_to<'l>(
                 requests_per_unit: limit.requests_per_unit,
                 unit: limit.unit,
             }),
-            hits: descriptor.hits_addend,
+            hits: descriptor.hits_addend.map(|hits| hits.value),
         })
         .collect();
     limits.applying_to(&Request {

@@ -12,7 +12,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, json};
 
 use crate::wire::{
-    Code, Descriptor, Entry, Kind, Override, RateLimitRequest, RateLimitResponse, Value,
+    Code, Descriptor, Entry, Kind, Override, RateLimitRequest, RateLimitResponse, UInt64Value,
+    Value,
 };
 
 /// Reads a request.
@@ -89,7 +90,7 @@ impl From<ReadDescriptor> for Descriptor {
                 requests_per_unit: read.requests_per_unit.map_or(0, |Whole(count)| count),
                 unit: read.unit.map_or(0, |UnitNumber(unit)| unit),
             }),
-            hits_addend: read.hits_addend.map(|Whole(hits)| hits),
+            hits_addend: read.hits_addend.map(|Whole(value)| UInt64Value { value }),
             is_negative_hits: read.is_negative_hits.unwrap_or(false),
         }
     }
@@ -249,16 +250,16 @@ fn code(code: i32) -> &'static str {
 
 fn value(of: &Value) -> serde_json::Value {
     match &of.kind {
-        None | Some(Kind::Null(_)) => serde_json::Value::Null,
-        Some(Kind::Number(number)) => json!(number),
-        Some(Kind::Text(text)) => json!(text),
-        Some(Kind::Bool(is_so)) => json!(is_so),
-        Some(Kind::Struct(values)) => {
+        None | Some(Kind::NullValue(_)) => serde_json::Value::Null,
+        Some(Kind::NumberValue(number)) => json!(number),
+        Some(Kind::StringValue(text)) => json!(text),
+        Some(Kind::BoolValue(is_so)) => json!(is_so),
+        Some(Kind::StructValue(values)) => {
             let fields = values.fields.iter();
             let fields: Map<_, _> = fields.map(|(name, of)| (name.clone(), value(of))).collect();
             fields.into()
         }
-        Some(Kind::List(values)) => values.values.iter().map(value).collect(),
+        Some(Kind::ListValue(values)) => values.values.iter().map(value).collect(),
     }
 }
 
@@ -276,7 +277,7 @@ mod tests {
         let both = [&snake[..], camel].map(|text| read(text).unwrap());
         assert_eq!(both[0], both[1]);
         let descriptor = &both[0].descriptors[0];
-        assert_eq!(descriptor.hits_addend, Some(5));
+        assert_eq!(descriptor.hits_addend, Some(UInt64Value { value: 5 }));
         assert_eq!(descriptor.limit.unwrap().unit, 2);
         assert_eq!(both[0].hits_addend, 3);
     }

@@ -12,7 +12,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::support::{Grpc, PATH, Stage, framed, http, question};
+use crate::support::{Grpc, PATH, Stage, framed, hits, http, question};
 
 const FILE: &str = "
 domain: d
@@ -104,7 +104,7 @@ async fn hits_without_end_are_counted_as_many_and_never_begin_again() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     let mut request = question(&["a=x"]);
-    request.descriptors[0].hits_addend = Some(u64::MAX);
+    request.descriptors[0].hits_addend = hits(u64::MAX);
     for _ in 0..2 {
         assert!(!client.told(&request).await.0);
     }

@@ -4,7 +4,7 @@ use std::fs;
 
 use anteroom_testkit::redis_server::eventually;
 
-use crate::support::{Grpc, Stage, question};
+use crate::support::{Grpc, Stage, hits, question};
 
 fn file(requests: u32, more: &str) -> String {
     format!(
@@ -20,7 +20,7 @@ fn replace(stage: &Stage, text: &str) {
 
 async fn left(client: &mut Grpc) -> u32 {
     let mut request = question(&["k"]);
-    request.descriptors[0].hits_addend = Some(0);
+    request.descriptors[0].hits_addend = hits(0);
     client.told(&request).await.1[0].1
 }
 

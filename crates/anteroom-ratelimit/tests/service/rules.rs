@@ -3,7 +3,7 @@
 use anteroom_config::RateLimitHeaders;
 use anteroom_ratelimit::wire::{Code, Kind, Override, RateLimit};
 
-use crate::support::{Stage, local, question};
+use crate::support::{Stage, hits, local, question};
 
 const FILE: &str = "
 domain: d
@@ -146,15 +146,15 @@ async fn hits_count_by_descriptor_before_they_count_by_request() {
     let mut client = stage.client().await;
     let mut request = question(&["ten=a", "ten=b", "ten=c"]);
     request.hits_addend = 3;
-    request.descriptors[1].hits_addend = Some(5);
-    request.descriptors[2].hits_addend = Some(0);
+    request.descriptors[1].hits_addend = hits(5);
+    request.descriptors[2].hits_addend = hits(0);
     let told = (true, vec![(true, 7), (true, 5), (true, 10)]);
     assert_eq!(client.told(&request).await, told);
     // More than is left is over the limit, all of it.
-    request.descriptors[1].hits_addend = Some(6);
+    request.descriptors[1].hits_addend = hits(6);
     let told = (false, vec![(true, 7), (false, 5), (true, 10)]);
     assert_eq!(client.told(&request).await, told);
-    request.descriptors[1].hits_addend = Some(u64::MAX);
+    request.descriptors[1].hits_addend = hits(u64::MAX);
     assert!(!client.told(&request).await.0);
 }
 
@@ -163,10 +163,10 @@ async fn what_is_given_back_is_there_again() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     let mut request = question(&["ten=a"]);
-    request.descriptors[0].hits_addend = Some(8);
+    request.descriptors[0].hits_addend = hits(8);
     assert_eq!(client.told(&request).await.1, [(true, 2)]);
     request.descriptors[0].is_negative_hits = true;
-    request.descriptors[0].hits_addend = Some(3);
+    request.descriptors[0].hits_addend = hits(3);
     assert_eq!(client.told(&request).await, (true, vec![(true, 5)]));
     let figures = &stage.service.figures().limits["d.ten"];
     assert_eq!(figures[0], ("total_hits", 8));
@@ -249,14 +249,14 @@ async fn metadata_of_limits_that_are_passed_goes_along() {
         .unwrap();
     let shown = format!("{metadata:?}");
     assert!(shown.contains("named=x"), "{shown}");
-    let Some(Kind::Struct(of_files)) = &metadata.fields["metadata"].kind else {
+    let Some(Kind::StructValue(of_files)) = &metadata.fields["metadata"].kind else {
         panic!("{shown}");
     };
-    let Some(Kind::Struct(a)) = &of_files.fields["a"].kind else {
+    let Some(Kind::StructValue(a)) = &of_files.fields["a"].kind else {
         panic!("{shown}");
     };
     // What was there first stays, and the rest is added.
-    assert_eq!(a.fields["b"].kind, Some(Kind::Number(1.0)));
+    assert_eq!(a.fields["b"].kind, Some(Kind::NumberValue(1.0)));
     assert!(a.fields.contains_key("c") && of_files.fields.contains_key("d"));
     let metadata = client
         .ask(&question(&["named=x", "other"]))

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
 use anteroom_counts::mixed::MixedCounts;
 use anteroom_limits::time::Micros;
-use anteroom_ratelimit::wire::{Code, Descriptor, Entry, RateLimitRequest, RateLimitResponse};
+use anteroom_ratelimit::wire::{
+    Code, Descriptor, Entry, RateLimitRequest, RateLimitResponse, UInt64Value,
+};
 use anteroom_ratelimit::{Counts, RateLimitService};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -195,6 +197,12 @@ pub(crate) fn question(descriptors: &[&str]) -> RateLimitRequest {
         descriptors: descriptors.collect(),
         hits_addend: 0,
     }
+}
+
+/// What a descriptor brings that counts for itself.
+#[expect(clippy::unnecessary_wraps, reason = "as the message has it")]
+pub(crate) fn hits(value: u64) -> Option<UInt64Value> {
+    Some(UInt64Value { value })
 }
 
 /// One request over HTTP/1.1.
