@@ -8,7 +8,6 @@
 mod script;
 mod value;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -107,15 +106,11 @@ impl ValkeyCounts {
         charges: &[SharedCharge<'_>],
         charging: Charging,
     ) -> Result<Vec<Judged>, CountsError> {
-        let keys = charges.iter().map(|charge| self.key(charge));
-        let keys: Vec<String> = keys.collect();
+        let key = |charge: &SharedCharge<'_>| self.keys.calls(charge.limit, charge.key);
+        let keys: Vec<String> = charges.iter().map(key).collect();
         let judged = self.script.call(&self.route, &keys, charges, charging);
         let judged = judged.await;
         judged.map_err(|failure| failure.into_counts_error(&self.place))
-    }
-
-    fn key(&self, charge: &SharedCharge<'_>) -> String {
-        self.keys.calls(charge.limit, charge.key)
     }
 
     /// For keys at several servers, and for a key that stands there twice.
@@ -214,11 +209,18 @@ impl ValkeyCounts {
         };
         verdict
     }
+}
 
-    fn has_a_key_twice(&self, charges: &[SharedCharge<'_>]) -> bool {
-        let mut seen = BTreeSet::new();
-        charges.iter().any(|charge| !seen.insert(self.key(charge)))
+/// Whether one client of one limit stands there twice. They are few, and the names of limits short.
+fn has_a_key_twice(charges: &[SharedCharge<'_>]) -> bool {
+    let mut rest = charges.iter();
+    while let Some(one) = rest.next() {
+        let is_same = |other: &SharedCharge<'_>| (other.limit, other.key) == (one.limit, one.key);
+        if rest.clone().any(is_same) {
+            return true;
+        }
     }
+    false
 }
 
 /// The answer about one charge.
@@ -291,7 +293,7 @@ impl SharedCounts for ValkeyCounts {
             }
             match charges {
                 [] => Ok(Vec::new()),
-                [_, _, ..] if !self.route.is_one_server() || self.has_a_key_twice(charges) => {
+                [_, _, ..] if !self.route.is_one_server() || has_a_key_twice(charges) => {
                     self.charge_one_by_one(charges).await
                 }
                 charges => {

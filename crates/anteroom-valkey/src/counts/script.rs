@@ -5,7 +5,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Policy, State};
 use anteroom_limits::time::Micros;
 use anteroom_limits::token_bucket::NEWCOMER_AFTER;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::value;
 use crate::connection::Connection;
@@ -14,15 +14,33 @@ use crate::link::Answered;
 use crate::route::Route;
 use crate::script::{Text, number};
 
-/// One text for all algorithms, so that several limits are charged in one piece.
-const TEXT: &str = concat!(
-    include_str!("exact.lua"),
+/// What every text begins and ends with.
+const EXACT: &str = include_str!("exact.lua");
+const CHARGE: &str = include_str!("charge.lua");
+/// The parts of which a text has those that a call needs: all that is in a text costs in every call of it. A set of
+/// them is a number with a bit for each.
+const PARTS: [&str; 4] = [
     include_str!("counters.lua"),
     include_str!("pace.lua"),
     include_str!("token_bucket.lua"),
     include_str!("sliding_log.lua"),
-    include_str!("charge.lua"),
-);
+];
+
+/// In which of [`PARTS`] an algorithm is.
+fn part_of(policy: &Policy) -> usize {
+    match policy {
+        Policy::Gcra(_) | Policy::LeakyBucket(_) => 1,
+        Policy::TokenBucket(_) => 2,
+        Policy::SlidingLog(_) => 3,
+        _ => 0,
+    }
+}
+
+fn text_of(set: usize) -> Text {
+    let is_in = |at: &usize| set & 1 << *at != 0;
+    let parts = (0..PARTS.len()).filter(is_in).map(|at| PARTS[at]);
+    Text::new(EXACT.to_owned() + &parts.collect::<String>() + CHARGE)
+}
 
 /// For how many ms more than needed a value is kept: the server rounds, and its clock may be set a little. It
 /// costs a second's memory.
@@ -30,9 +48,9 @@ const SLACK_MS: u64 = 1_000;
 /// The same where a test brings the time along: longer than any test takes.
 const SLACK_IN_TESTS_MS: u64 = 3_600_000;
 
-/// The script that charges.
+/// The script that charges: one text for each set of algorithms, so that several limits are charged in one piece.
 pub(super) struct ChargeScript {
-    text: Text,
+    texts: [Text; 1 << PARTS.len()],
     time: Option<TestTime>,
 }
 
@@ -55,17 +73,17 @@ pub(super) struct Judged {
 }
 
 /// Settings as the script takes them: the letter of the algorithm and its numbers.
-type Settings = (char, [u64; 5]);
+type Settings = (&'static str, [u64; 5]);
 
 fn settings(policy: &Policy) -> Settings {
     let rate = policy.rate();
     let (calls, window) = (u64::from(rate.calls()), rate.window().0);
     if let Some(counters) = policy.counters() {
         let (letter, is_falling) = match policy {
-            Policy::FixedWindow(_) => ('f', false),
-            Policy::SlidingWindow(_) => ('s', true),
-            Policy::SubWindows(_) => ('w', true),
-            _ => ('w', false),
+            Policy::FixedWindow(_) => ("f", false),
+            Policy::SlidingWindow(_) => ("s", true),
+            Policy::SubWindows(_) => ("w", true),
+            _ => ("w", false),
         };
         let count = counters.count() as u64;
         let width = counters.width().0;
@@ -73,34 +91,34 @@ fn settings(policy: &Policy) -> Settings {
     }
     let usual = |letter, other: u32| (letter, [calls, window, u64::from(other), 0, 0]);
     match policy {
-        Policy::Gcra(gcra) => usual('g', gcra.burst()),
-        Policy::LeakyBucket(bucket) => usual('l', bucket.queue()),
+        Policy::Gcra(gcra) => usual("g", gcra.burst()),
+        Policy::LeakyBucket(bucket) => usual("l", bucket.queue()),
         Policy::TokenBucket(bucket) => {
             let (capacity, initial) = (bucket.capacity(), bucket.initial_burst());
             let newcomer = NEWCOMER_AFTER.0.max(window);
             let (capacity, initial) = (u64::from(capacity), u64::from(initial));
-            ('t', [calls, window, capacity, initial, newcomer])
+            ("t", [calls, window, capacity, initial, newcomer])
         }
-        _ => usual('e', 0),
+        _ => usual("e", 0),
     }
 }
 
-fn push_charge(args: &mut Vec<String>, charge: &SharedCharge<'_>) {
+fn add_charge(command: &mut Cmd, charge: &SharedCharge<'_>) {
     let (letter, numbers) = settings(charge.policy);
-    args.push(letter.to_string());
-    args.push(match charge.cost {
-        Cost::Take(taken) => taken.to_string(),
-        Cost::Peek => "0".to_owned(),
-        Cost::Refund(back) => format!("-{back}"),
-    });
-    args.extend(numbers.map(|number| number.to_string()));
+    command.arg(letter);
+    match charge.cost {
+        Cost::Take(taken) => command.arg(taken.get()),
+        Cost::Peek => command.arg(0),
+        Cost::Refund(back) => command.arg(-i64::from(back.get())),
+    };
+    command.arg(&numbers);
 }
 
 impl ChargeScript {
     /// At the server's time, or at one that a test brings along.
     pub(super) fn new(time: Option<TestTime>) -> Self {
-        let text = Text::new(TEXT);
-        Self { text, time }
+        let texts = std::array::from_fn(text_of);
+        Self { texts, time }
     }
 
     /// All keys must live at one server, and none may stand there twice.
@@ -111,21 +129,28 @@ impl ChargeScript {
         charges: &[SharedCharge<'_>],
         charging: Charging,
     ) -> Result<Vec<Judged>, Failure> {
-        let (now, slack_ms) = match &self.time {
-            None => (String::new(), SLACK_MS),
-            Some(time) => (time.now().0.to_string(), SLACK_IN_TESTS_MS),
-        };
         let charging = match charging {
-            Charging::IfAdmitted => "1",
-            Charging::Never => "0",
+            Charging::IfAdmitted => 1,
+            Charging::Never => 0,
         };
-        let mut args = vec![now, slack_ms.to_string(), charging.to_owned()];
-        for charge in charges {
-            push_charge(&mut args, charge);
-        }
-        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let Answered { value, connection } = self.text.call(route, &keys, &args, None).await?;
+        let now = self.time.as_ref().map(TestTime::now);
+        let say = |command: &mut Cmd| {
+            command.arg(keys.len()).arg(keys);
+            match now {
+                None => command.arg("").arg(SLACK_MS),
+                Some(Micros(now)) => command.arg(now).arg(SLACK_IN_TESTS_MS),
+            };
+            command.arg(charging);
+            for charge in charges {
+                add_charge(command, charge);
+            }
+        };
+        let set = charges
+            .iter()
+            .fold(0, |set, charge| set | 1 << part_of(charge.policy));
+        let key = keys.first().map_or("", String::as_str);
+        let called = self.texts[set].call_with(route, key, say, None).await;
+        let Answered { value, connection } = called?;
         judged(&connection, &value, charges.len())
     }
 }
