@@ -15,6 +15,7 @@ use anteroom_config::ValkeyAddress;
 use anteroom_counts::shared::{
     self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
 };
+use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Needs, Policy};
@@ -25,11 +26,6 @@ use self::script::{ChargeScript, Charging, Judged};
 use crate::access::SetupError;
 use crate::keys::Keys;
 use crate::route::Route;
-
-const YEAR: MicroSpan = MicroSpan::from_secs(365 * 86_400);
-/// How far calls may come ahead of their rate. Together with a time of up to the year 2112 that stays below
-/// 2^53 us, up to where the script counts exactly.
-const YEARS_AHEAD_MAX: u64 = 142;
 
 /// Counts on Valkey or Redis.
 ///
@@ -231,20 +227,6 @@ fn one(judged: Vec<Judged>, place: &str) -> Result<Judged, CountsError> {
     })
 }
 
-/// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.
-fn years_ahead(policy: &Policy) -> u64 {
-    let calls_ahead = match policy {
-        Policy::Gcra(gcra) => u64::from(gcra.burst()),
-        Policy::LeakyBucket(bucket) => u64::from(bucket.queue()) + u64::from(bucket.rate().calls()),
-        // All others keep numbers of calls, and the time of the last one.
-        _ => return 0,
-    };
-    let rate = policy.rate();
-    let parts = u128::from(calls_ahead) * u128::from(rate.window().0);
-    let span = parts / u128::from(rate.calls().max(1));
-    u64::try_from(span.div_ceil(u128::from(YEAR.0))).unwrap_or(u64::MAX)
-}
-
 impl SharedCounts for ValkeyCounts {
     fn kind(&self) -> &'static str {
         "valkey"
@@ -263,7 +245,7 @@ impl SharedCounts for ValkeyCounts {
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
         let years = years_ahead(policy);
-        if years <= YEARS_AHEAD_MAX || policy.rate().calls() == 0 {
+        if years <= YEARS_EXACT {
             return Ok(());
         }
         Err(UnfitError::TooFarAhead {
@@ -271,7 +253,7 @@ impl SharedCounts for ValkeyCounts {
             algorithm: shared::algorithm_name(policy),
             years,
             store: self.kind(),
-            years_max: YEARS_AHEAD_MAX,
+            years_max: YEARS_EXACT,
         })
     }
 
