@@ -1,13 +1,28 @@
 -- Charges all keys, or none of them. Answers the time, and for each key whether it admits and what was remembered there
 -- before ('' for nothing), so that whoever asks can tell the caller the rest.
 
-local function judge(key, at)
+-- Which argument is the next.
+local at = 3
+
+local function judge(key)
   local letter, cost, calls, window = ARGV[at], ARGV[at + 1] + 0, ARGV[at + 2] + 0, ARGV[at + 3] + 0
-  if letter == 'e' then return sliding_log(key, cost, calls, window) end
-  local by = counters
-  if letter == 'g' or letter == 'l' then by = paced elseif letter == 't' then by = token_bucket end
-  local text = read('GET', key) or ''
-  return by(letter, text, cost, calls, window, ARGV[at + 4] + 0, ARGV[at + 5] + 0, ARGV[at + 6] + 0)
+  local first = at + 4
+  if letter == 'e' then
+    at = first
+    return cost, sliding_log(key, cost, calls, window)
+  end
+  local text, one = read('GET', key) or '', ARGV[first] + 0
+  if letter == 'g' or letter == 'l' then
+    at = first + 1
+    return cost, paced(letter, text, cost, calls, window, one)
+  end
+  local two = ARGV[first + 1] + 0
+  if letter ~= 't' then
+    at = first + 2
+    return cost, counters(letter, text, cost, calls, window, one, two)
+  end
+  at = first + 3
+  return cost, token_bucket(letter, text, cost, calls, window, one, two, ARGV[first + 2] + 0)
 end
 
 local function write(key, value, idle_at)
@@ -18,17 +33,23 @@ local function write(key, value, idle_at)
   return call('SET', key, value)
 end
 
-local answer, values, ends, all = {now}, {}, {}, true
-for at = 1, #KEYS do
-  local admits, prior, value, idle_at = judge(KEYS[at], at * 7 - 3)
+local answer, writes, all = {now}, nil, true
+for n = 1, #KEYS do
+  local cost, admits, prior, value, idle_at = judge(KEYS[n])
   all = all and admits
-  answer[at * 2], answer[at * 2 + 1] = admits and 1 or 0, prior
-  values[at], ends[at] = value, idle_at
-end
-if all and ARGV[3] == '1' then
-  for at = 1, #KEYS do
-    -- Whoever peeks changes nothing.
-    if values[at] and ARGV[at * 7 - 2] ~= '0' then write(KEYS[at], values[at], ends[at]) end
+  answer[n * 2], answer[n * 2 + 1] = admits and 1 or 0, prior
+  -- Whoever peeks changes nothing.
+  if value and cost ~= 0 and ARGV[2] == '1' then
+    if n == #KEYS and not writes then
+      -- The usual call, of one key.
+      if all then write(KEYS[n], value, idle_at) end
+    else
+      writes = writes or {}
+      writes[#writes + 1] = {KEYS[n], value, idle_at}
+    end
   end
+end
+if all and writes then
+  for _, one in ipairs(writes) do write(one[1], one[2], one[3]) end
 end
 return answer

@@ -3,9 +3,10 @@
 -- at the end are left out.
 local COUNT_MAX = 4294967295
 
--- What is remembered: all counters, and where the newest begins; nil if it cannot be read.
+-- What is remembered: all counters, where the newest begins, and the text in front of the counters; nil if it cannot be
+-- read.
 local function stored_counters(letter, text, count)
-  local kind, many, starts_at, known = match(text, '^(%l) (%d+) (%d+)(.*)$')
+  local head, kind, many, starts_at, known = match(text, '^((%l) (%d+) (%d+))(.*)$')
   if kind ~= letter then return nil end
   many, starts_at = many + 0, starts_at + 0
   if many < 1 or many > 121 or starts_at >= EXACT or (many ~= count and letter ~= 'w') then
@@ -19,7 +20,7 @@ local function stored_counters(letter, text, count)
   end
   if found > many or size ~= #known then return nil end
   for at = found + 1, many do counts[at] = 0 end
-  return counts, starts_at
+  return counts, starts_at, head
 end
 
 -- The same in as many counters as there are now: all of it where the newest can be.
@@ -64,10 +65,9 @@ local function refund_counters(counts, back)
 end
 
 -- The value of them, and until when it says anything; nil if there is nothing in them.
-local function counters_value(letter, counts, starts_at, width)
+local function counters_value(head, counts, starts_at, width)
   local count, first = #counts, 1
   while counts[first] == 0 do first = first + 1 end
-  local head = format('%s %d %.0f', letter, count, starts_at)
   if first > count then return head, nil end
   local last = count
   while counts[last] == 0 do last = last - 1 end
@@ -77,18 +77,17 @@ local function counters_value(letter, counts, starts_at, width)
 end
 
 function counters(letter, text, cost, limit, width, count, is_falling)
-  local counts, starts_at = stored_counters(letter, text, count)
+  local counts, begun_at, head = stored_counters(letter, text, count)
   local prior, is_fitted = counts and text or '', false
   if not counts then
     if cost < 0 then return true, prior end
-    counts, starts_at = {}, 0
+    counts, begun_at = {}, 0
     for at = 1, count do counts[at] = 0 end
   elseif #counts ~= count then
-    counts, starts_at = fitted_counters(counts, starts_at, count, width)
+    counts, begun_at = fitted_counters(counts, begun_at, count, width)
     is_fitted = true
   end
-  local elapsed
-  starts_at, elapsed = move_on(counts, starts_at, width)
+  local starts_at, elapsed = move_on(counts, begun_at, width)
   if cost < 0 then
     refund_counters(counts, -cost)
   else
@@ -97,8 +96,11 @@ function counters(letter, text, cost, limit, width, count, is_falling)
     end
     counts[1] = counts[1] + cost
   end
-  if cost == 0 then return true, prior end
-  local value, idle_at = counters_value(letter, counts, starts_at, width)
+  -- Most calls come while the newest counter is the same.
+  if not head or is_fitted or starts_at ~= begun_at then
+    head = format('%s %d %.0f', letter, count, starts_at)
+  end
+  local value, idle_at = counters_value(head, counts, starts_at, width)
   -- Of what was counted in another way nothing is left.
   if is_fitted and not idle_at then value = '' end
   return true, prior, value, idle_at or now

@@ -17,17 +17,19 @@ use crate::script::{Text, number};
 /// What every text begins and ends with.
 const EXACT: &str = include_str!("exact.lua");
 const CHARGE: &str = include_str!("charge.lua");
-/// The parts of which a text has those that a call needs: all that is in a text costs in every call of it. A set of
-/// them is a number with a bit for each.
-const PARTS: [&str; 4] = [
-    include_str!("counters.lua"),
-    include_str!("pace.lua"),
-    include_str!("token_bucket.lua"),
-    include_str!("sliding_log.lua"),
+const PRODUCTS: &str = include_str!("products.lua");
+const WIDE: &str = include_str!("wide.lua");
+/// Ways of counting, each with what it needs. A text has those that a call needs: all that is in a text costs in
+/// every call of it. A set of them is a number with a bit for each.
+const WAYS: [&[&str]; 4] = [
+    &[PRODUCTS, include_str!("counters.lua")],
+    &[PRODUCTS, WIDE, include_str!("pace.lua")],
+    &[PRODUCTS, WIDE, include_str!("token_bucket.lua")],
+    &[include_str!("sliding_log.lua")],
 ];
 
-/// In which of [`PARTS`] an algorithm is.
-fn part_of(policy: &Policy) -> usize {
+/// By which of [`WAYS`] an algorithm counts.
+fn way_of(policy: &Policy) -> usize {
     match policy {
         Policy::Gcra(_) | Policy::LeakyBucket(_) => 1,
         Policy::TokenBucket(_) => 2,
@@ -36,21 +38,22 @@ fn part_of(policy: &Policy) -> usize {
     }
 }
 
+/// Each part once, in the order in which ways need them.
 fn text_of(set: usize) -> Text {
-    let is_in = |at: &usize| set & 1 << *at != 0;
-    let parts = (0..PARTS.len()).filter(is_in).map(|at| PARTS[at]);
-    Text::new(EXACT.to_owned() + &parts.collect::<String>() + CHARGE)
+    let is_in = |way: &usize| set & 1 << *way != 0;
+    let mut parts = vec![EXACT];
+    for part in (0..WAYS.len()).filter(is_in).flat_map(|way| WAYS[way]) {
+        if !parts.contains(part) {
+            parts.push(part);
+        }
+    }
+    parts.push(CHARGE);
+    Text::new(parts.concat())
 }
-
-/// For how many ms more than needed a value is kept: the server rounds, and its clock may be set a little. It
-/// costs a second's memory.
-const SLACK_MS: u64 = 1_000;
-/// The same where a test brings the time along: longer than any test takes.
-const SLACK_IN_TESTS_MS: u64 = 3_600_000;
 
 /// The script that charges: one text for each set of algorithms, so that several limits are charged in one piece.
 pub(super) struct ChargeScript {
-    texts: [Text; 1 << PARTS.len()],
+    texts: [Text; 1 << WAYS.len()],
     time: Option<TestTime>,
 }
 
@@ -72,46 +75,47 @@ pub(super) struct Judged {
     pub(super) prior: State,
 }
 
-/// Settings as the script takes them: the letter of the algorithm and its numbers.
-type Settings = (&'static str, [u64; 5]);
-
-fn settings(policy: &Policy) -> Settings {
-    let rate = policy.rate();
-    let (calls, window) = (u64::from(rate.calls()), rate.window().0);
-    if let Some(counters) = policy.counters() {
-        let (letter, is_falling) = match policy {
-            Policy::FixedWindow(_) => ("f", false),
-            Policy::SlidingWindow(_) => ("s", true),
-            Policy::SubWindows(_) => ("w", true),
-            _ => ("w", false),
-        };
-        let count = counters.count() as u64;
-        let width = counters.width().0;
-        return (letter, [calls, width, count, u64::from(is_falling), 0]);
-    }
-    let usual = |letter, other: u32| (letter, [calls, window, u64::from(other), 0, 0]);
-    match policy {
-        Policy::Gcra(gcra) => usual("g", gcra.burst()),
-        Policy::LeakyBucket(bucket) => usual("l", bucket.queue()),
-        Policy::TokenBucket(bucket) => {
-            let (capacity, initial) = (bucket.capacity(), bucket.initial_burst());
-            let newcomer = NEWCOMER_AFTER.0.max(window);
-            let (capacity, initial) = (u64::from(capacity), u64::from(initial));
-            ("t", [calls, window, capacity, initial, newcomer])
-        }
-        _ => usual("e", 0),
-    }
-}
-
+/// Adds a charge as the script takes it: the letter of the algorithm, the cost, and the settings.
 fn add_charge(command: &mut Cmd, charge: &SharedCharge<'_>) {
-    let (letter, numbers) = settings(charge.policy);
-    command.arg(letter);
+    let policy = charge.policy;
+    command.arg(letter_of(policy));
     match charge.cost {
         Cost::Take(taken) => command.arg(taken.get()),
         Cost::Peek => command.arg(0),
         Cost::Refund(back) => command.arg(-i64::from(back.get())),
     };
-    command.arg(&numbers);
+    let rate = policy.rate();
+    command.arg(rate.calls());
+    if let Some(counters) = policy.counters() {
+        let is_falling = matches!(policy, Policy::SlidingWindow(_) | Policy::SubWindows(_));
+        let (width, count) = (counters.width().0, counters.count());
+        command.arg(width).arg(count).arg(u32::from(is_falling));
+        return;
+    }
+    let window = rate.window().0;
+    command.arg(window);
+    match policy {
+        Policy::Gcra(gcra) => command.arg(gcra.burst()),
+        Policy::LeakyBucket(bucket) => command.arg(bucket.queue()),
+        Policy::TokenBucket(bucket) => {
+            let newcomer = NEWCOMER_AFTER.0.max(window);
+            let (capacity, initial) = (bucket.capacity(), bucket.initial_burst());
+            command.arg(capacity).arg(initial).arg(newcomer)
+        }
+        _ => command,
+    };
+}
+
+const fn letter_of(policy: &Policy) -> &'static str {
+    match policy {
+        Policy::FixedWindow(_) => "f",
+        Policy::SlidingWindow(_) => "s",
+        Policy::SubWindows(_) | Policy::SubWindowsStrict(_) => "w",
+        Policy::Gcra(_) => "g",
+        Policy::LeakyBucket(_) => "l",
+        Policy::TokenBucket(_) => "t",
+        Policy::SlidingLog(_) => "e",
+    }
 }
 
 impl ChargeScript {
@@ -137,8 +141,8 @@ impl ChargeScript {
         let say = |command: &mut Cmd| {
             command.arg(keys.len()).arg(keys);
             match now {
-                None => command.arg("").arg(SLACK_MS),
-                Some(Micros(now)) => command.arg(now).arg(SLACK_IN_TESTS_MS),
+                None => command.arg(""),
+                Some(Micros(now)) => command.arg(now),
             };
             command.arg(charging);
             for charge in charges {
@@ -147,7 +151,7 @@ impl ChargeScript {
         };
         let set = charges
             .iter()
-            .fold(0, |set, charge| set | 1 << part_of(charge.policy));
+            .fold(0, |set, charge| set | 1 << way_of(charge.policy));
         let key = keys.first().map_or("", String::as_str);
         let called = self.texts[set].call_with(route, key, say, None).await;
         let Answered { value, connection } = called?;
