@@ -1,8 +1,8 @@
 //! How far ahead of its rate may a limit let calls come, and how far can a store that counts in doubles follow?
 //!
 //! Those that keep a point in time write down when all that came is paid off. A burst or a queue that takes years to
-//! pay off lies so far ahead that microseconds are no whole numbers of such a store any more. Those that keep numbers of calls are
-//! bounded by those alone.
+//! pay off lies so far ahead that microseconds are no whole numbers of such a store any more. Those that keep numbers
+//! of calls are bounded by those alone.
 
 use crate::policy::Policy;
 use crate::time::MicroSpan;

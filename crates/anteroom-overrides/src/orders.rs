@@ -18,7 +18,8 @@ pub use order::{LIVE_MAX, LimitOrder, RefusedOrder};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
 
 /// Says why a limit cannot be counted by these settings where it is counted, in the store's words. What a store
-/// is asked at the start it must be asked of each order too: one that it cannot count would keep all others from holding.
+/// is asked at the start it must be asked of each order too: one that it cannot count would keep all others from
+/// holding.
 pub type Fits<'f> = &'f (dyn Fn(&LimitConfig, &Policy) -> Result<(), String> + Send + Sync);
 
 /// What a client is called in an override.
