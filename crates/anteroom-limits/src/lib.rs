@@ -8,6 +8,7 @@
 
 extern crate alloc;
 
+pub mod ahead;
 pub mod algorithm;
 pub mod cost;
 pub mod counters;

@@ -5,6 +5,7 @@
 //! at last memory does. Whoever rejects then has those refunded that came before, so that others see a call that
 //! was rejected charged for a moment. A caller who goes away in that moment stays charged.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use anteroom_config::OnLimitStoreFailure;
@@ -62,15 +63,6 @@ pub(crate) enum Charged<'p> {
     Over,
     /// One could not be asked, and lets nothing through then; none was charged.
     Away(&'p Limit),
-}
-
-/// Why a store said nothing.
-#[derive(Clone, Copy)]
-enum Silence {
-    /// It is away: limits do what they were told for that.
-    Away,
-    /// It is there, and has no time for this call. That is no reason to let it pass uncounted.
-    Busy,
 }
 
 /// The limits that count a call, and what they said.
@@ -171,17 +163,31 @@ impl<'p> Charges<'p> {
         let began = Instant::now();
         let mut charged: Vec<Vec<usize>> = Vec::new();
         let mut fate = Charged::All;
-        while let Some(first) = elsewhere.first()
+        let mut groups = self.by_store(elsewhere);
+        while let Some(group) = groups.pop_front()
             && matches!(fate, Charged::All)
         {
-            let store = self.store(*first);
-            let is_there = |at: &mut usize| self.store(*at).is_same_store(store);
-            let group: Vec<usize> = elsewhere.extract_if(.., is_there).collect();
-            match self.charge_at(store, &group, held).await {
+            if let Some(at) = group.iter().find(|at| self.is_shut(**at)) {
+                fate = Charged::Away(self.counted[*at].limit);
+                continue;
+            }
+            match self.charge_at(self.store(group[0]), &group, held).await {
                 Ok(true) => charged.push(group),
                 Ok(false) => fate = Charged::Over,
-                Err(Silence::Away) => fate = self.do_without(&group, &mut here),
-                Err(Silence::Busy) => fate = Charged::Away(self.counted[group[0]].limit),
+                // What one of them lacks others may have been lent, or their server is there: each by itself then.
+                Err(CountsError::Unreachable { .. }) if group.len() > 1 => {
+                    for at in group.into_iter().rev() {
+                        groups.push_front(vec![at]);
+                    }
+                }
+                Err(error) => {
+                    self.note_failure(&group, &error);
+                    fate = match error {
+                        // It is there. That is no reason to let the call pass uncounted.
+                        CountsError::Busy { .. } => Charged::Away(self.counted[group[0]].limit),
+                        _ => self.do_without(&group, &mut here),
+                    };
+                }
             }
         }
         if matches!(fate, Charged::All) {
@@ -194,6 +200,17 @@ impl<'p> Charges<'p> {
             }
         }
         fate
+    }
+
+    /// Those of one store together.
+    fn by_store(&self, mut elsewhere: Vec<usize>) -> VecDeque<Vec<usize>> {
+        let mut groups = VecDeque::new();
+        while let Some(first) = elsewhere.first() {
+            let store = self.store(*first);
+            let is_there = |at: &mut usize| self.store(*at).is_same_store(store);
+            groups.push_back(elsewhere.extract_if(.., is_there).collect());
+        }
+        groups
     }
 
     /// Whether memory is against it, as far as can be told without charging.
@@ -239,17 +256,14 @@ impl<'p> Charges<'p> {
         }
     }
 
-    /// Charges what one store counts: whether all admit. An error if it is away.
+    /// Charges what one store counts: whether all admit.
     async fn charge_at(
         &mut self,
         store: &Elsewhere,
         group: &[usize],
         held: Duration,
-    ) -> Result<bool, Silence> {
+    ) -> Result<bool, CountsError> {
         let began = Instant::now();
-        if group.iter().any(|at| self.is_shut(*at)) {
-            return Err(Silence::Away);
-        }
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
         let both = group.iter().zip(&policies);
         let charges: Vec<SharedCharge<'_>> = both
@@ -258,21 +272,7 @@ impl<'p> Charges<'p> {
                 counted.shared(policy, counted.limit.cost)
             })
             .collect();
-        let verdicts = match store.counts.charge(&charges).await {
-            Ok(verdicts) => verdicts,
-            Err(error) => {
-                for at in group {
-                    let limit = self.counted[*at].limit;
-                    limit.kept.contact.note_failure(&limit.name, &error);
-                }
-                let is_busy = matches!(error, CountsError::Busy { .. });
-                return Err(if is_busy {
-                    Silence::Busy
-                } else {
-                    Silence::Away
-                });
-            }
-        };
+        let verdicts = store.counts.charge(&charges).await?;
         let is_charged = verdicts.iter().all(Verdict::is_admitted);
         let mut is_admitted = true;
         for (at, verdict) in group.iter().zip(verdicts) {
@@ -304,10 +304,14 @@ impl<'p> Charges<'p> {
             .counts
             .refund(&charges, MicroSpan(age.saturating_add(1)));
         if let Err(error) = refunded.await {
-            for at in group {
-                let limit = self.counted[*at].limit;
-                limit.kept.contact.note_failure(&limit.name, &error);
-            }
+            self.note_failure(group, &error);
+        }
+    }
+
+    fn note_failure(&self, group: &[usize], error: &CountsError) {
+        for at in group {
+            let limit = self.counted[*at].limit;
+            limit.kept.contact.note_failure(&limit.name, error);
         }
     }
 

@@ -9,6 +9,7 @@ use anteroom_config::LimitConfig;
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::KnownVisitor;
 use anteroom_gateway::path::Readings;
+use anteroom_limits::policy::Policy;
 use anteroom_limits::time::Micros;
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderMap;
@@ -161,6 +162,15 @@ impl Meter {
             limit.commit();
         }
         self.plan.store(Arc::new(plan));
+    }
+
+    /// Says whether a limit can be counted by these settings in the store that it names.
+    ///
+    /// # Errors
+    ///
+    /// [`PlanError`] with the store's words.
+    pub fn check_fit(&self, limit: &LimitConfig, policy: &Policy) -> Result<(), PlanError> {
+        plan::check_fit(limit, policy, &self.stores)
     }
 
     /// How the limits do, in the order of the config file.

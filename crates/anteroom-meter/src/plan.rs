@@ -1,6 +1,7 @@
 //! From the config file's limits to limits that can be asked.
 
 use std::collections::HashMap;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::{iter, mem};
 
@@ -28,6 +29,20 @@ use crate::tally::Tally;
 pub struct PlanError {
     limit: String,
     problem: Problem,
+}
+
+impl PlanError {
+    /// What is wrong, with its causes and without the name of the limit; of a store's answer the store's words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Problem::Unfit(unfit) = &self.problem else {
+            return self.problem.to_string();
+        };
+        match unfit.source() {
+            Some(cause) => format!("{unfit}: {cause}"),
+            None => unfit.to_string(),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +93,23 @@ fn elsewhere(config: &LimitConfig, stores: &CountStores) -> Result<Option<Elsewh
         counts,
         on_failure: config.on_store_failure,
     }))
+}
+
+/// Whether a limit can be counted by these settings where it is counted.
+pub(crate) fn check_fit(
+    config: &LimitConfig,
+    policy: &Policy,
+    stores: &CountStores,
+) -> Result<(), PlanError> {
+    let named = stores.named(config.store).map_err(Problem::NoStore);
+    let fit = named.and_then(|named| {
+        let counts = named.map_or(Ok(()), |counts| counts.check(config.name.as_str(), policy));
+        Ok(counts?)
+    });
+    fit.map_err(|problem| PlanError {
+        limit: config.name.to_string(),
+        problem,
+    })
 }
 
 /// Everything that is wrong with limits, as far as the config file cannot know by itself.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use anteroom_config::orders::{Actor, Log, Record as _};
 use anteroom_config::{Client, LimitConfig};
+use anteroom_limits::policy::Policy;
 use anteroom_meter::{Meter, Plan, PlanError, Standing, Tokens};
 use anteroom_node::NodeClock;
 use anteroom_store::{ChangeError, StoreError, chain};
@@ -144,7 +145,7 @@ impl LiveLimits {
             file: file.into(),
             orders: self.held().orders,
         };
-        let plan = self.meter.prepare(&held.limits())?;
+        let plan = self.meter.prepare(&self.limits(&held))?;
         Ok(Prepared { plan, held })
     }
 
@@ -157,7 +158,7 @@ impl LiveLimits {
         if has_heard_more {
             self.apply(&held);
         }
-        held.tell_misfits();
+        self.tell_misfits(&held);
     }
 
     /// Does what an operator says. It holds at this node when this returns, and at all others within a few seconds.
@@ -168,7 +169,8 @@ impl LiveLimits {
     pub async fn obey(&self, order: &LimitOrder, who: &Actor) -> Result<(), ObeyError> {
         let now = self.clock.wall();
         let Held { file, orders } = self.held();
-        let change = |before: &LimitOrders| before.after(order, &file, who, now);
+        let fits = self.fits();
+        let change = |before: &LimitOrders| before.after(order, &file, &fits, who, now);
         let next = match self.places.place.change(&orders, change).await {
             Ok(next) => next,
             Err(ChangeError::Refused(refused)) => return Err(ObeyError::Refused(refused)),
@@ -200,7 +202,7 @@ impl LiveLimits {
         // What is known holds.
         let _ = self.read().await;
         let Held { file, orders } = self.held();
-        ShownLimits::of(&orders, &file, only)
+        ShownLimits::of(&orders, &file, &self.fits(), only)
     }
 
     /// How a client stands where the limit is counted, without being charged.
@@ -303,26 +305,33 @@ impl LiveLimits {
         );
         held.orders = Arc::new(orders);
         self.apply(&held);
-        held.tell_misfits();
+        self.tell_misfits(&held);
     }
 
     fn apply(&self, held: &Held) {
-        match self.meter.prepare(&held.limits()) {
+        match self.meter.prepare(&self.limits(held)) {
             Ok(plan) => self.meter.commit(plan),
             // They held until now, and clients of their own have no say in where a limit can be met.
             Err(error) => tracing::error!(%error, "the limits stay as they were"),
         }
     }
-}
 
-impl Held {
-    fn limits(&self) -> Vec<LimitConfig> {
-        self.orders.applied_to(&self.file).limits
+    /// What the stores can count in which limits are counted.
+    fn fits(&self) -> impl Fn(&LimitConfig, &Policy) -> Result<(), String> + Send + Sync {
+        let meter = Arc::clone(&self.meter);
+        move |limit, policy| {
+            let fit = meter.check_fit(limit, policy);
+            fit.map_err(|error| error.words())
+        }
     }
 
-    /// Says what does not hold, for the file has changed since it was said.
-    fn tell_misfits(&self) {
-        for (_, problems) in self.orders.applied_to(&self.file).misfits {
+    fn limits(&self, held: &Held) -> Vec<LimitConfig> {
+        held.orders.applied_to(&held.file, &self.fits()).limits
+    }
+
+    /// Says what does not hold, for the file has changed since it was said, or was another where it was said.
+    fn tell_misfits(&self, held: &Held) {
+        for (_, problems) in held.orders.applied_to(&held.file, &self.fits()).misfits {
             for problem in problems {
                 tracing::error!(
                     "{problem}; what an operator said does not fit the file and does not hold: \

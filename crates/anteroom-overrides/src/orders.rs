@@ -12,13 +12,20 @@ use anteroom_limits::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::orders::{DamagedOrders, Entry, Record, decode, encode};
-use anteroom_config::{Client, LimitConfig, LiveValues, Problem, Problems};
+use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
 
 pub use order::{LIVE_MAX, LimitOrder, RefusedOrder};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
 
+/// Says why a limit cannot be counted by these settings where it is counted, in the store's words. What a store
+/// is asked at the start it must be asked of each order too: one that it cannot count would keep all others from
+/// holding.
+pub type Fits<'f> = &'f (dyn Fn(&LimitConfig, &Policy) -> Result<(), String> + Send + Sync);
+
 /// What a client is called in an override.
 const KEY: &str = "key";
+/// How much it may call, in an override.
+const LIMIT: &str = "limit";
 
 /// What operators said about clients of limits.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -60,20 +67,34 @@ impl LiveOverride {
     ///
     /// # Errors
     ///
-    /// [`Problems`] where it does not fit the file any more.
-    pub fn read(&self, limit: &LimitConfig) -> Result<(Client, Policy), Problems> {
+    /// [`Problems`] where it does not fit the file or the limit's store any more.
+    pub fn read(&self, limit: &LimitConfig, fits: Fits<'_>) -> Result<(Client, Policy), Problems> {
         let mut typed = self.values.clone();
         let texts = self.client.0.clone();
         typed.insert(KEY.to_owned(), texts.into());
-        limit.read_override(&typed)
+        read_fitting(limit, &typed, fits)
     }
+}
+
+/// What is typed about a client, if the limit's store can count it.
+fn read_fitting(
+    limit: &LimitConfig,
+    typed: &LiveValues,
+    fits: Fits<'_>,
+) -> Result<(Client, Policy), Problems> {
+    let (client, policy) = limit.read_override(typed)?;
+    fits(limit, &policy).map_err(|words| {
+        let owner = Owner::Limit(limit.name.to_string());
+        Problems(vec![Problem::remark(owner, LIMIT, &words)])
+    })?;
+    Ok((client, policy))
 }
 
 impl LimitOrders {
     /// What holds, where the file says `file`. What is said about a limit that is not there is neither used nor
     /// wrong: it may come back.
     #[must_use]
-    pub fn applied_to(&self, file: &[LimitConfig]) -> Applied {
+    pub fn applied_to(&self, file: &[LimitConfig], fits: Fits<'_>) -> Applied {
         let mut applied = Applied {
             limits: file.to_vec(),
             misfits: Vec::new(),
@@ -83,7 +104,7 @@ impl LimitOrders {
             let Some(limit) = limits.find(|limit| limit.name.as_str() == said.limit) else {
                 continue;
             };
-            match said.read(limit) {
+            match said.read(limit, fits) {
                 Ok((client, policy)) => {
                     limit.overrides.insert(client, policy);
                 }

@@ -9,15 +9,61 @@ use anteroom_config::orders::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName};
 use anteroom_core::id::BirthId;
 use anteroom_core::time::Millis;
+use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::policy::{Needs, Policy, State};
 use anteroom_limits::time::Micros;
+use anteroom_limits::verdict::Verdict;
 use anteroom_meter::{CountStores, Meter, Surroundings};
 use anteroom_node::{HandClock, Stores};
-use anteroom_overrides::orders::LimitOrder;
+use anteroom_overrides::orders::{LimitOrder, RefusedOrder};
 use anteroom_overrides::{LiveLimits, ObeyError, Places};
 use anteroom_store::memory::Memory;
 use serde_json::json;
 
 const NOW: Millis = Millis(1_900_000_000_000);
+
+/// A store to which every caller is new, and which can count so many calls.
+#[derive(Debug)]
+struct Small {
+    calls_max: u32,
+}
+
+impl SharedCounts for Small {
+    fn kind(&self) -> &'static str {
+        "small"
+    }
+
+    fn offers(&self) -> Needs {
+        Needs::Transaction
+    }
+
+    fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
+        if policy.rate().calls() <= self.calls_max {
+            return Ok(());
+        }
+        Err(UnfitError::NeedsMore {
+            limit: limit.to_owned(),
+            algorithm: "counting far",
+            needs: Needs::Transaction,
+            store: self.kind(),
+            offers: Needs::AtomicAdd,
+        })
+    }
+
+    fn charge<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        let now = Micros(NOW.0 * 1_000);
+        let step = |charge: &SharedCharge<'_>| {
+            let mut state = State::default();
+            charge.policy.step(&mut state, now, charge.cost)
+        };
+        let verdicts = charges.iter().map(step).collect();
+        Box::pin(async move { Ok(verdicts) })
+    }
+}
 
 struct Still;
 
@@ -44,8 +90,12 @@ fn api() -> Vec<LimitConfig> {
 }
 
 fn node(stores: &Stores, limits: &[LimitConfig]) -> Arc<LiveLimits> {
+    node_with(stores, limits, CountStores::default())
+}
+
+fn node_with(stores: &Stores, limits: &[LimitConfig], counts: CountStores) -> Arc<LiveLimits> {
     let places = Places::of(stores, BirthId(7));
-    let meter = Meter::new(limits, CountStores::default(), Still).unwrap();
+    let meter = Meter::new(limits, counts, Still).unwrap();
     LiveLimits::new(meter, limits, places, Arc::new(HandClock::new(NOW)))
 }
 
@@ -220,4 +270,57 @@ async fn nobody_asks_a_store_for_nothing() {
     node.commit(limits);
     a_few_seconds().await;
     assert!(shared.calls() > 1);
+}
+
+/// Said where stores could count it, or before they were asked.
+#[tokio::test(start_paused = true)]
+async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
+    let stores = Stores::Shared(Arc::new(memory()));
+    let limits = file(
+        "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n\
+         [[limit]]\nname = \"api\"\nlimit = \"100/min\"\nkey = \"header:X-Api-Key\"\nstore = \"valkey\"\n",
+    );
+    let node = |calls_max| {
+        let counts = CountStores {
+            valkey: Some(Arc::new(Small { calls_max })),
+            leases: None,
+        };
+        node_with(&stores, &limits, counts)
+    };
+    let (large, small) = (node(u32::MAX), node(1_000));
+    for node in [&large, &small] {
+        node.learn().await;
+        tokio::spawn(Arc::clone(node).watch());
+    }
+    say(&large, &set("gold", "5000/min")).await;
+    say(&large, &set("tin", "7/min")).await;
+    a_few_seconds().await;
+    let found = [
+        calls(&large, "gold").await,
+        calls(&small, "gold").await,
+        calls(&small, "tin").await,
+    ];
+    assert_eq!(found, [5_000, 100, 7]);
+    let shown = small.shown(Some("api")).await;
+    let problems = shown.limits[0]
+        .overrides
+        .iter()
+        .map(|row| row.problems.len());
+    assert_eq!(problems.collect::<Vec<_>>(), [1, 0], "{shown:?}");
+    let refused = small
+        .obey(&set("iron", "1001/min"), &Actor::default())
+        .await;
+    let Err(ObeyError::Refused(RefusedOrder::NotAllowed(problems))) = refused else {
+        panic!("{refused:?}");
+    };
+    assert!(
+        problems
+            .to_string()
+            .contains("small offers atomic adds only"),
+        "{problems}"
+    );
+    // Another file is read beside it, and what is said next holds.
+    small.commit(small.prepare(&limits).unwrap());
+    say(&small, &set("iron", "1000/min")).await;
+    assert_eq!(calls(&small, "iron").await, 1_000);
 }

@@ -8,7 +8,6 @@
 mod script;
 mod value;
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,6 +15,7 @@ use anteroom_config::ValkeyAddress;
 use anteroom_counts::shared::{
     self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
 };
+use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Needs, Policy};
@@ -26,11 +26,6 @@ use self::script::{ChargeScript, Charging, Judged};
 use crate::access::SetupError;
 use crate::keys::Keys;
 use crate::route::Route;
-
-const YEAR: MicroSpan = MicroSpan::from_secs(365 * 86_400);
-/// How far calls may come ahead of their rate. Together with a time of up to the year 2112 that stays below
-/// 2^53 us, up to where the script counts exactly.
-const YEARS_AHEAD_MAX: u64 = 142;
 
 /// Counts on Valkey or Redis.
 ///
@@ -107,15 +102,11 @@ impl ValkeyCounts {
         charges: &[SharedCharge<'_>],
         charging: Charging,
     ) -> Result<Vec<Judged>, CountsError> {
-        let keys = charges.iter().map(|charge| self.key(charge));
-        let keys: Vec<String> = keys.collect();
+        let key = |charge: &SharedCharge<'_>| self.keys.calls(charge.limit, charge.key);
+        let keys: Vec<String> = charges.iter().map(key).collect();
         let judged = self.script.call(&self.route, &keys, charges, charging);
         let judged = judged.await;
         judged.map_err(|failure| failure.into_counts_error(&self.place))
-    }
-
-    fn key(&self, charge: &SharedCharge<'_>) -> String {
-        self.keys.calls(charge.limit, charge.key)
     }
 
     /// For keys at several servers, and for a key that stands there twice.
@@ -214,11 +205,18 @@ impl ValkeyCounts {
         };
         verdict
     }
+}
 
-    fn has_a_key_twice(&self, charges: &[SharedCharge<'_>]) -> bool {
-        let mut seen = BTreeSet::new();
-        charges.iter().any(|charge| !seen.insert(self.key(charge)))
+/// Whether one client of one limit stands there twice. They are few, and the names of limits short.
+fn has_a_key_twice(charges: &[SharedCharge<'_>]) -> bool {
+    let mut rest = charges.iter();
+    while let Some(one) = rest.next() {
+        let is_same = |other: &SharedCharge<'_>| (other.limit, other.key) == (one.limit, one.key);
+        if rest.clone().any(is_same) {
+            return true;
+        }
     }
+    false
 }
 
 /// The answer about one charge.
@@ -227,20 +225,6 @@ fn one(judged: Vec<Judged>, place: &str) -> Result<Judged, CountsError> {
         place: place.to_owned(),
         source: "an answer about nothing".into(),
     })
-}
-
-/// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.
-fn years_ahead(policy: &Policy) -> u64 {
-    let calls_ahead = match policy {
-        Policy::Gcra(gcra) => u64::from(gcra.burst()),
-        Policy::LeakyBucket(bucket) => u64::from(bucket.queue()) + u64::from(bucket.rate().calls()),
-        // All others keep numbers of calls, and the time of the last one.
-        _ => return 0,
-    };
-    let rate = policy.rate();
-    let parts = u128::from(calls_ahead) * u128::from(rate.window().0);
-    let span = parts / u128::from(rate.calls().max(1));
-    u64::try_from(span.div_ceil(u128::from(YEAR.0))).unwrap_or(u64::MAX)
 }
 
 impl SharedCounts for ValkeyCounts {
@@ -261,7 +245,7 @@ impl SharedCounts for ValkeyCounts {
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
         let years = years_ahead(policy);
-        if years <= YEARS_AHEAD_MAX || policy.rate().calls() == 0 {
+        if years <= YEARS_EXACT {
             return Ok(());
         }
         Err(UnfitError::TooFarAhead {
@@ -269,7 +253,7 @@ impl SharedCounts for ValkeyCounts {
             algorithm: shared::algorithm_name(policy),
             years,
             store: self.kind(),
-            years_max: YEARS_AHEAD_MAX,
+            years_max: YEARS_EXACT,
         })
     }
 
@@ -291,7 +275,7 @@ impl SharedCounts for ValkeyCounts {
             }
             match charges {
                 [] => Ok(Vec::new()),
-                [_, _, ..] if !self.route.is_one_server() || self.has_a_key_twice(charges) => {
+                [_, _, ..] if !self.route.is_one_server() || has_a_key_twice(charges) => {
                     self.charge_one_by_one(charges).await
                 }
                 charges => {

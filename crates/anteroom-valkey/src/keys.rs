@@ -6,6 +6,8 @@
 //! of it was lent: no room's name has a tilde. In a cluster the part in braces alone chooses the server: all that
 //! belongs to a room or a shelf lives at one, and clients and shelves are spread over all.
 
+use std::borrow::Cow;
+
 use anteroom_core::allocation::CounterScope;
 use anteroom_counts::CallKey;
 use anteroom_counts::lent::{LentTo, Shelf};
@@ -20,7 +22,7 @@ impl Keys {
     /// All names begin with `prefix`, so that others may use the same server.
     pub(crate) fn new(prefix: &str) -> Self {
         Self {
-            prefix: without_braces(prefix),
+            prefix: without_braces(prefix).into_owned(),
         }
     }
 
@@ -61,7 +63,10 @@ impl Keys {
 
 /// `text` without `{` and `}`, which would move the part that chooses the server; two different
 /// texts stay different.
-fn without_braces(text: &str) -> String {
+fn without_braces(text: &str) -> Cow<'_, str> {
+    if !text.contains(['%', '{', '}']) {
+        return Cow::Borrowed(text);
+    }
     let mut plain = String::with_capacity(text.len());
     for char in text.chars() {
         match char {
@@ -71,7 +76,7 @@ fn without_braces(text: &str) -> String {
             _ => plain.push(char),
         }
     }
-    plain
+    Cow::Owned(plain)
 }
 
 #[cfg(test)]

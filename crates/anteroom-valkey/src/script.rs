@@ -3,6 +3,7 @@
 //! By their hash, which every server knows that has seen them once; the text goes along only to one
 //! that has not, or that was told to forget it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use anteroom_core::time::Millis;
@@ -26,13 +27,14 @@ pub(crate) struct Scripts {
 }
 
 pub(crate) struct Text {
-    text: &'static str,
+    text: Cow<'static, str>,
     hash: String,
 }
 
 impl Text {
-    pub(crate) fn new(text: &'static str) -> Self {
-        let hash = Script::new(text).get_hash().to_owned();
+    pub(crate) fn new(text: impl Into<Cow<'static, str>>) -> Self {
+        let text = text.into();
+        let hash = Script::new(&text).get_hash().to_owned();
         Self { text, hash }
     }
 
@@ -45,12 +47,27 @@ impl Text {
         meant_for: Option<Identity>,
     ) -> Result<Answered, Failure> {
         let key = keys.first().copied().unwrap_or_default();
-        let request = |name: &str, script: &str| {
-            let mut command = Cmd::new();
-            command.arg(name).arg(script).arg(keys.len()).arg(keys);
+        let say = |command: &mut Cmd| {
+            command.arg(keys.len()).arg(keys);
             for arg in args {
                 command.arg(*arg);
             }
+        };
+        self.call_with(route, key, say, meant_for).await
+    }
+
+    /// The same at the server that has `key`; `say` adds the number of keys, the keys and the arguments.
+    pub(crate) async fn call_with(
+        &self,
+        route: &Route,
+        key: &str,
+        say: impl Fn(&mut Cmd),
+        meant_for: Option<Identity>,
+    ) -> Result<Answered, Failure> {
+        let request = |name: &str, script: &str| {
+            let mut command = Cmd::new();
+            command.arg(name).arg(script);
+            say(&mut command);
             Request {
                 command,
                 is_asking: false,
@@ -60,7 +77,7 @@ impl Text {
         match route.call(key, &request("EVALSHA", &self.hash)).await {
             // Nothing was done, so this is no second try.
             Err(failure) if failure.is_unknown_script() => {
-                route.call(key, &request("EVAL", self.text)).await
+                route.call(key, &request("EVAL", &self.text)).await
             }
             answer => answer,
         }

@@ -283,4 +283,6 @@ pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
     ("anteroom-ratelimit", "anteroom-valkey"),
+    // A store that cannot count everything.
+    ("anteroom-overrides", "anteroom-counts"),
 ];

@@ -10,6 +10,7 @@ mod http2;
 mod leaving;
 mod origins;
 mod overrides;
+mod store_away;
 mod successor;
 mod tls;
 

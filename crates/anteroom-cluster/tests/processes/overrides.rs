@@ -2,6 +2,7 @@
 //! a client is answered.
 
 use std::path::{Path, PathBuf};
+use std::process::Output;
 
 use anteroom_cluster::binary;
 use anteroom_cluster::eventually;
@@ -31,7 +32,14 @@ async fn start(name: &str, folder: PathBuf, config: &str) -> Node {
 
 /// What an operator says with the program's own command, and what it answers.
 async fn limits(node: &Node, folder: &Path, words: &[&str]) -> Value {
-    let output = Command::new(binary::path())
+    let output = said(node, folder, words).await;
+    let (out, err) = (output.stdout, String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{words:?}: {err}");
+    serde_json::from_slice(&out).unwrap()
+}
+
+async fn said(node: &Node, folder: &Path, words: &[&str]) -> Output {
+    Command::new(binary::path())
         .arg("limits")
         .args(words)
         .args(["--json", "--admin"])
@@ -40,10 +48,7 @@ async fn limits(node: &Node, folder: &Path, words: &[&str]) -> Value {
         .arg(folder.join("data/admin-token"))
         .output()
         .await
-        .unwrap();
-    let (out, err) = (output.stdout, String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{words:?}: {err}");
-    serde_json::from_slice(&out).unwrap()
+        .unwrap()
 }
 
 /// How many calls of a client go through at once, of so many.
@@ -128,4 +133,49 @@ async fn what_is_set_at_one_node_acts_at_all_that_share_a_store() {
     .await;
     let log = limits(&one, &folders[0], &["audit"]).await;
     assert_eq!(log["entries"].as_array().unwrap().len(), 2);
+}
+
+/// An order that the server could not count exactly would be refused by it for each call.
+#[tokio::test]
+async fn what_a_store_cannot_count_is_refused_and_nothing_changes() {
+    let temp = tempfile::tempdir().unwrap();
+    let redis = RedisServer::start().await;
+    let store = format!(
+        "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1:{}\"\n",
+        redis.port()
+    );
+    let mut config = config(&store);
+    config.push_str("store = \"valkey\"\nalgorithm = \"gcra\"\nburst = 3\n");
+    let folder = temp.path().join("node");
+    let node = start("only", folder.clone(), &config).await;
+    limits(&node, &folder, &["set", "api", "tin", "1/h"]).await;
+    let output = said(
+        &node,
+        &folder,
+        &["set", "api", "gold", "1/31d", "--burst", "2000"],
+    )
+    .await;
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.contains("at most 142 years"), "{told}");
+    let shown = limits(&node, &folder, &["list", "api"]).await;
+    let overrides = shown["limits"][0]["overrides"].as_array().unwrap();
+    assert_eq!(overrides.len(), 1, "{shown}");
+    assert_eq!(let_through(&node, "gold", 4).await, 3);
+    // A file like that does not take the place of one that holds.
+    let check = temp.path().join("check.toml");
+    let own = "overrides = [{ key = \"gold\", limit = \"1/31d\", burst = 2000 }]\n";
+    std::fs::write(&check, config + own).unwrap();
+    let output = Command::new(binary::path())
+        .args(["check", "--config"])
+        .arg(&check)
+        .output()
+        .await
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        told.contains("check.toml:") && told.contains("overrides[1].burst"),
+        "{told}"
+    );
 }

@@ -1,9 +1,10 @@
 //! Where the calls of a limit are counted, and whether its algorithm can be counted there.
 
+use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limits::lending::widened::{Lending, LendingError};
 use anteroom_limits::policy::Policy;
 
-use super::keys::{ALGORITHM, BURST, LIMIT, ON_STORE_FAILURE, STORE};
+use super::keys::{ALGORITHM, BURST, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
 use crate::model::{LimitStore, OnLimitStoreFailure};
 use crate::notes::Spot;
 use crate::problem::Finding;
@@ -28,9 +29,34 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
 /// Says if a policy needs more than its store can do. `table` is the one that the policy stands in: that of
 /// the limit, or of one client.
 pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
-    if store != LimitStore::Leases {
+    match store {
+        LimitStore::Local => {}
+        LimitStore::Valkey => check_counted(table, policy),
+        LimitStore::Leases => check_lent(table, policy),
+    }
+}
+
+/// A server counts in doubles, which are exact up to a number.
+fn check_counted(table: &mut Table<'_>, policy: &Policy) {
+    let years = years_ahead(policy);
+    if years <= YEARS_EXACT {
         return;
     }
+    let (key, what, less) = match policy {
+        Policy::LeakyBucket(_) => (QUEUE.name, "queue", "shorter"),
+        _ => (BURST.name, "burst", "lower"),
+    };
+    let found = format!("a {what} that takes {years} years with store \"valkey\"");
+    let allowed = format!("a {what} and a limit by which it takes at most {YEARS_EXACT} years");
+    let hint = format!("a {less} {what} or a higher {}", LIMIT.name);
+    // A burst that is not typed follows from the limit.
+    let key = if table.has(key) { key } else { LIMIT.name };
+    let spot = table.spot(key);
+    let found = Finding::Value(found);
+    table.notes.refuse(&spot, found, allowed, Some(hint));
+}
+
+fn check_lent(table: &mut Table<'_>, policy: &Policy) {
     let (key, found, allowed, hint) = match Lending::new(*policy) {
         Ok(_) => return,
         Err(LendingError::LeakyBucket) => (

@@ -11,7 +11,7 @@ use anteroom_core::time::Millis;
 use serde_json::Value;
 
 use super::shown::in_words;
-use super::{KEY, LimitOrders, LiveOverride};
+use super::{Fits, KEY, LimitOrders, LiveOverride, read_fitting};
 
 /// Most clients with live settings, in all limits together. Each node reads the record every few seconds; whoever
 /// has more writes them into the file, which takes ten thousand for each limit.
@@ -68,7 +68,7 @@ impl LimitOrder {
 }
 
 impl LimitOrders {
-    /// What holds after `order`, where the file says `file`. `now` is the wall clock.
+    /// What holds after `order`, where the file says `file` and stores can count what `fits`. `now` is the wall clock.
     ///
     /// # Errors
     ///
@@ -77,6 +77,7 @@ impl LimitOrders {
         &self,
         order: &LimitOrder,
         file: &[LimitConfig],
+        fits: Fits<'_>,
         who: &Actor,
         now: Millis,
     ) -> Result<Self, RefusedOrder> {
@@ -85,7 +86,7 @@ impl LimitOrders {
         let mut next = self.clone();
         let (client, said) = match order {
             LimitOrder::Set { typed, .. } => {
-                next.set(limit.ok_or_else(|| no_limit(file))?, typed)?
+                next.set(limit.ok_or_else(|| no_limit(file))?, typed, fits)?
             }
             LimitOrder::Unset { client, .. } => (next.unset(name, limit, client, file)?, None),
         };
@@ -101,8 +102,8 @@ impl LimitOrders {
             what: format!("limits {verb} {name} {told}{}", values.unwrap_or_default()),
             changes: vec![Change {
                 key: format!("{name} {told}"),
-                before: self.held(limit, &client),
-                after: next.held(limit, &client),
+                before: self.held(limit, &client, fits),
+                after: next.held(limit, &client, fits),
             }],
         });
         Ok(next)
@@ -112,10 +113,9 @@ impl LimitOrders {
         &mut self,
         limit: &LimitConfig,
         typed: &LiveValues,
+        fits: Fits<'_>,
     ) -> Result<(Client, Option<LiveValues>), RefusedOrder> {
-        let (client, _) = limit
-            .read_override(typed)
-            .map_err(RefusedOrder::NotAllowed)?;
+        let (client, _) = read_fitting(limit, typed, fits).map_err(RefusedOrder::NotAllowed)?;
         let mut values = typed.clone();
         values.remove(KEY);
         self.take(limit.name.as_str(), Some(limit), &client);
@@ -193,14 +193,14 @@ impl LimitOrders {
     }
 
     /// What holds for a client, in words; `null` where its limit is not there.
-    fn held(&self, limit: Option<&LimitConfig>, client: &Client) -> Value {
+    fn held(&self, limit: Option<&LimitConfig>, client: &Client, fits: Fits<'_>) -> Value {
         let Some(limit) = limit else {
             return Value::Null;
         };
         let client = limit
             .client_named(&client.0)
             .unwrap_or_else(|_| client.clone());
-        let applied = self.applied_to(std::slice::from_ref(limit));
+        let applied = self.applied_to(std::slice::from_ref(limit), fits);
         let own = applied.limits[0].overrides.get(&client);
         Value::from(in_words(&policy_values(own.unwrap_or(&limit.policy))))
     }

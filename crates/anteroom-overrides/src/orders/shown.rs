@@ -7,7 +7,7 @@ use anteroom_config::{Client, LimitConfig, LiveValues, policy_values};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::LimitOrders;
+use super::{Fits, LimitOrders};
 
 /// What an answer may take at most, about: the file may have ten thousand clients for each of two hundred limits.
 const BYTES_MAX: usize = 2 << 20;
@@ -66,9 +66,14 @@ impl ShownOverride {
 }
 
 impl ShownLimits {
-    /// What holds where the file says `file`, in one limit or in all.
+    /// What holds where the file says `file` and stores can count what `fits`, in one limit or in all.
     #[must_use]
-    pub fn of(orders: &LimitOrders, file: &[LimitConfig], only: Option<&str>) -> Self {
+    pub fn of(
+        orders: &LimitOrders,
+        file: &[LimitConfig],
+        fits: Fits<'_>,
+        only: Option<&str>,
+    ) -> Self {
         let is_asked = |name: &str| only.is_none_or(|only| only == name);
         let mut shown = Self {
             version: orders.version,
@@ -76,7 +81,7 @@ impl ShownLimits {
         };
         let mut room = BYTES_MAX;
         for limit in file.iter().filter(|limit| is_asked(limit.name.as_str())) {
-            let (mut overrides, live) = live_of(orders, limit);
+            let (mut overrides, live) = live_of(orders, limit, fits);
             for (client, policy) in &limit.overrides {
                 if live.contains(client) {
                     continue;
@@ -113,12 +118,16 @@ impl ShownLimits {
 }
 
 /// What operators said about clients of a limit, and of which of them it holds.
-fn live_of(orders: &LimitOrders, limit: &LimitConfig) -> (Vec<ShownOverride>, BTreeSet<Client>) {
+fn live_of(
+    orders: &LimitOrders,
+    limit: &LimitConfig,
+    fits: Fits<'_>,
+) -> (Vec<ShownOverride>, BTreeSet<Client>) {
     let mut live = BTreeSet::new();
     let said = orders.overrides.iter();
     let said = said.filter(|said| said.limit == limit.name.as_str());
     let shown = said.map(|said| {
-        let read = said.read(limit);
+        let read = said.read(limit, fits);
         let problems = read.as_ref().err().map(|problems| &problems.0[..]);
         let problems = problems.unwrap_or_default().iter();
         let named = limit.client_named(&said.client.0).ok();

@@ -1,8 +1,10 @@
 //! What operators say about clients of limits, one thing after the other, and what holds then.
 
 mod anything;
+mod records;
+mod unfit;
 
-use anteroom_config::orders::{Actor, Log};
+use anteroom_config::orders::Actor;
 use anteroom_config::{Config, LimitName};
 use anteroom_core::time::Millis;
 use serde_json::{Value, json};
@@ -10,6 +12,9 @@ use serde_json::{Value, json};
 use super::*;
 
 const NOW: Millis = Millis(1_900_000_000_000);
+
+/// Of stores that can count everything.
+const ALL_FIT: Fits<'static> = &|_, _| Ok(());
 
 const API: &str = "name = \"api\"\nlimit = \"100/min\"\nkey = \"header:X-Api-Key\"\n\
                    overrides = [{ key = \"gold\", limit = \"900/min\" }]\n";
@@ -58,7 +63,7 @@ fn say(
     order: &LimitOrder,
     file: &[LimitConfig],
 ) -> Result<LimitOrders, String> {
-    let after = before.after(order, file, &Actor::default(), NOW);
+    let after = before.after(order, file, ALL_FIT, &Actor::default(), NOW);
     after.map_err(|refused| match refused {
         RefusedOrder::NotAllowed(problems) => problems.to_string(),
         other => format!("{other:?}"),
@@ -74,7 +79,7 @@ fn after(orders: &[LimitOrder], file: &[LimitConfig]) -> LimitOrders {
 
 /// The calls that a client of its own may make; `None` if it has nothing of its own.
 fn calls(orders: &LimitOrders, file: &[LimitConfig], limit: &str, client: &str) -> Option<u32> {
-    let applied = orders.applied_to(file).limits;
+    let applied = orders.applied_to(file, ALL_FIT).limits;
     let limit = applied.iter().find(|known| known.name.as_str() == limit)?;
     let own = limit.overrides.get(&Client(vec![client.to_owned()]));
     own.map(|policy| policy.rate().calls())
@@ -107,7 +112,7 @@ fn what_is_left_out_is_as_the_limit_says() {
     let file = file(&[LOGIN]);
     let burst = |typed: Value| {
         let orders = after(&[set("login", typed)], &file);
-        let shown = ShownLimits::of(&orders, &file, None);
+        let shown = ShownLimits::of(&orders, &file, ALL_FIT, None);
         shown.limits[0].overrides[0].values.clone().unwrap()["burst"].clone()
     };
     assert_eq!(burst(json!({ "key": "10.0.0.1", "limit": "50/m" })), 2);
@@ -277,8 +282,8 @@ fn orders_outlive_their_limit_and_are_said_to_have_none() {
         &with,
     );
     let without = file(&[LOGIN]);
-    assert_eq!(orders.applied_to(&without).limits, without);
-    let shown = ShownLimits::of(&orders, &without, None);
+    assert_eq!(orders.applied_to(&without, ALL_FIT).limits, without);
+    let shown = ShownLimits::of(&orders, &without, ALL_FIT, None);
     let gone = &shown.limits[1];
     assert_eq!((gone.limit.as_str(), &gone.values), ("api", &None));
     assert_eq!(
@@ -305,7 +310,7 @@ fn what_does_not_fit_the_file_any_more_does_not_hold_and_says_so() {
     );
     let other = file(&["name = \"login\"\nlimit = \"5/m\"\n"]);
     assert_eq!(calls(&orders, &other, "login", "10.0.0.1"), None);
-    let shown = ShownLimits::of(&orders, &other, Some("login"));
+    let shown = ShownLimits::of(&orders, &other, ALL_FIT, Some("login"));
     let row = &shown.limits[0].overrides[0];
     assert!(row.problems[0].contains("burst: has no effect"), "{row:?}");
     assert_eq!(row.values.as_ref().unwrap()["limit"], "5/m");
@@ -320,7 +325,7 @@ fn what_is_shown_says_where_it_comes_from_and_ends_somewhere() {
         &[set("api", json!({ "key": "gold", "limit": "1/s" }))],
         &limits,
     );
-    let shown = serde_json::to_value(ShownLimits::of(&orders, &limits, None)).unwrap();
+    let shown = serde_json::to_value(ShownLimits::of(&orders, &limits, ALL_FIT, None)).unwrap();
     assert_eq!(
         shown,
         json!({
@@ -335,7 +340,7 @@ fn what_is_shown_says_where_it_comes_from_and_ends_somewhere() {
             ],
         })
     );
-    let only = ShownLimits::of(&orders, &limits, Some("login"));
+    let only = ShownLimits::of(&orders, &limits, ALL_FIT, Some("login"));
     assert_eq!(only.limits.len(), 1);
     let text = "k".repeat(1_000);
     let many: Vec<String> = (0..4_000)
@@ -346,7 +351,7 @@ fn what_is_shown_says_where_it_comes_from_and_ends_somewhere() {
         &API[..API.find("overrides").unwrap()],
         many.join(", ")
     );
-    let shown = ShownLimits::of(&orders, &file(&[&many]), None);
+    let shown = ShownLimits::of(&orders, &file(&[&many]), ALL_FIT, None);
     assert!(shown.left_off > 2_000, "{}", shown.left_off);
     assert!(serde_json::to_vec(&shown).unwrap().len() < 3 << 20);
 }
@@ -374,27 +379,4 @@ fn there_are_at_most_so_many_and_so_long() {
     assert!(refused.contains("where 262144 may be"), "{refused}");
     let again = full(LIVE_MAX, 1).overrides[7].client.0[0].clone();
     assert!(say(&full(LIVE_MAX, 1), &unset("gone", &again), &file).is_ok());
-}
-
-#[test]
-fn a_record_is_read_back_and_anything_else_is_damaged() {
-    let file = file(&[API]);
-    let orders = after(
-        &[set("api", json!({ "key": "gold", "limit": "1/s" }))],
-        &file,
-    );
-    assert_eq!(LimitOrders::decode(&orders.encode()), Ok(orders.clone()));
-    let mut log = Log::default();
-    assert!(log.add(orders.newest().unwrap()));
-    for bytes in [
-        &b""[..],
-        b"{}",
-        b"{\"form\":2,\"version\":1}",
-        b"\xff",
-        b"[1]",
-    ] {
-        assert_eq!(LimitOrders::decode(bytes), Err(DamagedOrders));
-    }
-    let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
-    assert_eq!(LimitOrders::decode(more).unwrap().version, 3);
 }

@@ -3,98 +3,105 @@
 -- at the end are left out.
 local COUNT_MAX = 4294967295
 
--- What is remembered, or nil.
-local function stored_counters(text, letter, count)
-  local found = numbers(text, letter)
-  if not found or #found < 2 or found[1] < 1 or found[1] > 121 or #found > found[1] + 2 then
+-- What is remembered: all counters, where the newest begins, and the text in front of the counters; nil if it cannot be
+-- read.
+local function stored_counters(letter, text, count)
+  local head, kind, many, starts_at, known = match(text, '^((%l) (%d+) (%d+))(.*)$')
+  if kind ~= letter then return nil end
+  many, starts_at = many + 0, starts_at + 0
+  if many < 1 or many > 121 or starts_at >= EXACT or (many ~= count and letter ~= 'w') then
     return nil
   end
-  if letter ~= 'w' and found[1] ~= count then return nil end
-  local counts = {}
-  for at = 1, found[1] do
-    counts[at] = found[at + 2] or 0
-    if counts[at] > COUNT_MAX then return nil end
+  local counts, found, size = {}, 0, 0
+  for one in string.gmatch(known, ' (%d+)') do
+    found, size = found + 1, size + 1 + #one
+    counts[found] = one + 0
+    if counts[found] > COUNT_MAX then return nil end
   end
-  return {starts_at = found[2], counts = counts}
-end
-
-local function counters_text(letter, state)
-  local last = #state.counts
-  while last > 0 and state.counts[last] == 0 do last = last - 1 end
-  local text = {letter, #state.counts, digits(state.starts_at)}
-  for at = 1, last do text[at + 3] = digits(state.counts[at]) end
-  return table.concat(text, ' ')
+  if found > many or size ~= #known then return nil end
+  for at = found + 1, many do counts[at] = 0 end
+  return counts, starts_at, head
 end
 
 -- The same in as many counters as there are now: all of it where the newest can be.
-local function fitted_counters(state, count, width)
+local function fitted_counters(old, starts_at, count, width)
   local counts = {0}
-  for at = 1, #state.counts do counts[1] = counts[1] + state.counts[at] end
-  counts[1] = math.min(counts[1], COUNT_MAX)
+  for at = 1, #old do counts[1] = counts[1] + old[at] end
+  counts[1] = min(counts[1], COUNT_MAX)
   for at = 2, count do counts[at] = 0 end
-  local old_width = whole(width * (count - 1), math.max(#state.counts - 1, 1))
-  local last = state.starts_at + math.max(old_width - 1, 0)
-  return {starts_at = last - last % width, counts = counts, is_fitted = true}
+  local old_width = floor(width * (count - 1) / max(#old - 1, 1))
+  local last = starts_at + max(old_width - 1, 0)
+  return counts, last - last % width
 end
 
--- Makes room for counters that began since; returns how long ago the newest did.
-local function move_on(state, width)
-  local since = math.max(now - state.starts_at, 0)
-  if since < width then return since end
+-- Makes room for counters that began since; returns where the newest begins, and how long ago that was.
+local function move_on(counts, starts_at, width)
+  local since = max(now - starts_at, 0)
+  if since < width then return starts_at, since end
   local elapsed = now % width
-  local begun = whole(now, width) - whole(state.starts_at, width)
-  for at = #state.counts, 1, -1 do state.counts[at] = state.counts[at - begun] or 0 end
-  state.starts_at = now - elapsed
-  return elapsed
+  local begun = floor(now / width) - floor(starts_at / width)
+  for at = #counts, 1, -1 do counts[at] = counts[at - begun] or 0 end
+  return now - elapsed, elapsed
 end
 
 -- Whether so many fit: whole + oldest * (width - elapsed) / width + asked <= limit, without a fraction.
-local function counters_admit(state, asked, limit, width, is_falling, elapsed)
-  local count, left = #state.counts, limit - asked
-  for at = 1, is_falling and count - 1 or count do left = left - state.counts[at] end
+local function counters_admit(counts, asked, limit, width, is_falling, elapsed)
+  local count, left = #counts, limit - asked
+  for at = 1, is_falling and count - 1 or count do left = left - counts[at] end
   if left < 0 then return false end
-  local oldest = is_falling and state.counts[count] or 0
-  return not less(product(width, left), product(width - elapsed, oldest))
+  local oldest = is_falling and counts[count] or 0
+  if oldest == 0 then return true end
+  local high, low = product(width, left)
+  local oldest_high, oldest_low = product(width - elapsed, oldest)
+  return not less(high, low, oldest_high, oldest_low)
 end
 
-local function write_counters(key, letter, state, width)
-  for at = 1, #state.counts do
-    if state.counts[at] > 0 then
-      local idle_at = state.starts_at + width * (#state.counts - at + 1)
-      return write(key, counters_text(letter, state), idle_at)
-    end
-  end
-  if state.is_fitted then
-    redis.call('DEL', key)
-  else
-    write(key, counters_text(letter, state), now)
+local function refund_counters(counts, back)
+  for at = 1, #counts do
+    local undone = min(back, counts[at])
+    counts[at] = counts[at] - undone
+    back = back - undone
   end
 end
 
-local function counters(letter, key, cost, limit, width, count, is_falling)
-  local state = stored_counters(read('GET', key), letter, count)
-  local prior = state and counters_text(letter, state) or ''
-  if not state then
+-- The value of them, and until when it says anything; nil if there is nothing in them.
+local function counters_value(head, counts, starts_at, width)
+  local count, first = #counts, 1
+  while counts[first] == 0 do first = first + 1 end
+  if first > count then return head, nil end
+  local last = count
+  while counts[last] == 0 do last = last - 1 end
+  -- Concatenating writes 14 digits of a number, and counters have ten at most.
+  local value = head .. ' ' .. table.concat(counts, ' ', 1, last)
+  return value, starts_at + width * (count - first + 1)
+end
+
+function counters(letter, text, cost, limit, width, count, is_falling)
+  local counts, begun_at, head = stored_counters(letter, text, count)
+  local prior, is_fitted = counts and text or '', false
+  if not counts then
     if cost < 0 then return true, prior end
-    state = {starts_at = 0, counts = {}}
-    for at = 1, count do state.counts[at] = 0 end
-  elseif #state.counts ~= count then
-    state = fitted_counters(state, count, width)
+    counts, begun_at = {}, 0
+    for at = 1, count do counts[at] = 0 end
+  elseif #counts ~= count then
+    counts, begun_at = fitted_counters(counts, begun_at, count, width)
+    is_fitted = true
   end
-  local elapsed = move_on(state, width)
+  local starts_at, elapsed = move_on(counts, begun_at, width)
   if cost < 0 then
-    local back = -cost
-    for at = 1, count do
-      local undone = math.min(back, state.counts[at])
-      state.counts[at] = state.counts[at] - undone
-      back = back - undone
-    end
+    refund_counters(counts, -cost)
   else
-    local asked = math.max(cost, 1)
-    if not counters_admit(state, asked, limit, width, is_falling == 1, elapsed) then
+    if not counters_admit(counts, max(cost, 1), limit, width, is_falling == 1, elapsed) then
       return false, prior
     end
-    state.counts[1] = state.counts[1] + cost
+    counts[1] = counts[1] + cost
   end
-  return true, prior, function() write_counters(key, letter, state, width) end
+  -- Most calls come while the newest counter is the same.
+  if not head or is_fitted or starts_at ~= begun_at then
+    head = format('%s %d %.0f', letter, count, starts_at)
+  end
+  local value, idle_at = counters_value(head, counts, starts_at, width)
+  -- Of what was counted in another way nothing is left.
+  if is_fitted and not idle_at then value = '' end
+  return true, prior, value, idle_at or now
 end

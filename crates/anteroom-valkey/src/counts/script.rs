@@ -5,7 +5,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Policy, State};
 use anteroom_limits::time::Micros;
 use anteroom_limits::token_bucket::NEWCOMER_AFTER;
-use redis::Value;
+use redis::{Cmd, Value};
 
 use super::value;
 use crate::connection::Connection;
@@ -14,25 +14,46 @@ use crate::link::Answered;
 use crate::route::Route;
 use crate::script::{Text, number};
 
-/// One text for all algorithms, so that several limits are charged in one piece.
-const TEXT: &str = concat!(
-    include_str!("exact.lua"),
-    include_str!("counters.lua"),
-    include_str!("pace.lua"),
-    include_str!("token_bucket.lua"),
-    include_str!("sliding_log.lua"),
-    include_str!("charge.lua"),
-);
+/// What every text begins and ends with.
+const EXACT: &str = include_str!("exact.lua");
+const CHARGE: &str = include_str!("charge.lua");
+const PRODUCTS: &str = include_str!("products.lua");
+const WIDE: &str = include_str!("wide.lua");
+/// Ways of counting, each with what it needs. A text has those that a call needs: all that is in a text costs in
+/// every call of it. A set of them is a number with a bit for each.
+const WAYS: [&[&str]; 4] = [
+    &[PRODUCTS, include_str!("counters.lua")],
+    &[PRODUCTS, WIDE, include_str!("pace.lua")],
+    &[PRODUCTS, WIDE, include_str!("token_bucket.lua")],
+    &[include_str!("sliding_log.lua")],
+];
 
-/// For how many ms more than needed a value is kept: the server rounds, and its clock may be set a little. It
-/// costs a second's memory.
-const SLACK_MS: u64 = 1_000;
-/// The same where a test brings the time along: longer than any test takes.
-const SLACK_IN_TESTS_MS: u64 = 3_600_000;
+/// By which of [`WAYS`] an algorithm counts.
+fn way_of(policy: &Policy) -> usize {
+    match policy {
+        Policy::Gcra(_) | Policy::LeakyBucket(_) => 1,
+        Policy::TokenBucket(_) => 2,
+        Policy::SlidingLog(_) => 3,
+        _ => 0,
+    }
+}
 
-/// The script that charges.
+/// Each part once, in the order in which ways need them.
+fn text_of(set: usize) -> Text {
+    let is_in = |way: &usize| set & 1 << *way != 0;
+    let mut parts = vec![EXACT];
+    for part in (0..WAYS.len()).filter(is_in).flat_map(|way| WAYS[way]) {
+        if !parts.contains(part) {
+            parts.push(part);
+        }
+    }
+    parts.push(CHARGE);
+    Text::new(parts.concat())
+}
+
+/// The script that charges: one text for each set of algorithms, so that several limits are charged in one piece.
 pub(super) struct ChargeScript {
-    text: Text,
+    texts: [Text; 1 << WAYS.len()],
     time: Option<TestTime>,
 }
 
@@ -54,53 +75,54 @@ pub(super) struct Judged {
     pub(super) prior: State,
 }
 
-/// Settings as the script takes them: the letter of the algorithm and its numbers.
-type Settings = (char, [u64; 5]);
-
-fn settings(policy: &Policy) -> Settings {
+/// Adds a charge as the script takes it: the letter of the algorithm, the cost, and the settings.
+fn add_charge(command: &mut Cmd, charge: &SharedCharge<'_>) {
+    let policy = charge.policy;
+    command.arg(letter_of(policy));
+    match charge.cost {
+        Cost::Take(taken) => command.arg(taken.get()),
+        Cost::Peek => command.arg(0),
+        Cost::Refund(back) => command.arg(-i64::from(back.get())),
+    };
     let rate = policy.rate();
-    let (calls, window) = (u64::from(rate.calls()), rate.window().0);
+    command.arg(rate.calls());
     if let Some(counters) = policy.counters() {
-        let (letter, is_falling) = match policy {
-            Policy::FixedWindow(_) => ('f', false),
-            Policy::SlidingWindow(_) => ('s', true),
-            Policy::SubWindows(_) => ('w', true),
-            _ => ('w', false),
-        };
-        let count = counters.count() as u64;
-        let width = counters.width().0;
-        return (letter, [calls, width, count, u64::from(is_falling), 0]);
+        let is_falling = matches!(policy, Policy::SlidingWindow(_) | Policy::SubWindows(_));
+        let (width, count) = (counters.width().0, counters.count());
+        command.arg(width).arg(count).arg(u32::from(is_falling));
+        return;
     }
-    let usual = |letter, other: u32| (letter, [calls, window, u64::from(other), 0, 0]);
+    let window = rate.window().0;
+    command.arg(window);
     match policy {
-        Policy::Gcra(gcra) => usual('g', gcra.burst()),
-        Policy::LeakyBucket(bucket) => usual('l', bucket.queue()),
+        Policy::Gcra(gcra) => command.arg(gcra.burst()),
+        Policy::LeakyBucket(bucket) => command.arg(bucket.queue()),
         Policy::TokenBucket(bucket) => {
-            let (capacity, initial) = (bucket.capacity(), bucket.initial_burst());
             let newcomer = NEWCOMER_AFTER.0.max(window);
-            let (capacity, initial) = (u64::from(capacity), u64::from(initial));
-            ('t', [calls, window, capacity, initial, newcomer])
+            let (capacity, initial) = (bucket.capacity(), bucket.initial_burst());
+            command.arg(capacity).arg(initial).arg(newcomer)
         }
-        _ => usual('e', 0),
-    }
+        _ => command,
+    };
 }
 
-fn push_charge(args: &mut Vec<String>, charge: &SharedCharge<'_>) {
-    let (letter, numbers) = settings(charge.policy);
-    args.push(letter.to_string());
-    args.push(match charge.cost {
-        Cost::Take(taken) => taken.to_string(),
-        Cost::Peek => "0".to_owned(),
-        Cost::Refund(back) => format!("-{back}"),
-    });
-    args.extend(numbers.map(|number| number.to_string()));
+const fn letter_of(policy: &Policy) -> &'static str {
+    match policy {
+        Policy::FixedWindow(_) => "f",
+        Policy::SlidingWindow(_) => "s",
+        Policy::SubWindows(_) | Policy::SubWindowsStrict(_) => "w",
+        Policy::Gcra(_) => "g",
+        Policy::LeakyBucket(_) => "l",
+        Policy::TokenBucket(_) => "t",
+        Policy::SlidingLog(_) => "e",
+    }
 }
 
 impl ChargeScript {
     /// At the server's time, or at one that a test brings along.
     pub(super) fn new(time: Option<TestTime>) -> Self {
-        let text = Text::new(TEXT);
-        Self { text, time }
+        let texts = std::array::from_fn(text_of);
+        Self { texts, time }
     }
 
     /// All keys must live at one server, and none may stand there twice.
@@ -111,21 +133,28 @@ impl ChargeScript {
         charges: &[SharedCharge<'_>],
         charging: Charging,
     ) -> Result<Vec<Judged>, Failure> {
-        let (now, slack_ms) = match &self.time {
-            None => (String::new(), SLACK_MS),
-            Some(time) => (time.now().0.to_string(), SLACK_IN_TESTS_MS),
-        };
         let charging = match charging {
-            Charging::IfAdmitted => "1",
-            Charging::Never => "0",
+            Charging::IfAdmitted => 1,
+            Charging::Never => 0,
         };
-        let mut args = vec![now, slack_ms.to_string(), charging.to_owned()];
-        for charge in charges {
-            push_charge(&mut args, charge);
-        }
-        let args: Vec<&[u8]> = args.iter().map(String::as_bytes).collect();
-        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-        let Answered { value, connection } = self.text.call(route, &keys, &args, None).await?;
+        let now = self.time.as_ref().map(TestTime::now);
+        let say = |command: &mut Cmd| {
+            command.arg(keys.len()).arg(keys);
+            match now {
+                None => command.arg(""),
+                Some(Micros(now)) => command.arg(now),
+            };
+            command.arg(charging);
+            for charge in charges {
+                add_charge(command, charge);
+            }
+        };
+        let set = charges
+            .iter()
+            .fold(0, |set, charge| set | 1 << way_of(charge.policy));
+        let key = keys.first().map_or("", String::as_str);
+        let called = self.texts[set].call_with(route, key, say, None).await;
+        let Answered { value, connection } = called?;
         judged(&connection, &value, charges.len())
     }
 }

@@ -1,23 +1,30 @@
 -- Sliding log: a list of entries 'us calls total', oldest first, with the sum of all calls up to and with it. By these
 -- sums and by time entries are found by halves, so that no call reads a log of 100,000 entries.
 
+-- A number as text: tostring would round it.
+local function digits(number)
+  return format('%.0f', number)
+end
+
+local function entry_of_text(text)
+  local us, calls, total = match(text, '^(%d+) (%d+) (%d+)$')
+  return {at = (us or 0) + 0, calls = (calls or 0) + 0, total = (total or 0) + 0}
+end
+
 -- What is remembered, or nil.
 local function open_log(key)
   local newest = read('LINDEX', key, -1)
   if not newest then return nil end
-  local log = {key = key, length = redis.call('LLEN', key)}
+  newest = entry_of_text(newest)
+  if newest.calls == 0 then return nil end
+  local log = {key = key, length = call('LLEN', key), newest = newest}
   -- Each is read once: those who look for one entry after the other pass by the same ones.
-  local known = {}
+  local known = {[log.length - 1] = newest}
   function log.entry(at)
-    if not known[at] then
-      local text = redis.call('LINDEX', key, at)
-      local us, calls, total = string.match(text, '^(%d+) (%d+) (%d+)$')
-      known[at] = {at = tonumber(us) or 0, calls = tonumber(calls) or 0, total = tonumber(total) or 0}
-    end
+    if not known[at] then known[at] = entry_of_text(call('LINDEX', key, at)) end
     return known[at]
   end
-  log.newest = log.entry(log.length - 1)
-  return log.newest.calls > 0 and log or nil
+  return log
 end
 
 -- The first entry, from `from` on, for which `holds`; it holds for the last one, and for all after one for which it
@@ -29,7 +36,7 @@ local function first_entry(log, from, holds)
     below, above, step = above, math.min(above + step, last), step * 2
   end
   while above - below > 1 do
-    local middle = math.floor((above + below) / 2)
+    local middle = floor((above + below) / 2)
     if holds(log.entry(middle)) then above = middle else below = middle end
   end
   return above, log.entry(above)
@@ -37,7 +44,7 @@ end
 
 -- What of it counts now: where that begins, what was before, and the sum. A clock that went back stands still.
 local function count_log(log, window)
-  local at = math.max(now, log.newest.at)
+  local at = max(now, log.newest.at)
   if at - log.newest.at >= window then
     log.from, log.before, log.sum = log.length, log.newest.total, 0
     return
@@ -83,26 +90,26 @@ end
 local function keep_log(log, newest_at, window)
   local ms = kept_ms(newest_at + window)
   if ms then
-    redis.call('PEXPIRE', log.key, ms)
+    call('PEXPIRE', log.key, ms)
   else
-    redis.call('PERSIST', log.key)
+    call('PERSIST', log.key)
   end
 end
 
 local function append_to_log(log, taken, window)
   local newest = log.newest
-  local at = math.max(now, newest.at)
+  local at = max(now, newest.at)
   if log.sum == 0 then
-    redis.call('DEL', log.key)
-    redis.call('RPUSH', log.key, entry_text({at = at, calls = taken, total = taken}))
+    call('DEL', log.key)
+    call('RPUSH', log.key, entry_text({at = at, calls = taken, total = taken}))
   else
-    if log.from > 0 then redis.call('LTRIM', log.key, log.from, -1) end
+    if log.from > 0 then call('LTRIM', log.key, log.from, -1) end
     if newest.at == at then
       newest.calls, newest.total = newest.calls + taken, newest.total + taken
-      redis.call('LSET', log.key, -1, entry_text(newest))
+      call('LSET', log.key, -1, entry_text(newest))
     else
       local entry = {at = at, calls = taken, total = newest.total + taken}
-      redis.call('RPUSH', log.key, entry_text(entry))
+      call('RPUSH', log.key, entry_text(entry))
     end
   end
   keep_log(log, at, window)
@@ -110,18 +117,18 @@ end
 
 local function refund_log(log, back, window)
   if back >= log.sum then
-    redis.call('DEL', log.key)
+    call('DEL', log.key)
     return
   end
   local total = log.before + log.sum - back
   local at, entry = entry_of(log, log.sum - back)
-  redis.call('LTRIM', log.key, log.from, at)
+  call('LTRIM', log.key, log.from, at)
   entry.calls, entry.total = entry.calls - (entry.total - total), total
-  redis.call('LSET', log.key, -1, entry_text(entry))
+  call('LSET', log.key, -1, entry_text(entry))
   keep_log(log, entry.at, window)
 end
 
-local function sliding_log(_, key, cost, limit, window)
+function sliding_log(key, cost, limit, window)
   local log = open_log(key)
   if log then
     count_log(log, window)
@@ -130,7 +137,7 @@ local function sliding_log(_, key, cost, limit, window)
   else
     log = {key = key, newest = {at = 0}, sum = 0}
   end
-  local asked, back = math.max(cost, 1), math.max(-cost, 0)
+  local asked, back = max(cost, 1), max(-cost, 0)
   local prior = log_text(log, asked, limit, back)
   if cost < 0 then
     return true, prior, function() refund_log(log, back, window) end

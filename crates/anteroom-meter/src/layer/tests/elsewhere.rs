@@ -1,5 +1,7 @@
 //! Limits that are counted in a store of several nodes.
 
+mod mixed;
+
 use anteroom_config::OnLimitStoreFailure;
 use anteroom_counts::CallKey;
 use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
@@ -21,6 +23,10 @@ struct Far {
     is_busy: AtomicBool,
     /// It goes on from what it has lent.
     lends: AtomicBool,
+    /// Except for limits of which nothing is left.
+    spent: Mutex<Vec<&'static str>>,
+    /// Its answers do not come, rather than that there is no way to it.
+    is_late: AtomicBool,
     takes: Mutex<Duration>,
 }
 
@@ -80,7 +86,15 @@ impl SharedCounts for Far {
             self.asked.fetch_add(1, Relaxed);
             let takes = *self.takes.lock();
             tokio::time::sleep(takes).await; // tidy: paused time
-            if self.is_away.load(Relaxed) && !self.lends.load(Relaxed) {
+            let is_spent = |charge: &SharedCharge<'_>| self.spent.lock().contains(&charge.limit);
+            let can_decide = self.lends.load(Relaxed) && !charges.iter().any(is_spent);
+            if self.is_late.load(Relaxed) {
+                return Err(CountsError::Late {
+                    place: "far".to_owned(),
+                    source: "nothing came".into(),
+                });
+            }
+            if self.is_away.load(Relaxed) && !can_decide {
                 return Err(CountsError::Unreachable {
                     place: "far".to_owned(),
                     source: "it is away".into(),

@@ -37,10 +37,10 @@ proptest! {
         let record = json!({ "form": 1, "version": 1, "overrides": [said] }).to_string();
         if let Ok(orders) = LimitOrders::decode(record.as_bytes()) {
             let file = file(&[API, LOGIN]);
-            for problem in orders.applied_to(&file).misfits.iter().flat_map(|(_, problems)| problems) {
+            for problem in orders.applied_to(&file, ALL_FIT).misfits.iter().flat_map(|(_, problems)| problems) {
                 prop_assert!(!problem.to_string().contains(['\n', '\r']));
             }
-            prop_assert!(serde_json::to_string(&ShownLimits::of(&orders, &file, None)).is_ok());
+            prop_assert!(serde_json::to_string(&ShownLimits::of(&orders, &file, ALL_FIT, None)).is_ok());
         }
     }
 
@@ -58,9 +58,9 @@ proptest! {
     ) {
         let file = file(&[API, LOGIN]);
         let order = LimitOrder::Set { limit: name(limit), typed };
-        match LimitOrders::default().after(&order, &file, &Actor::default(), NOW) {
+        match LimitOrders::default().after(&order, &file, ALL_FIT, &Actor::default(), NOW) {
             Ok(orders) => {
-                let applied = orders.applied_to(&file);
+                let applied = orders.applied_to(&file, ALL_FIT);
                 prop_assert!(applied.misfits.is_empty());
                 prop_assert_ne!(applied.limits, file);
                 prop_assert_eq!(LimitOrders::decode(&orders.encode()), Ok(orders));

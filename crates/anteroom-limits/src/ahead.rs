@@ -1,0 +1,59 @@
+//! How far ahead of its rate may a limit let calls come, and how far can a store that counts in doubles follow?
+//!
+//! Those that keep a point in time write down when all that came is paid off. A burst or a queue that takes years to
+//! pay off lies so far ahead that microseconds are no whole numbers of such a store any more. Those that keep numbers
+//! of calls are bounded by those alone.
+
+use crate::policy::Policy;
+use crate::time::MicroSpan;
+
+const YEAR: MicroSpan = MicroSpan::from_secs(365 * 86_400);
+
+/// How many years may lie between a call and the time at which it is paid off, where times are doubles. Together with
+/// a time of up to the year 2112 that stays below 2^53 us, up to where doubles are exact.
+pub const YEARS_EXACT: u64 = 142;
+
+/// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.
+#[must_use]
+pub fn years_ahead(policy: &Policy) -> u64 {
+    let calls_ahead = match policy {
+        Policy::Gcra(gcra) => u64::from(gcra.burst()),
+        Policy::LeakyBucket(bucket) => u64::from(bucket.queue()) + u64::from(bucket.rate().calls()),
+        // All others keep numbers of calls, and the time of the last one.
+        _ => return 0,
+    };
+    let rate = policy.rate();
+    if rate.calls() == 0 {
+        // Nothing ever comes.
+        return 0;
+    }
+    let parts = u128::from(calls_ahead) * u128::from(rate.window().0);
+    let span = parts / u128::from(rate.calls());
+    u64::try_from(span.div_ceil(u128::from(YEAR.0))).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixed_window::FixedWindow;
+    use crate::gcra::Gcra;
+    use crate::leaky_bucket::LeakyBucket;
+    use crate::rate::Rate;
+
+    #[test]
+    fn a_burst_takes_as_long_as_its_calls_would_one_by_one() {
+        let check = |policy: Policy, expected: u64| assert_eq!(years_ahead(&policy), expected);
+        let a_year = |calls| Rate::new(calls, YEAR).unwrap();
+        let gcra = |calls, burst| Policy::Gcra(Gcra::new(a_year(calls), burst).unwrap());
+        check(gcra(1, 142), 142);
+        check(gcra(1, 143), 143);
+        check(gcra(2, 285), 143);
+        check(gcra(100, 100), 1);
+        // What a queue is full of, and what may come at once before it fills.
+        check(Policy::LeakyBucket(LeakyBucket::new(a_year(1), 141)), 142);
+        check(Policy::LeakyBucket(LeakyBucket::new(a_year(1), 142)), 143);
+        check(gcra(0, u32::MAX), 0);
+        check(Policy::FixedWindow(FixedWindow::new(a_year(u32::MAX))), 0);
+        check(gcra(1, u32::MAX), u64::from(u32::MAX));
+    }
+}

@@ -1,0 +1,28 @@
+//! Records as stores keep them.
+
+use anteroom_config::orders::Log;
+
+use super::*;
+
+#[test]
+fn a_record_is_read_back_and_anything_else_is_damaged() {
+    let file = file(&[API]);
+    let orders = after(
+        &[set("api", json!({ "key": "gold", "limit": "1/s" }))],
+        &file,
+    );
+    assert_eq!(LimitOrders::decode(&orders.encode()), Ok(orders.clone()));
+    let mut log = Log::default();
+    assert!(log.add(orders.newest().unwrap()));
+    for bytes in [
+        &b""[..],
+        b"{}",
+        b"{\"form\":2,\"version\":1}",
+        b"\xff",
+        b"[1]",
+    ] {
+        assert_eq!(LimitOrders::decode(bytes), Err(DamagedOrders));
+    }
+    let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
+    assert_eq!(LimitOrders::decode(more).unwrap().version, 3);
+}
