@@ -35,6 +35,16 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
+        "anteroom-lent",
+        &[
+            "anteroom-core",
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-store",
+            "anteroom-lending",
+        ],
+    ),
+    (
         "anteroom-ratelimit",
         &[
             "anteroom-config",
@@ -108,6 +118,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-overrides",
             "anteroom-counts",
             "anteroom-lending",
+            "anteroom-lent",
         ],
     ),
     (

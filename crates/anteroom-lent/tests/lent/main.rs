@@ -1,0 +1,10 @@
+//! What was lent of calls, in a real file: what every store of records does, and what restarts, crashes and broken disks
+//! leave of it.
+
+mod bounds;
+mod conformance;
+mod crashes;
+mod disk;
+mod folder;
+mod losses;
+mod owners;
