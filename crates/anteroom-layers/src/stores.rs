@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{Config, StoreConfig, ValkeyConfig};
+use anteroom_counts::lent::LentRecords;
 use anteroom_counts::shared::SharedCounts;
 use anteroom_lending::LeasedCounts;
+use anteroom_lent::LentFile;
 use anteroom_node::Stores;
 use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
@@ -34,6 +36,8 @@ pub struct Opened {
     pub(crate) ticket_keys: TicketKeys,
     /// Where calls are counted that several nodes count together.
     pub(crate) counts: anteroom_meter::CountStores,
+    /// What was lent of calls, if that lies in the data folder.
+    pub(crate) lent: Option<Arc<LentFile>>,
     /// Puts the deployment back into a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
@@ -65,8 +69,24 @@ impl Opened {
             deployment: dir.deployment()?,
             ticket_keys: dir.ticket_keys()?,
             counts: anteroom_meter::CountStores::default(),
+            lent: None,
             keeper: None,
         })
+    }
+
+    /// The same, from which calls are lent, too: what was lent lies beside the journal. Requests for them run on the
+    /// runtime in which this is called.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Leases`].
+    pub fn lending(mut self, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let lent = Arc::new(LentFile::new(dir.clone(), clock));
+        let records = Arc::clone(&lent) as Arc<dyn LentRecords>;
+        let leases = LeasedCounts::new(records, anteroom_lending::Settings::default())?;
+        self.counts.leases = Some(Arc::new(leases));
+        self.lent = Some(lent);
+        Ok(self)
     }
 }
 
@@ -74,7 +94,8 @@ async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<O
     match &config.store {
         StoreConfig::Embedded => {
             let identity = Identity(dir.deployment()?.birth.0);
-            Opened::alone(dir, Arc::new(Embedded::new(dir.clone(), identity, clock)))
+            let journal = Embedded::new(dir.clone(), identity, Arc::clone(&clock));
+            Opened::alone(dir, Arc::new(journal))?.lending(dir, clock)
         }
         StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
     }
@@ -121,6 +142,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         deployment: membership.deployment,
         ticket_keys: membership.ticket_keys,
         counts: counts(config)?,
+        lent: None,
         keeper: Some(keeper),
     })
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::fs::File;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_counts::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
 use anteroom_counts::shared::{BoxFuture, CountsError};
@@ -10,6 +11,7 @@ use anteroom_limits::time::MicroSpan;
 use anteroom_store::{Clock, DataDir};
 use redb::{Database, DatabaseError};
 use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 
 use crate::change::{Change, Read};
 use crate::failure::Failure;
@@ -17,6 +19,12 @@ use crate::file::{Place, open_file};
 use crate::queue::{Job, Shared, told};
 use crate::tables::Name;
 use crate::time::{FileClock, OfRooms};
+
+/// How long a read waits for a predecessor to let go of the file, which it does a moment after its successor serves. Less
+/// than whoever lends waits for a store, so that what it is told is the reason.
+const HELD_FOR: Duration = Duration::from_millis(400);
+/// Between two tries.
+const HELD_AGAIN: Duration = Duration::from_millis(20);
 
 /// How much a file may keep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -89,6 +97,12 @@ impl LentFile {
         }
     }
 
+    async fn load_once(&self, client: Option<Name>) -> Result<Loaded, Failure> {
+        let (tell, answer) = oneshot::channel();
+        self.shared.put(Job::Read(Read { client, tell }))?;
+        told(answer).await
+    }
+
     async fn change(
         &self,
         client: Option<LentTo<'_>>,
@@ -136,11 +150,14 @@ impl LentRecords for LentFile {
         client: Option<LentTo<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
-            let (tell, answer) = oneshot::channel();
-            let client = client.map(named);
-            let put = self.shared.put(Job::Read(Read { client, tell }));
-            put.map_err(|failure| self.failed(failure))?;
-            told(answer).await.map_err(|failure| self.failed(failure))
+            let until = Instant::now() + HELD_FOR;
+            let loaded = loop {
+                match self.load_once(client.map(named)).await {
+                    Err(Failure::Held) if Instant::now() < until => sleep(HELD_AGAIN).await,
+                    loaded => break loaded,
+                }
+            };
+            loaded.map_err(|failure| self.failed(failure))
         })
     }
 

@@ -98,6 +98,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-core",
             "anteroom-limits",
+            "anteroom-counts",
             "anteroom-config",
             "anteroom-store",
             "anteroom-node",

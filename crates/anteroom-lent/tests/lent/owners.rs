@@ -28,6 +28,21 @@ async fn a_successor_has_it_when_its_predecessor_lets_go_and_knows_what_was_writ
 }
 
 #[tokio::test]
+async fn whoever_asks_while_a_predecessor_ends_is_answered_when_it_has() {
+    let folder = Folder::new();
+    let (first, second) = (folder.start(), folder.start());
+    must_write(&first, 1, 11, b"one").await;
+    let (loaded, ()) = tokio::join!(load(&second, 1), async {
+        // The successor's first try has met its predecessor by then.
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        first.close().await;
+    });
+    assert_eq!(loaded.unwrap().expected().client.0, 11);
+}
+
+#[tokio::test]
 async fn a_process_that_was_away_has_what_came_meanwhile() {
     let folder = Folder::new();
     for token_now in 11..15 {
