@@ -5,8 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, StoreConfig, ValkeyConfig};
-use anteroom_counts::lent::LentRecords;
+use anteroom_config::{Config, LimitConfig, LimitStore, StoreConfig, ValkeyConfig};
+use anteroom_counts::lent::{LentRecords, Shelf};
 use anteroom_counts::shared::SharedCounts;
 use anteroom_lending::LeasedCounts;
 use anteroom_lent::LentFile;
@@ -88,6 +88,18 @@ impl Opened {
         self.lent = Some(lent);
         Ok(self)
     }
+
+    /// Opens what was lent, beside everything else: a large file takes longer to be looked through than a call waits.
+    fn look_at_what_was_lent(&self) {
+        if let Some(lent) = self.lent.clone() {
+            tokio::spawn(async move {
+                if let Err(error) = lent.load(Shelf(0), None).await {
+                    let cause = anteroom_counts::shared::chain(&error);
+                    tracing::info!(cause, "what was lent of calls is not open yet");
+                }
+            });
+        }
+    }
 }
 
 async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Opened, OpenError> {
@@ -95,7 +107,12 @@ async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<O
         StoreConfig::Embedded => {
             let identity = Identity(dir.deployment()?.birth.0);
             let journal = Embedded::new(dir.clone(), identity, Arc::clone(&clock));
-            Opened::alone(dir, Arc::new(journal))?.lending(dir, clock)
+            let opened = Opened::alone(dir, Arc::new(journal))?.lending(dir, clock)?;
+            let is_lent = |limit: &LimitConfig| limit.store == LimitStore::Leases;
+            if config.limits.iter().any(is_lent) {
+                opened.look_at_what_was_lent();
+            }
+            Ok(opened)
         }
         StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
     }
