@@ -53,6 +53,15 @@ pub(crate) struct Open {
     found: (u64, u64),
 }
 
+/// How a file that is complete gets its name.
+#[derive(Clone, Copy, Debug)]
+enum Naming {
+    /// Unless there is one.
+    IfNone,
+    /// In the place of the one that there is.
+    Over,
+}
+
 /// What came of a look at a file.
 enum Looked {
     Good(Open),
@@ -85,7 +94,7 @@ impl Place {
                 } else {
                     Before::Nothing
                 };
-                return self.make(before);
+                return self.make(before, Naming::IfNone);
             }
             Err(error) => return Err(Failure::of_disk("open")(error)),
         };
@@ -100,8 +109,11 @@ impl Place {
                     moved_to = %aside.display(),
                     "what was lent of calls is damaged: all counts as spent"
                 );
-                fs::rename(&path, &aside).map_err(Failure::of_disk("move aside"))?;
-                self.make(Before::Lost)
+                // The damaged one stays until another takes its place: if this process ends in between, or the disk is
+                // full, nobody must find nothing and believe that it is a first start.
+                let _ = fs::remove_file(&aside);
+                fs::hard_link(&path, &aside).map_err(Failure::of_disk("move aside"))?;
+                self.make(Before::Lost, Naming::Over)
             }
         }
     }
@@ -175,15 +187,19 @@ impl Place {
     }
 
     /// Makes a file that says what was before it. It gets its name when it is complete.
-    fn make(&self, before: Before) -> Result<Open, Failure> {
+    fn make(&self, before: Before, naming: Naming) -> Result<Open, Failure> {
         self.remove_drafts();
         let draft = format!("{DRAFT}{:016x}", random()?);
         let draft = self.dir.path().join(draft);
         let made = self.make_draft(&draft, before).and_then(|open| {
-            match fs::hard_link(&draft, self.path()) {
+            let named = match naming {
+                Naming::IfNone => fs::hard_link(&draft, self.path()),
+                Naming::Over => fs::rename(&draft, self.path()),
+            };
+            match named {
                 // Another process was quicker.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(Failure::Held),
-                linked => linked.map(|()| open).map_err(Failure::of_disk("make")),
+                named => named.map(|()| open).map_err(Failure::of_disk("make")),
             }
         });
         // It has served, or must not stay; what cannot be removed now is with the next one.

@@ -206,6 +206,25 @@ async fn a_full_disk_lends_nothing_and_is_used_again_when_there_is_room() {
 }
 
 #[tokio::test]
+async fn a_damaged_file_on_a_full_disk_is_a_loss_when_there_is_room_again() {
+    let folder = Folder::new();
+    folder.look(1).await.unwrap();
+    fs::write(folder.file(), "nonsense").unwrap();
+    let faults = Faults::default();
+    let on = faults.clone();
+    let file = folder.start_on(move |file| on.open_file(file));
+    faults.set_full(true);
+    for _ in 0..2 {
+        load(&file, 1).await.unwrap_err();
+    }
+    // As if it were killed now, for what follows is another life.
+    file.close().await;
+    let then = folder.look(1).await.unwrap();
+    assert_eq!(before(&then, None), Before::Lost);
+    assert_eq!(folder.names(), ["lent.redb", "lent.redb.damaged"]);
+}
+
+#[tokio::test]
 async fn the_clock_goes_on_where_the_file_stopped() {
     let folder = Folder::new();
     let later = BEGIN + MicroSpan::from_secs(3_600);
