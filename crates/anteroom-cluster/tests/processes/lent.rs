@@ -105,6 +105,20 @@ async fn an_operator_ends_the_wait_for_a_server_that_has_lost_its_memory() {
     );
 }
 
+/// What `limits assume-empty` comes to: its exit code, and what it complains about.
+async fn assume_empty(node: &Node, folder: &Path) -> (Option<i32>, String) {
+    let ended = Command::new(binary::path())
+        .args(["limits", "assume-empty", "--admin"])
+        .arg(node.admin().address().unwrap().to_string())
+        .arg("--token-file")
+        .arg(folder.join("data/admin-token"))
+        .output()
+        .await
+        .unwrap();
+    let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+    (ended.status.code(), told)
+}
+
 #[tokio::test]
 async fn where_nothing_is_lent_there_is_nothing_to_forget() {
     let temp = tempfile::tempdir().unwrap();

@@ -80,7 +80,7 @@ async fn steps_in_all() -> u64 {
 #[tokio::test]
 async fn a_process_that_is_killed_at_any_step() {
     let steps = steps_in_all().await;
-    assert!(steps > WRITES as u64, "{steps}");
+    assert!(u128::from(steps) > WRITES, "{steps}");
     for step in 0..steps {
         assert!(check(step, Death::Killed).await);
     }

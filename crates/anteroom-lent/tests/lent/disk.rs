@@ -112,6 +112,10 @@ impl Drop for OnDisk {
     }
 }
 
+fn index(at: u64) -> usize {
+    usize::try_from(at).expect("what is read lies in memory")
+}
+
 impl StorageBackend for OnDisk {
     fn len(&self) -> io::Result<u64> {
         let mut len = self.file.metadata()?.len();
@@ -139,8 +143,8 @@ impl StorageBackend for OnDisk {
             if let Pending::Bytes(at, bytes) = pending {
                 let (from, until) = ((*at).max(offset), (at + bytes.len() as u64).min(end));
                 if from < until {
-                    let here = (from - offset) as usize..(until - offset) as usize;
-                    let there = (from - at) as usize..(until - at) as usize;
+                    let here = index(from - offset)..index(until - offset);
+                    let there = index(from - at)..index(until - at);
                     out[here].copy_from_slice(&bytes[there]);
                 }
             }
