@@ -1,13 +1,13 @@
 //! Calls that are lent, on the real program: from a data folder, over a kill and a successor; and from a server that has
 //! lost its memory, until an operator says that nothing was spent.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anteroom_cluster::binary;
 use anteroom_cluster::eventually;
 use anteroom_cluster::node::Node;
 use anteroom_testkit::redis_server::RedisServer;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -88,7 +88,11 @@ async fn an_operator_ends_the_wait_for_a_server_that_has_lost_its_memory() {
     })
     .await;
     assert_eq!(let_through(&node, "lead", 3).await, 0, "{}", node.log());
-    limits(&node, &folder, &["assume-empty"]).await;
+    // Where operators' words are kept is asked by another connection, which may learn only now that it is broken.
+    eventually("an operator is obeyed", async || {
+        assume_empty(&node, &folder).await.0 == Some(0)
+    })
+    .await;
     for client in ["tin", "lead", "gold"] {
         eventually("calls are lent again", async || {
             call(&node, client).await == 404
@@ -96,9 +100,8 @@ async fn an_operator_ends_the_wait_for_a_server_that_has_lost_its_memory() {
         .await;
     }
     let log = limits(&node, &folder, &["audit"]).await;
-    let entries = log["entries"].as_array().unwrap();
-    let said: Vec<&Value> = entries.iter().map(|entry| &entry["what"]).collect();
-    assert_eq!(said, ["limits assume-empty"; 2]);
+    let newest = log["entries"].as_array().unwrap().last().unwrap();
+    assert_eq!(newest["what"], "limits assume-empty");
     assert!(
         node.log()
             .contains("an operator says that nobody has spent anything")
@@ -124,16 +127,8 @@ async fn where_nothing_is_lent_there_is_nothing_to_forget() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     let node = start("only", folder.clone(), &config("", "")).await;
-    let ended = Command::new(binary::path())
-        .args(["limits", "assume-empty", "--admin"])
-        .arg(node.admin().address().unwrap().to_string())
-        .arg("--token-file")
-        .arg(folder.join("data/admin-token"))
-        .output()
-        .await
-        .unwrap();
-    assert_eq!(ended.status.code(), Some(2));
-    let told = String::from_utf8_lossy(&ended.stderr);
+    let (code, told) = assume_empty(&node, &folder).await;
+    assert_eq!(code, Some(2), "{told}");
     assert!(told.contains("no limit has store = \"leases\""), "{told}");
     let log = limits(&node, &folder, &["audit"]).await;
     assert_eq!(log["entries"], json!([]));
