@@ -41,6 +41,8 @@ async fn work(folder: &Folder, disk: &Disk) -> Told {
             Err(error) => panic!("{error:?}"),
         }
     }
+    // It may also die while it lets go. Nothing of it is left to write when this returns.
+    file.close().await;
     told
 }
 
