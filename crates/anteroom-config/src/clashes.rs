@@ -6,7 +6,7 @@ use std::hash::Hash;
 
 use super::cookie;
 use super::limit::LimitRead;
-use super::model::{Host, Route};
+use super::model::{Host, LimitStore, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
 use super::room::RoomRead;
@@ -49,14 +49,14 @@ fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     limit.routes.is_empty() || limit.routes.iter().any(|own| meets(&own.route))
 }
 
-/// Notes limits that a server counts or lends, where there is none.
+/// Notes limits that a server counts, where there is none. Calls are lent from the data folder, too.
 pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store: &StoreConfig) {
     if matches!(store, StoreConfig::Valkey(_)) {
         return;
     }
-    for (spot, word) in limits.iter().filter_map(|limit| limit.of_valkey.as_ref()) {
-        let found = Finding::Value(format!("{word:?}"));
-        let allowed = "\"local\", unless [store] has kind = \"valkey\"";
+    for spot in limits.iter().filter_map(|limit| limit.of_valkey.as_ref()) {
+        let found = Finding::Value(format!("{:?}", LimitStore::Valkey.word()));
+        let allowed = "\"local\" or \"leases\", unless [store] has kind = \"valkey\"";
         notes.refuse(spot, found, allowed, None);
     }
 }

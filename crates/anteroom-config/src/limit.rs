@@ -36,8 +36,8 @@ pub(super) struct LimitRead {
     pub(super) routes: Vec<LimitRoute>,
     /// What means nothing without a room, and what then happens.
     pub(super) of_rooms: Vec<(Spot, &'static str)>,
-    /// Where it says that a server of all nodes counts, or lends; and the word for that.
-    pub(super) of_valkey: Option<(Spot, &'static str)>,
+    /// Where it says that a server of all nodes counts.
+    pub(super) of_valkey: Option<Spot>,
     /// What means nothing without `[jwt]`.
     pub(super) of_jwt: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
@@ -70,7 +70,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         warn(&mut table, policy, cost, on_limit, shadow);
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
-    let of_valkey = (store != LimitStore::Local).then(|| (table.spot(STORE.name), store.word()));
+    let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
     let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
     let has_claim = key
         .as_ref()

@@ -87,6 +87,14 @@ pub struct ClientStanding {
     pub full_after_ms: u64,
 }
 
+/// The body of `POST /limits/assume-empty`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AssumedEmpty {
+    /// The limits whose clients begin anew.
+    pub limits: Vec<String>,
+}
+
 /// The body of an answer that is none.
 #[derive(Debug, Serialize)]
 pub(crate) struct RefusalBody<'a> {

@@ -59,6 +59,8 @@ POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"
                                  the file, over which it wins until an unset
 POST /limits/{name}/unset        {\"key\": \"api-key-7\"}: as the file says
 POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands where the limit is counted
+POST /limits/assume-empty        clients of all limits with store = \"leases\" begin anew: for a server that
+                                 has lost its memory, which otherwise lends nothing for a window
 GET  /audit/limits               who changed what there, JSON
 ";
 
@@ -128,7 +130,11 @@ impl Control {
         }
         router
             .route("/limits", get(limits::all))
-            .route("/limits/{name}", get(limits::one))
+            // A limit may be called `assume-empty`: what it holds is read at the same path.
+            .route(
+                "/limits/{name}",
+                get(limits::one).post(limits::assume_empty),
+            )
             .route("/audit/limits", get(limits::log))
             .route("/", get(async || INDEX))
             .route("/healthz", get(healthz))

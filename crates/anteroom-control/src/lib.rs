@@ -19,7 +19,9 @@ mod refusal;
 mod serve;
 mod tokens;
 
-pub use bodies::{ClientStanding, Health, Liveness, Readiness, RoomStates, RoomTrouble};
+pub use bodies::{
+    AssumedEmpty, ClientStanding, Health, Liveness, Readiness, RoomStates, RoomTrouble,
+};
 pub use control::Control;
 pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras, RateLimitFigures};
 pub use serve::serve;

@@ -19,13 +19,15 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::bodies::ClientStanding;
+use crate::bodies::{AssumedEmpty, ClientStanding};
 use crate::control::{Inner, PATIENCE};
-use crate::orders::{BODY_BYTES_MAX, actor, json, read};
+use crate::orders::{BODY_BYTES_MAX, NoBody, actor, json, read};
 use crate::refusal::Refusal;
 
 /// What a client is called in a body.
 const KEY: &str = "key";
+/// What can be said about all limits at once.
+const ASSUME_EMPTY: &str = "assume-empty";
 
 /// What can be said, as in paths and commands.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +148,37 @@ async fn standing(
         free_after_ms: standing.free_after.map(millis),
         full_after_ms: millis(standing.full_after),
     })))
+}
+
+/// Forgets what clients of limits that are lent have spent.
+pub(crate) async fn assume_empty(
+    State(inner): State<Arc<Inner>>,
+    name: Result<Path<String>, PathRejection>,
+    request: Request,
+) -> Result<Json<AssumedEmpty>, Refusal> {
+    if !name.is_ok_and(|Path(name)| name == ASSUME_EMPTY) {
+        return Err(Refusal::Method);
+    }
+    let who = actor(&inner, &request)?;
+    let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
+    read::<NoBody>(&body.map_err(|_| Refusal::Body)?)?;
+    let by = Arc::clone(&inner.limits);
+    // A task of its own, as for what is said about one client.
+    let saying = tokio::spawn(async move { by.assume_empty(&who).await });
+    match timeout(PATIENCE, saying).await {
+        Ok(Ok(Ok(limits))) => {
+            tracing::warn!(
+                limits = limits.join(" "),
+                "an operator says that nobody has spent anything of what is lent: all clients of these limits begin anew"
+            );
+            Ok(Json(AssumedEmpty { limits }))
+        }
+        Ok(Ok(Err(ObeyError::Refused(refused)))) => Err(refusal(refused)),
+        other => {
+            tracing::warn!(?other, "cannot forget what was lent");
+            Err(Refusal::StoreAway)
+        }
+    }
 }
 
 /// What holds in all limits.

@@ -99,7 +99,7 @@ struct ResetBody {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NoBody {}
+pub(crate) struct NoBody {}
 
 /// A body; none at all says nothing.
 pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {

@@ -10,6 +10,8 @@
 //! that lies on one is kept by one server, so both are read in one piece, and a write is refused if either has
 //! changed. A store of one server has one shelf; one of many has more, so that each server has some.
 //!
+//! A store is empty at first. One that knows what was before it may begin with an epoch that says so.
+//!
 //! # Tokens
 //!
 //! Records expire, so a version that counts up would begin anew and come to the same number again; whoever was late

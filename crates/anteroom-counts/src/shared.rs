@@ -59,6 +59,12 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Forgets what clients have spent, on an operator's word that they have spent nothing; for stores that lend, which
+    /// otherwise cannot know after they have lost their memory. `None` if this is none: then nothing is done.
+    fn assume_empty(&self) -> Option<BoxFuture<'_, Result<(), CountsError>>> {
+        None
+    }
+
     /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of the
     /// charges. Where one rejects, those that would have admitted say how they stand without this call.
     ///

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anteroom_config::{Config, ServerConfig};
 use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
+use anteroom_lent::LentFile;
 use anteroom_meter::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_overrides::{LiveLimits, Places, Prepared};
@@ -30,6 +31,8 @@ pub struct Layers {
     dir: DataDir,
     /// The journal, if there is one.
     embedded: Option<Arc<Embedded>>,
+    /// What was lent of calls, if that lies beside it.
+    lent: Option<Arc<LentFile>>,
     /// Lives as long as the layers: whoever it has gone from is told that the process ends.
     drain: DrainTrigger,
     draining: DrainSignal,
@@ -98,6 +101,7 @@ impl Layers {
             server: config.server.clone(),
             dir,
             embedded: opened.embedded,
+            lent: opened.lent,
             drain,
             draining,
             upkeep,
@@ -208,6 +212,10 @@ impl Layers {
     pub async fn close(&self) {
         for task in &self.upkeep {
             task.abort();
+        }
+        // First, for it takes a moment and a successor waits for it. Calls that were lent are spent until they end.
+        if let Some(lent) = &self.lent {
+            lent.close().await;
         }
         self.node.stop().await;
     }

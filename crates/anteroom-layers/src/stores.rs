@@ -5,9 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, StoreConfig, ValkeyConfig};
+use anteroom_config::{Config, LimitConfig, LimitStore, StoreConfig, ValkeyConfig};
+use anteroom_counts::lent::{LentRecords, Shelf};
 use anteroom_counts::shared::SharedCounts;
 use anteroom_lending::LeasedCounts;
+use anteroom_lent::LentFile;
 use anteroom_node::Stores;
 use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
@@ -34,6 +36,8 @@ pub struct Opened {
     pub(crate) ticket_keys: TicketKeys,
     /// Where calls are counted that several nodes count together.
     pub(crate) counts: anteroom_meter::CountStores,
+    /// What was lent of calls, if that lies in the data folder.
+    pub(crate) lent: Option<Arc<LentFile>>,
     /// Puts the deployment back into a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
@@ -65,8 +69,36 @@ impl Opened {
             deployment: dir.deployment()?,
             ticket_keys: dir.ticket_keys()?,
             counts: anteroom_meter::CountStores::default(),
+            lent: None,
             keeper: None,
         })
+    }
+
+    /// The same, from which calls are lent, too: what was lent lies beside the journal. Requests for them run on the
+    /// runtime in which this is called.
+    ///
+    /// # Errors
+    ///
+    /// [`OpenError::Leases`].
+    pub fn lending(mut self, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let lent = Arc::new(LentFile::new(dir.clone(), clock));
+        let records = Arc::clone(&lent) as Arc<dyn LentRecords>;
+        let leases = LeasedCounts::new(records, anteroom_lending::Settings::default())?;
+        self.counts.leases = Some(Arc::new(leases));
+        self.lent = Some(lent);
+        Ok(self)
+    }
+
+    /// Opens what was lent, beside everything else: a large file takes longer to be looked through than a call waits.
+    fn look_at_what_was_lent(&self) {
+        if let Some(lent) = self.lent.clone() {
+            tokio::spawn(async move {
+                if let Err(error) = lent.load(Shelf(0), None).await {
+                    let cause = anteroom_counts::shared::chain(&error);
+                    tracing::info!(cause, "what was lent of calls is not open yet");
+                }
+            });
+        }
     }
 }
 
@@ -74,7 +106,13 @@ async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<O
     match &config.store {
         StoreConfig::Embedded => {
             let identity = Identity(dir.deployment()?.birth.0);
-            Opened::alone(dir, Arc::new(Embedded::new(dir.clone(), identity, clock)))
+            let journal = Embedded::new(dir.clone(), identity, Arc::clone(&clock));
+            let opened = Opened::alone(dir, Arc::new(journal))?.lending(dir, clock)?;
+            let is_lent = |limit: &LimitConfig| limit.store == LimitStore::Leases;
+            if config.limits.iter().any(is_lent) {
+                opened.look_at_what_was_lent();
+            }
+            Ok(opened)
         }
         StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
     }
@@ -121,6 +159,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         deployment: membership.deployment,
         ticket_keys: membership.ticket_keys,
         counts: counts(config)?,
+        lent: None,
         keeper: Some(keeper),
     })
 }

@@ -150,6 +150,10 @@ impl SharedCounts for LeasedCounts {
         Needs::Transaction
     }
 
+    fn assume_empty(&self) -> Option<BoxFuture<'_, Result<(), CountsError>>> {
+        Some(Box::pin(Self::assume_empty(self)))
+    }
+
     fn is_away(&self, _limit: &str, key: CallKey) -> bool {
         self.inner.is_lost(self.inner.shelf(key))
     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::LimitConfig;
+use anteroom_counts::shared::CountsError;
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::KnownVisitor;
 use anteroom_gateway::path::Readings;
@@ -194,6 +195,19 @@ impl Meter {
     #[must_use]
     pub fn store_events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
         self.stores.events()
+    }
+
+    /// Forgets what clients of limits that are lent have spent, on an operator's word that they have spent nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`CountsError`] if their store does not do it.
+    pub async fn assume_leases_empty(&self) -> Result<(), CountsError> {
+        let leases = self.stores.leases.as_ref();
+        match leases.and_then(|leases| leases.assume_empty()) {
+            Some(done) => done.await,
+            None => Ok(()),
+        }
     }
 
     /// Forgets clients that are as if they had never called, now and then, for ever.

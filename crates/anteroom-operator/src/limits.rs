@@ -1,4 +1,4 @@
-//! `anteroom limits ...`: what an operator says about single clients of limits while those act.
+//! `anteroom limits ...`: what an operator says about clients of limits while those act.
 //!
 //! Whether it is allowed, and what comes of it, is the gateway's business: here words become a request,
 //! and the answer becomes text. All of it takes a token, for who calls may be the key of an API.
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anteroom_config::LimitName;
 use anteroom_config::orders::Log;
-use anteroom_control::ClientStanding;
+use anteroom_control::{AssumedEmpty, ClientStanding};
 use anteroom_overrides::orders::ShownLimits;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -72,6 +72,13 @@ enum Saying {
         #[command(flatten)]
         client: ClientOptions,
     },
+    /// Nobody has spent anything: clients of all limits with store = "leases" begin anew
+    ///
+    /// A server that was restarted, failed over or emptied cannot know what it had lent. It lends nothing for as long
+    /// as a window of a limit, which is a day for 1000/d. If you know that hardly anything was spent, or accept that
+    /// each client of these limits may go through twice as often in one window, say so. It acts on all of these
+    /// limits, at all nodes, within five seconds.
+    AssumeEmpty,
     /// Print who changed what, and when
     Audit,
 }
@@ -156,6 +163,12 @@ impl Saying {
             Self::Show { client } => client.asked("show", Map::new())?,
             Self::List { limit: None } => get("limits".to_owned()),
             Self::List { limit: Some(limit) } => get(format!("limits/{limit}")),
+            Self::AssumeEmpty => Asked {
+                method: Method::POST,
+                path: "limits/assume-empty".to_owned(),
+                body: Some(json!({})),
+                needs_token: true,
+            },
             Self::Audit => get("audit/limits".to_owned()),
         })
     }
@@ -163,6 +176,10 @@ impl Saying {
     fn told(&self, body: Value) -> anyhow::Result<String> {
         Ok(match self {
             Self::Audit => common::log(&serde_json::from_value::<Log>(body).context(STRANGER)?),
+            Self::AssumeEmpty => {
+                let assumed: AssumedEmpty = serde_json::from_value(body).context(STRANGER)?;
+                text::assumed_empty(&assumed)
+            }
             Self::Show { client } => {
                 let standing: ClientStanding = serde_json::from_value(body).context(STRANGER)?;
                 text::standing(client.name.as_str(), &standing)

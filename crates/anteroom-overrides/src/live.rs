@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anteroom_config::orders::{Actor, Log, Record as _};
-use anteroom_config::{Client, LimitConfig};
+use anteroom_config::{Client, LimitConfig, LimitName};
+use anteroom_counts::shared::CountsError;
 use anteroom_limits::policy::Policy;
 use anteroom_meter::{Meter, Plan, PlanError, Standing, Tokens};
 use anteroom_node::NodeClock;
 use anteroom_store::{ChangeError, StoreError, chain};
 use parking_lot::Mutex;
 
-use crate::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits};
+use crate::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits, lent};
 use crate::places::Places;
 
 /// How often a record is read that others may change.
@@ -35,6 +36,9 @@ pub enum ObeyError {
     /// It could not be written down; nothing is known to have changed.
     #[error("cannot write down what an operator said")]
     Away(#[source] ChangeError<RefusedOrder>),
+    /// It was written down, and the store that lends did not do it.
+    #[error("cannot forget what was lent")]
+    NotForgotten(#[source] CountsError),
 }
 
 /// The limits of a process, with what operators say about their clients.
@@ -182,19 +186,33 @@ impl LiveLimits {
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
-                limit = %order.limit(),
+                limit = order.limit().map(LimitName::as_str),
                 version = entry.version,
                 what = entry.what,
                 token = entry.who.token,
                 user = entry.who.user,
                 from = entry.who.address,
                 changes = serde_json::to_string(&entry.changes).unwrap_or_default(),
-                "an operator changed what holds for a client of a limit"
+                "an operator said something about limits"
             );
         }
         self.adopt(next.clone());
         self.places.keep_copy(next);
         Ok(())
+    }
+
+    /// Nobody has spent anything of what is lent, says an operator: all clients of these limits begin anew, here at once
+    /// and at all nodes within five seconds, as long as a lease runs. Returns the limits.
+    ///
+    /// # Errors
+    ///
+    /// [`ObeyError`] if no limit is lent, and nothing is done then; or if a store fails.
+    pub async fn assume_empty(&self, who: &Actor) -> Result<Vec<String>, ObeyError> {
+        self.obey(&LimitOrder::AssumeEmpty, who).await?;
+        let done = self.meter.assume_leases_empty().await;
+        done.map_err(ObeyError::NotForgotten)?;
+        let Held { file, .. } = self.held();
+        Ok(lent(&file).map(|limit| limit.name.to_string()).collect())
     }
 
     /// What holds, in one limit or in all, and where it comes from; as new as the store is, if it answers.
@@ -301,7 +319,7 @@ impl LiveLimits {
         tracing::info!(
             version = orders.version,
             what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
-            "what an operator says about a client of a limit takes effect here"
+            "what an operator says about limits takes effect here"
         );
         held.orders = Arc::new(orders);
         self.apply(&held);

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use anteroom_config::orders::{DamagedOrders, Entry, Record, decode, encode};
 use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
 
+pub(crate) use order::lent;
 pub use order::{LIVE_MAX, LimitOrder, RefusedOrder};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
 

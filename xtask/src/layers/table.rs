@@ -35,6 +35,16 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
+        "anteroom-lent",
+        &[
+            "anteroom-core",
+            "anteroom-limits",
+            "anteroom-counts",
+            "anteroom-store",
+            "anteroom-lending",
+        ],
+    ),
+    (
         "anteroom-ratelimit",
         &[
             "anteroom-config",
@@ -88,6 +98,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-core",
             "anteroom-limits",
+            "anteroom-counts",
             "anteroom-config",
             "anteroom-store",
             "anteroom-node",
@@ -108,6 +119,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-overrides",
             "anteroom-counts",
             "anteroom-lending",
+            "anteroom-lent",
         ],
     ),
     (
@@ -283,6 +295,4 @@ pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
     ("anteroom-ratelimit", "anteroom-valkey"),
-    // A store that cannot count everything.
-    ("anteroom-overrides", "anteroom-counts"),
 ];

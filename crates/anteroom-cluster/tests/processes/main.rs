@@ -8,6 +8,7 @@
 mod activation;
 mod http2;
 mod leaving;
+mod lent;
 mod origins;
 mod overrides;
 mod store_away;

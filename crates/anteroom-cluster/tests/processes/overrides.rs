@@ -23,7 +23,7 @@ fn config(store: &str) -> String {
     )
 }
 
-async fn start(name: &str, folder: PathBuf, config: &str) -> Node {
+pub(crate) async fn start(name: &str, folder: PathBuf, config: &str) -> Node {
     let mut node = Node::new(name, &binary::path(), folder, config);
     node.spawn();
     node.serves().await;
@@ -31,7 +31,7 @@ async fn start(name: &str, folder: PathBuf, config: &str) -> Node {
 }
 
 /// What an operator says with the program's own command, and what it answers.
-async fn limits(node: &Node, folder: &Path, words: &[&str]) -> Value {
+pub(crate) async fn limits(node: &Node, folder: &Path, words: &[&str]) -> Value {
     let output = said(node, folder, words).await;
     let (out, err) = (output.stdout, String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{words:?}: {err}");
@@ -52,25 +52,30 @@ async fn said(node: &Node, folder: &Path, words: &[&str]) -> Output {
 }
 
 /// How many calls of a client go through at once, of so many.
-async fn let_through(node: &Node, client: &str, calls: usize) -> usize {
+pub(crate) async fn let_through(node: &Node, client: &str, calls: usize) -> usize {
     let mut passed = 0;
     for _ in 0..calls {
-        let mut stream = TcpStream::connect(node.door().address().unwrap())
-            .await
-            .unwrap();
-        let request = format!(
-            "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\nConnection: close\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await.unwrap();
-        match answer.get(9..12) {
-            Some("404") => passed += 1,
-            Some("429") => {}
-            _ => panic!("{answer}"),
+        match call(node, client).await {
+            404 => passed += 1,
+            429 => {}
+            status => panic!("{status}: {}", node.log_tail(20)),
         }
     }
     passed
+}
+
+/// How a call of a client is answered: 404 if it goes through.
+pub(crate) async fn call(node: &Node, client: &str) -> u16 {
+    let door = node.door().address().unwrap();
+    let mut stream = TcpStream::connect(door).await.unwrap();
+    let request = format!(
+        "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\nConnection: close\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.get(9..12).and_then(|status| status.parse().ok());
+    status.unwrap_or_else(|| panic!("{answer}"))
 }
 
 #[tokio::test]

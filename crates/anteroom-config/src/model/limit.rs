@@ -196,7 +196,7 @@ pub enum LimitStore {
     Local,
     /// At the server of all nodes, which is asked about each call.
     Valkey,
-    /// At each node, from batches that the store of all nodes lends.
+    /// At each node, from batches that the store lends: that of all nodes, or the node's own data folder.
     Leases,
 }
 

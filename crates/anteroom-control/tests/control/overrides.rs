@@ -87,6 +87,34 @@ async fn what_is_said_holds_and_says_where_it_comes_from() {
 }
 
 #[tokio::test]
+async fn where_nothing_is_lent_nothing_is_forgotten_and_nothing_is_written_down() {
+    let bench = Bench::new().await;
+    let path = "/limits/assume-empty";
+    let wrong = [("authorization", "Bearer not this one")];
+    assert_eq!(bench.say_with(path, "", &wrong).await.status, 401);
+    assert_eq!(bench.say_with(path, "", &[]).await.status, 401);
+    for body in ["", "{}"] {
+        let answer = bench.say(path, body).await;
+        assert_eq!(answer.status, 422, "{}", answer.body);
+        let problem = answer.json()["problems"][0].to_string();
+        assert!(problem.contains("store = "), "{problem}");
+    }
+    let odd = say(&bench, path, json!({ "limit": "api" })).await;
+    assert_eq!(odd.status, 400, "{}", odd.body);
+    // It is said of all limits that are lent, and not of one.
+    let one = say(&bench, "/limits/api", json!({})).await;
+    assert_eq!(
+        (one.status, &one.json()["error"]),
+        (405, &json!("method_not_allowed"))
+    );
+    // Nothing is at this path to be read, unless a limit is called so.
+    assert_eq!(look(&bench, path).await.json()["error"], "unknown_limit");
+    let log = look(&bench, "/audit/limits").await.json();
+    assert_eq!(log["entries"], json!([]));
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_refused_says_what_is_allowed() {
     let bench = Bench::new().await;
     let unknown = look(&bench, "/limits/shop").await;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use anteroom_config::LiveValues;
-use anteroom_control::ClientStanding;
+use anteroom_control::{AssumedEmpty, ClientStanding};
 use anteroom_overrides::orders::{ShownLimits, ShownOverride, in_words};
 
 use crate::text::{STRING, printable};
@@ -94,6 +94,15 @@ pub(super) fn standing(limit: &str, standing: &ClientStanding) -> String {
     )
 }
 
+/// Whose clients begin anew.
+pub(super) fn assumed_empty(assumed: &AssumedEmpty) -> String {
+    let names: Vec<String> = assumed.limits.iter().map(|name| printable(name)).collect();
+    format!(
+        "clients of these limits begin anew, at all nodes within five seconds: {}\n",
+        names.join(", ")
+    )
+}
+
 /// Rounded up: who asks again then is not early.
 fn seconds(millis: u64) -> String {
     format!("{} s", millis.div_ceil(1_000))
@@ -139,6 +148,15 @@ mod tests {
         assert!(!limits(&shown, false).contains("tin + x"));
         let none = limits(&ShownLimits::default(), true);
         assert_eq!(none, "there are no limits\n");
+    }
+
+    #[test]
+    fn the_limits_that_begin_anew_are_named() {
+        let limits = vec!["api".to_owned(), "lo\u{1b}gin".to_owned()];
+        assert_eq!(
+            assumed_empty(&AssumedEmpty { limits }),
+            "clients of these limits begin anew, at all nodes within five seconds: api, lo\\u{1b}gin\n"
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use anteroom_config::orders::{Actor, Change, Entry};
 use anteroom_config::{
-    Client, LimitConfig, LimitName, LiveValues, Owner, Problem, Problems, policy_values,
+    Client, LimitConfig, LimitName, LimitStore, LiveValues, Owner, Problem, Problems, policy_values,
 };
 use anteroom_core::time::Millis;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub const LIVE_MAX: usize = 1_000;
 /// Most bytes of them: four times as many as a thousand clients with names of usual length take.
 const BYTES_MAX: usize = 256 * 1_024;
 
-/// What an operator says about one client.
+/// What an operator says about one client, or about all that are lent calls.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LimitOrder {
@@ -37,6 +37,8 @@ pub enum LimitOrder {
         /// Who.
         client: Client,
     },
+    /// Nobody has spent anything of what is lent; changes nothing here, and is written down.
+    AssumeEmpty,
 }
 
 /// Why something that is said about a limit is not done.
@@ -52,17 +54,23 @@ pub enum RefusedOrder {
     /// It is not allowed.
     #[error("that cannot be done")]
     NotAllowed(#[source] Problems),
+    /// No limit is lent, so there is nothing to be forgotten.
+    #[error(
+        "no limit has store = \"leases\"; limits that are counted have forgotten nothing that a command could say"
+    )]
+    NothingIsLent,
     /// Where the limit is counted, nobody answers.
     #[error("the store that counts this limit is away")]
     StoreAway,
 }
 
 impl LimitOrder {
-    /// Which limit is meant.
+    /// Which limit is meant; `None` if all that are lent.
     #[must_use]
-    pub fn limit(&self) -> &LimitName {
+    pub fn limit(&self) -> Option<&LimitName> {
         match self {
-            Self::Set { limit, .. } | Self::Unset { limit, .. } => limit,
+            Self::Set { limit, .. } | Self::Unset { limit, .. } => Some(limit),
+            Self::AssumeEmpty => None,
         }
     }
 }
@@ -81,32 +89,60 @@ impl LimitOrders {
         who: &Actor,
         now: Millis,
     ) -> Result<Self, RefusedOrder> {
-        let name = order.limit();
-        let limit = file.iter().find(|limit| limit.name == *name);
         let mut next = self.clone();
-        let (client, said) = match order {
-            LimitOrder::Set { typed, .. } => {
-                next.set(limit.ok_or_else(|| no_limit(file))?, typed, fits)?
+        let limit_of = |name: &LimitName| file.iter().find(|limit| limit.name == *name);
+        let (name, limit, client, said) = match order {
+            LimitOrder::Set { limit: name, typed } => {
+                let limit = limit_of(name).ok_or_else(|| no_limit(file))?;
+                let (client, said) = next.set(limit, typed, fits)?;
+                (name, Some(limit), client, said)
             }
-            LimitOrder::Unset { client, .. } => (next.unset(name, limit, client, file)?, None),
+            LimitOrder::Unset {
+                limit: name,
+                client,
+            } => {
+                let limit = limit_of(name);
+                (name, limit, next.unset(name, limit, client, file)?, None)
+            }
+            LimitOrder::AssumeEmpty => {
+                if lent(file).next().is_none() {
+                    return Err(RefusedOrder::NothingIsLent);
+                }
+                self.note(&mut next, who, now, "limits assume-empty".to_owned(), None);
+                return Ok(next);
+            }
         };
         let told = told(limit, &client);
         let verb = if said.is_some() { "set" } else { "unset" };
         let values = said.map(|values| format!(" {}", in_words(&values)));
+        let change = Change {
+            key: format!("{name} {told}"),
+            before: self.held(limit, &client, fits),
+            after: next.held(limit, &client, fits),
+        };
+        let what = format!("limits {verb} {name} {told}{}", values.unwrap_or_default());
+        self.note(&mut next, who, now, what, Some(change));
+        Ok(next)
+    }
+
+    /// Writes down what is new in `next`.
+    fn note(
+        &self,
+        next: &mut Self,
+        who: &Actor,
+        now: Millis,
+        what: String,
+        change: Option<Change>,
+    ) {
         next.version = self.version + 1;
         let before = self.newest.as_ref().map_or(0, |newest| newest.at);
         next.newest = Some(Entry {
             version: next.version,
             at: now.0.max(before + 1),
             who: who.clone(),
-            what: format!("limits {verb} {name} {told}{}", values.unwrap_or_default()),
-            changes: vec![Change {
-                key: format!("{name} {told}"),
-                before: self.held(limit, &client, fits),
-                after: next.held(limit, &client, fits),
-            }],
+            what,
+            changes: change.into_iter().collect(),
         });
-        Ok(next)
     }
 
     fn set(
@@ -209,6 +245,12 @@ impl LimitOrders {
 /// One thing to say about who is meant.
 fn remark(limit: &str, text: &str) -> Problem {
     Problem::remark(Owner::Limit(limit.to_owned()), KEY, text)
+}
+
+/// The limits whose calls are lent.
+pub(crate) fn lent(file: &[LimitConfig]) -> impl Iterator<Item = &LimitConfig> {
+    let is_lent = |limit: &&LimitConfig| limit.store == LimitStore::Leases;
+    file.iter().filter(is_lent)
 }
 
 fn no_limit(file: &[LimitConfig]) -> RefusedOrder {

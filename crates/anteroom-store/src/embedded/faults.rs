@@ -33,6 +33,15 @@ impl Faults {
             .create(true)
             .truncate(false)
             .open(path)?;
+        self.open_file(file)
+    }
+
+    /// The same with a file that is open.
+    ///
+    /// # Errors
+    ///
+    /// As redb does.
+    pub fn open_file(&self, file: File) -> Result<Database, DatabaseError> {
         Builder::new().create_with_backend(FaultyFile {
             file,
             faults: self.clone(),

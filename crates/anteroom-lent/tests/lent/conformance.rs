@@ -1,0 +1,60 @@
+//! The file is a store of records, and counts by leases from it do what they must.
+
+use std::sync::Arc;
+
+use anteroom_counts::CallKey;
+use anteroom_counts::conformance::{Stage, leases, lent};
+use anteroom_counts::lent::LentRecords;
+use anteroom_counts::shared::{BoxFuture, SharedCounts, TestTime};
+use anteroom_lending::{Clock, LeasedCounts, Settings};
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::folder::Folder;
+
+#[derive(Debug)]
+struct Leases {
+    time: TestTime,
+    file: Arc<dyn LentRecords>,
+}
+
+/// The node's clock, which goes with the file's.
+#[derive(Debug)]
+struct SameTime(TestTime);
+
+impl Clock for SameTime {
+    fn now(&self) -> Micros {
+        self.0.now()
+    }
+}
+
+impl Stage for Leases {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        let clock = Arc::new(SameTime(self.time.clone()));
+        // One file has one process; several of these are what one makes after another.
+        let counts = LeasedCounts::with_clock(Arc::clone(&self.file), Settings::default(), clock);
+        Arc::new(counts.unwrap())
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.time.set(now);
+    }
+
+    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+        // When somebody is forgotten is what `bounds` looks at.
+        Box::pin(async { None })
+    }
+}
+
+#[tokio::test]
+async fn it_is_a_store_of_records() {
+    let folder = Folder::new();
+    lent::check(&folder.start()).await.unwrap();
+}
+
+#[tokio::test]
+async fn counts_by_leases_do_what_they_must_and_a_new_file_lends_at_once() {
+    let folder = Folder::new();
+    let file = Arc::new(folder.start());
+    let time = folder.time.clone();
+    leases::check(&Leases { time, file }).await.unwrap();
+}

@@ -1,0 +1,162 @@
+//! A folder with a file, and what a client of it does.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use std::sync::Arc;
+
+use anteroom_counts::CallKey;
+use anteroom_counts::lent::{LentRecords as _, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use anteroom_counts::shared::{CountsError, TestTime};
+use anteroom_lending::record::decode_epoch;
+use anteroom_lent::{Bounds, FileClock, LentFile};
+use anteroom_limits::lending::epoch::{Before, Epoch, EpochId, Judgement, Sight, judge};
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_store::DataDir;
+use redb::{Database, DatabaseError};
+use tempfile::TempDir;
+
+/// When every test begins.
+pub(crate) const BEGIN: Micros = Micros(1_767_225_600_000_000);
+/// For how long clients are kept.
+pub(crate) const KEPT: MicroSpan = MicroSpan::from_secs(60);
+
+const SHELF: Shelf = Shelf(0);
+
+/// A folder that lives as long as this.
+pub(crate) struct Folder {
+    temp: TempDir,
+    pub(crate) time: TestTime,
+}
+
+/// The test's clock.
+#[derive(Debug)]
+pub(crate) struct TestClock(TestTime);
+
+impl FileClock for TestClock {
+    fn now(&self) -> Micros {
+        self.0.now()
+    }
+
+    fn never_before(&self, at: Micros) {
+        self.0.set(self.0.now().max(at));
+    }
+}
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let time = TestTime::default();
+        time.set(BEGIN);
+        let temp = tempfile::tempdir().unwrap();
+        Self { temp, time }
+    }
+
+    /// The file, as a process finds it that starts now.
+    pub(crate) fn start(&self) -> LentFile {
+        self.start_with(Bounds::default())
+    }
+
+    pub(crate) fn start_with(&self, bounds: Bounds) -> LentFile {
+        LentFile::with_clock(self.dir(), self.clock(), bounds)
+    }
+
+    /// The same on another disk.
+    pub(crate) fn start_on(
+        &self,
+        opener: impl Fn(File) -> Result<Database, DatabaseError> + Send + Sync + 'static,
+    ) -> LentFile {
+        LentFile::with(self.dir(), self.clock(), Bounds::default(), opener)
+    }
+
+    fn dir(&self) -> DataDir {
+        DataDir::open(&self.temp.path().join("data")).unwrap()
+    }
+
+    fn clock(&self) -> Arc<TestClock> {
+        Arc::new(TestClock(self.time.clone()))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.temp.path().join("data").join(name)
+    }
+
+    pub(crate) fn file(&self) -> PathBuf {
+        self.path("lent.redb")
+    }
+
+    /// The names of all files, in order.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.temp.path().join("data")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        names
+    }
+}
+
+impl Folder {
+    /// What a process finds that starts now and ends at once.
+    pub(crate) async fn look(&self, key: u128) -> Result<Loaded, CountsError> {
+        let file = self.start();
+        let loaded = load(&file, key).await;
+        file.close().await;
+        loaded
+    }
+}
+
+pub(crate) fn client(key: u128) -> LentTo<'static> {
+    let key = CallKey(key);
+    LentTo { limit: "api", key }
+}
+
+pub(crate) async fn load(file: &LentFile, key: u128) -> Result<Loaded, CountsError> {
+    file.load(SHELF, Some(client(key))).await
+}
+
+/// Writes over what is there.
+pub(crate) async fn write(
+    file: &LentFile,
+    key: u128,
+    token: u128,
+    value: &[u8],
+) -> Result<Swapped, CountsError> {
+    let expected = load(file, key).await?.expected();
+    let token = Token(token);
+    let write = Write {
+        expected,
+        token,
+        value,
+    };
+    file.swap(SHELF, client(key), write, KEPT).await
+}
+
+/// Writes over what is there, which must work.
+pub(crate) async fn must_write(file: &LentFile, key: u128, token: u128, value: &[u8]) {
+    let swapped = write(file, key, token, value).await.unwrap();
+    assert_eq!(swapped, Swapped::Written);
+}
+
+/// By which write a client's record was made; zero if there is none.
+pub(crate) async fn token(file: &LentFile, key: u128) -> u128 {
+    load(file, key).await.unwrap().expected().client.0
+}
+
+pub(crate) fn epoch(loaded: &Loaded) -> Epoch {
+    let kept = loaded.epoch.as_ref().expect("a file begins with an epoch");
+    decode_epoch(&kept.value).unwrap()
+}
+
+/// What is believed of the time before, by somebody who has seen `witnessed` last.
+pub(crate) fn before(loaded: &Loaded, witnessed: Option<EpochId>) -> Before {
+    let found = epoch(loaded);
+    let judged = judge(Sight {
+        record: Some(&found),
+        identity: loaded.identity,
+        now: loaded.now,
+        witnessed,
+        random: 1,
+    });
+    match judged {
+        Judgement::InForce(epoch) | Judgement::Write(epoch) => epoch.before,
+    }
+}
