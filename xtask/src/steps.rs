@@ -12,7 +12,7 @@ use crate::requirements::{
     CHROMEDRIVER, CHROMIUM, CLIPPY, ENVOY, PIP, REDIS_SERVER, RUSTFMT, Requirement,
 };
 use crate::tally::{Tally, run_counted};
-use crate::{cargo, deploy, layers, licences, tidy};
+use crate::{bench, cargo, deploy, layers, licences, tidy};
 
 /// One check or one run of tests.
 pub(crate) struct Step {
@@ -98,6 +98,13 @@ pub(crate) const STEPS: &[Step] = &[
         },
     },
     Step {
+        group: "lints",
+        name: "benches",
+        finds: "programs of `cargo xtask bench limits` that do not compile: no other step builds them",
+        needs: &[],
+        run: benches,
+    },
+    Step {
         group: "docs",
         name: "doc",
         finds: "broken links and other warnings in the documentation, private items too",
@@ -154,6 +161,23 @@ fn counted(command: Command, tally: &mut Tally) -> anyhow::Result<Outcome> {
         bail!("tests failed ({counts})");
     }
     Ok(Outcome::Passed)
+}
+
+/// A workspace of its own, in the same folder: most of what it needs was checked by `clippy` just before.
+fn benches(_: &mut Tally) -> anyhow::Result<Outcome> {
+    let folder = std::env::var_os("CARGO_TARGET_DIR").is_none();
+    let folder: &[&str] = if folder {
+        &["--target-dir", "target"]
+    } else {
+        &[]
+    };
+    let check = [
+        "check",
+        "--all-targets",
+        "--manifest-path",
+        bench::limits::MANIFEST,
+    ];
+    cargo_step(&[&check, folder].concat())
 }
 
 fn doc(_: &mut Tally) -> anyhow::Result<Outcome> {

@@ -13,6 +13,7 @@
 //! together if their limits count the same way, and apart otherwise, so that none goes through more often for it.
 
 use std::fmt;
+use std::hint;
 use std::mem;
 
 use anteroom_limits::algorithm::Algorithm as _;
@@ -21,6 +22,7 @@ use anteroom_limits::policy::{Policy, State};
 use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
 use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
 
 use crate::key::CallKey;
 use crate::local::{Fill, all_or_none};
@@ -35,6 +37,12 @@ const CROWD: usize = 64;
 pub struct MixedCounts {
     shards: Box<[Shard]>,
 }
+
+/// Limits that a question usually meets at most: for so many, nothing is taken from the heap.
+const USUAL_CHARGES: usize = 16;
+
+/// Shards that are locked, by their numbers.
+type Held<'s> = SmallVec<[(usize, MutexGuard<'s, Table<Kept>>); USUAL_CHARGES]>;
 
 /// In a cache line of its own, so that two threads in two shards do not wait for each other.
 #[repr(align(128))]
@@ -81,23 +89,33 @@ impl MixedCounts {
         now: Micros,
         verdicts: &mut Vec<Verdict>,
     ) -> bool {
+        if let [charge] = charges {
+            let mut table = self.shards[shard_of(charge.key)].0.lock();
+            let verdict = step_in(&mut table, charge, now);
+            verdicts.clear();
+            verdicts.push(verdict);
+            return verdict.is_admitted();
+        }
         let mut held = self.lock_all(charges);
-        let costs: Vec<Cost> = charges.iter().map(|charge| charge.cost).collect();
+        // Clients lie anywhere in memory that no cache holds. Whoever looks for all of them first waits for several at
+        // once; step by step it would be one after the other.
+        for charge in charges {
+            let (_, table) = &held[place_in(&held, charge.key)];
+            hint::black_box(table.is_known(charge.key));
+        }
+        let costs = charges.iter().map(|charge| charge.cost);
         let step = |at: usize, cost| {
             let charge: &MixedCharge<'_> = &charges[at];
-            let shard = shard_of(charge.key);
-            let found = held.binary_search_by_key(&shard, |(shard, _)| *shard);
-            let Ok(found) = found else {
-                unreachable!("the shard of each charge was locked before");
-            };
-            step_in(&mut held[found].1, &MixedCharge { cost, ..*charge }, now)
+            let place = place_in(&held, charge.key);
+            step_in(&mut held[place].1, &MixedCharge { cost, ..*charge }, now)
         };
-        all_or_none(&costs, step, verdicts)
+        all_or_none(costs, step, verdicts)
     }
 
     /// Locks the shards of these, in the order in which all do.
-    fn lock_all(&self, charges: &[MixedCharge<'_>]) -> Vec<(usize, MutexGuard<'_, Table<Kept>>)> {
-        let mut shards: Vec<usize> = charges.iter().map(|charge| shard_of(charge.key)).collect();
+    fn lock_all(&self, charges: &[MixedCharge<'_>]) -> Held<'_> {
+        let shards = charges.iter().map(|charge| shard_of(charge.key));
+        let mut shards: SmallVec<[usize; USUAL_CHARGES]> = shards.collect();
         shards.sort_unstable();
         shards.dedup();
         let locked = shards.into_iter();
@@ -132,6 +150,15 @@ impl MixedCounts {
 fn shard_of(key: CallKey) -> usize {
     // The lowest bits choose within the crowd, the highest the place in the table.
     usize::from(key.0.to_le_bytes()[5]) % SHARDS
+}
+
+/// Where the shard of this key stands among those that are locked.
+fn place_in(held: &Held<'_>, key: CallKey) -> usize {
+    let found = held.binary_search_by_key(&shard_of(key), |(shard, _)| *shard);
+    let Ok(found) = found else {
+        unreachable!("the shard of each charge was locked before");
+    };
+    found
 }
 
 fn step_in(table: &mut Table<Kept>, charge: &MixedCharge<'_>, now: Micros) -> Verdict {

@@ -97,6 +97,11 @@ impl<S: Clone + Default + Eq> Table<S> {
         self.crowded
     }
 
+    /// Whether a client has an entry of its own.
+    pub(crate) fn is_known(&self, key: CallKey) -> bool {
+        self.own(key).is_some()
+    }
+
     /// Lets `step` change what is remembered of a client; `is_idle` says what may be forgotten.
     ///
     /// Whoever is as one who never called afterwards gets no entry for it.

@@ -15,7 +15,12 @@ use crate::descriptors::{Descriptor, How, Level, Limit, RateLimits, Rule};
 use crate::metadata::Metadata;
 use crate::unit::Unit;
 use identity::CounterIdentity;
-use request::{ENTRIES_MAX, Entry, Request, RequestDescriptor, RequestError};
+use request::{Entry, Request, RequestDescriptor, RequestError};
+use smallvec::SmallVec;
+
+/// Entries of a descriptor as Envoy sends it: one for each action, of which a route has a few. A way of more is kept on
+/// the heap.
+const USUAL_ENTRIES: usize = 4;
 
 /// What applies to a request.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,32 +163,32 @@ impl<'l> Step<'l, '_> {
 
 /// A way through the descriptors that ends at a rule.
 struct Walk<'l, 'r> {
-    /// One for each entry; what stands behind is not used. Here, so that finding nothing costs nothing.
-    steps: [Option<Step<'l, 'r>>; ENTRIES_MAX],
+    /// One for each entry.
+    steps: SmallVec<[Step<'l, 'r>; USUAL_ENTRIES]>,
     rule: &'l Rule,
 }
 
 impl<'l, 'r> Walk<'l, 'r> {
     /// The way that these entries go; none if they do not end at a rule.
     fn new(domain: &'l Level, entries: &'r [Entry<'r>]) -> Option<Self> {
-        let mut steps = [None; ENTRIES_MAX];
+        let mut steps = SmallVec::new();
         let mut level = domain;
-        for (entry, step) in entries.iter().zip(&mut steps) {
+        for entry in entries {
             let (descriptor, how) = level.find(entry.key, entry.value)?;
-            *step = Some(Step {
+            steps.push(Step {
                 entry: *entry,
                 descriptor,
                 how,
             });
             level = &descriptor.node.nested;
         }
-        let last = steps.iter().flatten().last()?;
+        let last: &Step<'l, 'r> = steps.last()?;
         let rule = last.descriptor.node.rule.as_ref()?;
         Some(Self { steps, rule })
     }
 
     fn steps(&self) -> impl Iterator<Item = &Step<'l, 'r>> + Clone {
-        self.steps.iter().flatten()
+        self.steps.iter()
     }
 
     fn applies(&self, domain: &str, hits: u64) -> Applies<'l> {

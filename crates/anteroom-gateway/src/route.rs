@@ -11,7 +11,7 @@
 //! them apart, the worst that happens is that a visitor queues for a page that is not there.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anteroom_config::{Host, Route};
 
@@ -41,7 +41,8 @@ struct Node {
     /// Rooms whose path ends here, with that path as it was written. More than one only if their
     /// paths differ in case.
     rooms: Vec<(Box<str>, usize)>,
-    children: HashMap<Box<str>, Self>,
+    /// A node has few, all from the config: comparing costs less than a digest of each segment that comes.
+    children: BTreeMap<Box<str>, Self>,
 }
 
 /// Where one reading led; the greater, the more specific.
@@ -94,8 +95,11 @@ impl Routes {
         host: &str,
         readings: &Readings<'_>,
     ) -> Result<Option<usize>, AmbiguousPathError> {
-        let host = bare_host(host);
-        let of_host = self.hosts.get(&*host);
+        let of_host = if self.hosts.is_empty() {
+            None
+        } else {
+            self.hosts.get(&*bare_host(host))
+        };
         let mut best: Option<Hit> = None;
         for reading in readings.iter() {
             let Some(hit) = self.look_up(of_host, reading) else {
@@ -136,7 +140,11 @@ impl Node {
     fn find(&self, path: &str) -> Option<(usize, usize)> {
         let mut node = self;
         let mut found = node.room(path).map(|room| (0, room));
-        for (depth, segment) in path.split('/').skip(1).enumerate() {
+        for (depth, segment) in segments(path).skip(1).enumerate() {
+            // Nothing lies deeper: whatever else the path says makes no difference.
+            if node.children.is_empty() {
+                break;
+            }
             let Some(child) = node.children.get(&*fold(segment)) else {
                 break;
             };
@@ -157,6 +165,21 @@ impl Node {
         let found = self.rooms.iter().find(exact).or_else(|| self.rooms.first());
         found.map(|(_, room)| *room)
     }
+}
+
+/// What stands between slashes. Byte by byte: segments are short, and a search for many bytes at a time costs more to
+/// begin than it saves.
+fn segments(path: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(path);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let Some(end) = text.bytes().position(|byte| byte == b'/') else {
+            rest = None;
+            return Some(text);
+        };
+        rest = Some(&text[end + 1..]);
+        Some(&text[..end])
+    })
 }
 
 /// A segment as it is compared: without case, and without the trailing dots and spaces that

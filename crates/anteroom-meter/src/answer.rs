@@ -37,6 +37,8 @@ const JITTER_PERCENT: u64 = 10;
 pub(crate) struct Said<'l> {
     pub(crate) name: &'l str,
     pub(crate) rate: Rate,
+    /// What it says of its rate where it speaks alone, if that is written down.
+    pub(crate) usual: Option<&'l HeaderValue>,
     pub(crate) spoken: LimitHeaders,
     pub(crate) verdict: Verdict,
 }
@@ -56,7 +58,7 @@ impl Said<'_> {
 }
 
 /// Adds to an answer how the limits stand. `now_seconds` is the wall clock.
-pub(crate) fn tell(headers: &mut HeaderMap, said: &[Said<'_>], now_seconds: u64) {
+pub(crate) fn tell(headers: &mut HeaderMap, said: &[Said<'_>], now_seconds: impl Fn() -> u64) {
     Told::of(said, now_seconds).add_to(headers);
 }
 
@@ -76,13 +78,9 @@ struct Legacy {
 }
 
 impl Told {
-    pub(crate) fn of(said: &[Said<'_>], now_seconds: u64) -> Self {
-        let (mut policies, mut standings) = (Line::new(), Line::new());
+    pub(crate) fn of(said: &[Said<'_>], now_seconds: impl Fn() -> u64) -> Self {
+        let mut standings = Line::new();
         for one in said.iter().filter(|one| one.spoken.ietf) {
-            // Names hold no quotes.
-            policies.begin(one.name);
-            policies.number(";q=", u64::from(one.rate.calls()));
-            policies.number(";w=", one.rate.window().secs_ceil());
             standings.begin(one.name);
             standings.number(";r=", u64::from(one.verdict.remaining));
             standings.number(";t=", one.effective_seconds());
@@ -94,7 +92,7 @@ impl Told {
         let legacy = nearest.map(|one| {
             let mut reset = one.effective_seconds();
             if one.spoken.legacy == Some(LegacyReset::Epoch) {
-                reset = reset.saturating_add(now_seconds);
+                reset = reset.saturating_add(now_seconds());
             }
             Legacy {
                 limit: one.rate.calls(),
@@ -103,7 +101,7 @@ impl Told {
             }
         });
         Self {
-            policies: policies.value(),
+            policies: policies(said),
             standings: standings.value(),
             legacy,
         }
@@ -125,6 +123,27 @@ impl Told {
     }
 }
 
+/// What the limits are, whoever calls. Where one speaks alone, that was written down when it was made.
+fn policies(said: &[Said<'_>]) -> Option<HeaderValue> {
+    if let [one] = said
+        && let Some(usual) = one.usual
+    {
+        return one.spoken.ietf.then(|| usual.clone());
+    }
+    let mut line = Line::new();
+    for one in said.iter().filter(|one| one.spoken.ietf) {
+        line.policy(one.name, one.rate);
+    }
+    line.value()
+}
+
+/// What a limit says of itself in `RateLimit-Policy` if no other one speaks.
+pub(crate) fn policy_alone(name: &str, rate: Rate) -> Option<HeaderValue> {
+    let mut line = Line::new();
+    line.policy(name, rate);
+    line.value()
+}
+
 /// A list of a header, as it is written. By hand: every answer has two, and formatting costs as much as deciding.
 struct Line(SmallVec<[u8; 96]>);
 
@@ -133,6 +152,13 @@ impl Line {
         Self(SmallVec::new())
     }
 
+    fn policy(&mut self, name: &str, rate: Rate) {
+        self.begin(name);
+        self.number(";q=", u64::from(rate.calls()));
+        self.number(";w=", rate.window().secs_ceil());
+    }
+
+    /// Names hold no quotes.
     fn begin(&mut self, name: &str) {
         if !self.0.is_empty() {
             self.0.extend_from_slice(b", ");

@@ -85,7 +85,8 @@ impl<'p> Call<'p> {
             .then(|| meter.visitor(client, &readings, request.headers()))
             .flatten();
         let tokens = plan.tokens.as_deref();
-        let tokens = ShownTokens::of(tokens, request.headers(), meter.wall_seconds());
+        let now = tokens.map_or(0, |_| meter.wall_seconds());
+        let tokens = ShownTokens::of(tokens, request.headers(), now);
         let caller = Caller {
             address: client.address,
             headers: request.headers(),

@@ -156,7 +156,7 @@ where
         match call.settle_now(&self.meter) {
             Some(Fate::Go(_)) => {
                 call.note_passed(&self.meter, Duration::ZERO);
-                let told = Told::of(&call.said(), self.meter.wall_seconds());
+                let told = Told::of(&call.said(), || self.meter.wall_seconds());
                 Limited::on(self.inner.call(request), told)
             }
             Some(_) => Limited::away(send_away(&call, &self.meter, &request)),
@@ -209,7 +209,9 @@ where
             }
             call.note_passed(&meter, after);
             let Ok(mut response) = inner.call(request).await;
-            answer::tell(response.headers_mut(), &call.said(), meter.wall_seconds());
+            answer::tell(response.headers_mut(), &call.said(), || {
+                meter.wall_seconds()
+            });
             response
         }
         Fate::Wait => {
@@ -260,7 +262,9 @@ fn send_away<B, R: AnswerBody>(
 fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Response<Bytes> {
     call.note_over(Event::Reject);
     let mut response = answer::refuse(&call.said(), accept, rand::random());
-    answer::tell(response.headers_mut(), &call.said(), meter.wall_seconds());
+    answer::tell(response.headers_mut(), &call.said(), || {
+        meter.wall_seconds()
+    });
     response
 }
 

@@ -11,6 +11,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::Verdict;
+use http::HeaderValue;
 use smallvec::smallvec;
 
 use crate::answer::Said;
@@ -31,6 +32,8 @@ pub(crate) struct Limit {
     pub(crate) on_limit: OnLimit,
     pub(crate) is_shadow: bool,
     pub(crate) spoken: LimitHeaders,
+    /// What it says of its rate to clients without settings of their own; see [`Said::usual`].
+    pub(crate) spoken_policy: Option<HeaderValue>,
     pub(crate) counts_polling: bool,
     pub(crate) keys_max: usize,
     pub(crate) store: LimitStore,
@@ -110,9 +113,14 @@ impl Limit {
 
     /// What it said to a call of this client.
     pub(crate) fn said(&self, key: CallKey, verdict: Verdict) -> Said<'_> {
+        let own = self.kept.counts.own_policy(key);
         Said {
             name: &self.name,
-            rate: self.policy_of(key).rate(),
+            rate: own.unwrap_or(self.policy).rate(),
+            usual: match own {
+                Some(_) => None,
+                None => self.spoken_policy.as_ref(),
+            },
             spoken: self.spoken,
             verdict,
         }

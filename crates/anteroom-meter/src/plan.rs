@@ -16,6 +16,7 @@ use http::Method;
 use http::header::{HeaderName, InvalidHeaderName};
 use http::method::InvalidMethod;
 
+use crate::answer;
 use crate::caller::{self, Part};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
@@ -153,6 +154,7 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
         on_limit: config.on_limit,
         is_shadow: config.shadow,
         spoken: config.headers,
+        spoken_policy: answer::policy_alone(name, config.policy.rate()),
         counts_polling: config.count_polling,
         keys_max: config.keys_max,
         store: config.store,

@@ -131,12 +131,7 @@ impl Asking {
         if self.counts.shared().is_some() && !met.is_empty() {
             self.note_store(None);
         }
-        for (met, verdict) in met.iter().zip(&judgement.verdicts) {
-            // What is given back is no hit.
-            if !matches!(met.cost, Cost::Refund(_)) {
-                self.tally.hits(met, verdict);
-            }
-        }
+        self.tally.hits(&met, &judgement.verdicts);
         let is_over = judgement.is_over && !self.manner.is_shadow;
         self.tally.answer(match (judgement.is_over, is_over) {
             (true, true) => Answer::OverLimit,
@@ -150,11 +145,11 @@ impl Asking {
     }
 
     /// The limits that a request meets, in the order of its descriptors.
-    fn met<'l>(
+    fn met<'m>(
         &self,
-        matched: &Matched<'l>,
+        matched: &'m Matched<'_>,
         request: &RateLimitRequest,
-    ) -> Result<Vec<Met<'l>>, SettingsError> {
+    ) -> Result<Vec<Met<'m>>, SettingsError> {
         let mut met = Vec::with_capacity(matched.descriptors.len());
         for (applies, descriptor) in matched.descriptors.iter().zip(&request.descriptors) {
             let Applies::Limit(limit) = applies else {
@@ -172,7 +167,7 @@ impl Asking {
                 } else {
                     Cost::take(hits)
                 },
-                limit: limit.clone(),
+                limit,
             });
         }
         Ok(met)
@@ -206,31 +201,31 @@ fn applying_to<'l>(
     limits: &'l RateLimits,
     request: &RateLimitRequest,
 ) -> Result<Matched<'l>, RequestError> {
-    let entries: Vec<Vec<Entry<'_>>> = request
+    // Those of all descriptors, one after the other: two lists for a request, however many it has.
+    let entries = request
         .descriptors
         .iter()
-        .map(|descriptor| {
-            let entries = descriptor.entries.iter();
-            let entries = entries.map(|entry| Entry {
-                key: &entry.key,
-                value: &entry.value,
-            });
-            entries.collect()
+        .flat_map(|descriptor| &descriptor.entries);
+    let entries: Vec<Entry<'_>> = entries
+        .map(|entry| Entry {
+            key: &entry.key,
+            value: &entry.value,
         })
         .collect();
-    let descriptors: Vec<RequestDescriptor<'_>> = request
-        .descriptors
-        .iter()
-        .zip(&entries)
-        .map(|(descriptor, entries)| RequestDescriptor {
-            entries,
+    let mut rest = &entries[..];
+    let descriptors = request.descriptors.iter().map(|descriptor| {
+        let own;
+        (own, rest) = rest.split_at(descriptor.entries.len());
+        RequestDescriptor {
+            entries: own,
             limit: descriptor.limit.map(|limit| Override {
                 requests_per_unit: limit.requests_per_unit,
                 unit: limit.unit,
             }),
             hits: descriptor.hits_addend.map(|hits| hits.value),
-        })
-        .collect();
+        }
+    });
+    let descriptors: Vec<RequestDescriptor<'_>> = descriptors.collect();
     limits.applying_to(&Request {
         domain: &request.domain,
         descriptors: &descriptors,

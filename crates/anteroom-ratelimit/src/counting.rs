@@ -4,15 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use anteroom_counts::local::Fill;
-use anteroom_counts::mixed::{MixedCharge, MixedCounts};
+use anteroom_counts::mixed::MixedCounts;
 use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts};
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_envoy::CounterIdentity;
-use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
 use futures_util::future::try_join_all;
+
+pub(crate) use anteroom_counts::mixed::MixedCharge as Charge;
 
 use crate::policy::{LIMIT_NAME, kind_of};
 
@@ -26,14 +27,6 @@ pub enum Counts {
     Local(Arc<MixedCounts>),
     /// In a store that nodes share.
     Shared(Arc<dyn SharedCounts>),
-}
-
-/// One call against one limit.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Charge<'c> {
-    pub(crate) policy: &'c Policy,
-    pub(crate) key: CallKey,
-    pub(crate) cost: Cost,
 }
 
 impl Counts {
@@ -74,13 +67,12 @@ impl Counts {
         }
         match self {
             Self::Local(counts) => {
-                let charges: Vec<_> = charges.iter().map(Charge::mixed).collect();
                 let mut verdicts = Vec::with_capacity(charges.len());
-                counts.charge_all(&charges, now, &mut verdicts);
+                counts.charge_all(charges, now, &mut verdicts);
                 Ok(verdicts)
             }
             Self::Shared(store) => {
-                let charges: Vec<_> = charges.iter().map(Charge::shared).collect();
+                let charges: Vec<_> = charges.iter().map(shared).collect();
                 let verdicts = store.charge(&charges).await?;
                 debug_assert_eq!(verdicts.len(), charges.len());
                 Ok(verdicts)
@@ -99,7 +91,7 @@ impl Counts {
                 let mut verdicts = Vec::with_capacity(charges.len());
                 let mut one = Vec::with_capacity(1);
                 for charge in charges {
-                    counts.charge_all(&[charge.mixed()], now, &mut one);
+                    counts.charge_all(&[*charge], now, &mut one);
                     verdicts.append(&mut one);
                 }
                 Ok(verdicts)
@@ -116,20 +108,14 @@ impl Counts {
     }
 }
 
-impl<'c> Charge<'c> {
-    const fn mixed(&self) -> MixedCharge<'c> {
-        let Self { policy, key, cost } = *self;
-        MixedCharge { policy, key, cost }
-    }
-
-    const fn shared(&self) -> SharedCharge<'c> {
-        let Self { policy, key, cost } = *self;
-        SharedCharge {
-            limit: LIMIT_NAME,
-            policy,
-            key,
-            cost,
-        }
+/// The same, as stores that nodes share are asked.
+const fn shared<'c>(charge: &Charge<'c>) -> SharedCharge<'c> {
+    let Charge { policy, key, cost } = *charge;
+    SharedCharge {
+        limit: LIMIT_NAME,
+        policy,
+        key,
+        cost,
     }
 }
 

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_counts::local::Fill;
+use anteroom_envoy::AppliedLimit;
+use anteroom_limits::cost::Cost;
 use anteroom_limits::verdict::Verdict;
 use parking_lot::RwLock;
 
@@ -149,36 +151,29 @@ impl Tally {
         loads.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes what a limit said.
-    pub(crate) fn hits(&self, met: &Met<'_>, verdict: &Verdict) {
-        let figures = self.of(&met.limit.metric);
-        let hits = met.limit.hits.min(HITS_MAX);
-        let add = |which: Hits, hits: u64| add(&figures[which as usize], hits);
-        add(Hits::Total, hits);
-        if verdict.is_admitted() {
-            add(Hits::Within, hits);
-            let limit = u64::from(met.limit.requests_per_unit);
-            let used = limit.saturating_sub(verdict.remaining.into());
-            let near = limit * NEAR.0 / NEAR.1;
-            add(Hits::Near, used.saturating_sub(near).min(hits));
-        } else {
-            // None of them was charged, so all of them are.
-            add(Hits::Over, hits);
-            if met.limit.is_shadow {
-                add(Hits::Shadow, hits);
-            }
+    /// Notes what limits said, each of which has met a request.
+    pub(crate) fn hits(&self, met: &[Met<'_>], verdicts: &[Verdict]) {
+        let said = met.iter().zip(verdicts);
+        // What is given back is no hit.
+        let said = said.filter(|(met, _)| !matches!(met.cost, Cost::Refund(_)));
+        // Under one lock; those that nobody has met before come afterwards.
+        let known = self.limits.read();
+        let unknown = said.filter(|(met, verdict)| {
+            let found = known.get(told_apart(&met.limit.metric));
+            found.is_none_or(|figures| {
+                note(figures, met.limit, verdict);
+                false
+            })
+        });
+        let unknown: Vec<_> = unknown.collect();
+        drop(known);
+        for (met, verdict) in unknown {
+            note(&self.of(&met.limit.metric), met.limit, verdict);
         }
     }
 
     fn of(&self, name: &str) -> Arc<OfLimit> {
-        let name = if name.len() > NAME_BYTES_MAX {
-            OTHERS
-        } else {
-            name
-        };
-        if let Some(known) = self.limits.read().get(name) {
-            return Arc::clone(known);
-        }
+        let name = told_apart(name);
         let mut limits = self.limits.write();
         let has_place = limits.len() < NAMES_MAX || limits.contains_key(name);
         let name = if has_place { name } else { OTHERS };
@@ -207,8 +202,40 @@ impl Tally {
     }
 }
 
+/// The name by which a limit is counted.
+fn told_apart(name: &str) -> &str {
+    if name.len() > NAME_BYTES_MAX {
+        OTHERS
+    } else {
+        name
+    }
+}
+
+/// Notes what a limit said.
+fn note(figures: &OfLimit, limit: &AppliedLimit<'_>, verdict: &Verdict) {
+    let hits = limit.hits.min(HITS_MAX);
+    let add = |which: Hits, hits: u64| add(&figures[which as usize], hits);
+    add(Hits::Total, hits);
+    if verdict.is_admitted() {
+        add(Hits::Within, hits);
+        let most = u64::from(limit.requests_per_unit);
+        let used = most.saturating_sub(verdict.remaining.into());
+        let near = most * NEAR.0 / NEAR.1;
+        add(Hits::Near, used.saturating_sub(near).min(hits));
+    } else {
+        // None of them was charged, so all of them are.
+        add(Hits::Over, hits);
+        if limit.is_shadow {
+            add(Hits::Shadow, hits);
+        }
+    }
+}
+
 /// Stays at the end instead of beginning again: what only rises may not fall.
 fn add(count: &AtomicU64, hits: u64) {
+    if hits == 0 {
+        return;
+    }
     let more = |counted: u64| Some(counted.saturating_add(hits));
     let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
 }

@@ -21,8 +21,9 @@ use crate::budget::{Budget, Counted, REQUEST_BYTES_MAX};
 use crate::weighed::{Reader, Weighed};
 use crate::wire::{RateLimitResponse, SHOULD_RATE_LIMIT};
 
-/// For a whole call, from its head to its answer: longer than the line of any leaky bucket, and than a store may take.
-const CALL_TIME_MAX: Duration = Duration::from_secs(10);
+/// For a whole call, from its head to its answer, at either door: longer than the line of any leaky bucket, and than a
+/// store may take.
+pub(crate) const CALL_TIME_MAX: Duration = Duration::from_secs(10);
 /// Calls that are decided about at once, over all connections. A store that is slow makes more of them wait: what those
 /// hold is within the budget of all requests, and what is made of a question is made of so many at most.
 pub(crate) const CALLS_MAX: usize = 1_024;
@@ -62,19 +63,19 @@ impl<H: Health> GrpcDoor<H> {
             return Ok(Status::new(Code::Unimplemented, "no such method here").into_http());
         }
         let request = request.map(|body| self.budget.count(body));
+        if is_question {
+            // On the heap at once: all that an answer needs on its way is large, and would be moved several times.
+            let answered = timeout(CALL_TIME_MAX, Box::pin(self.ask(request)));
+            return Ok(answered.await.unwrap_or_else(|_| late()));
+        }
         let answered = timeout(CALL_TIME_MAX, async {
-            if is_question {
-                return Ok(self.ask(request).await);
-            }
             // Whoever watches is told for as long as the connection lasts; this is until the first word.
             let mut health = self
                 .health
                 .max_decoding_message_size(HEALTH_REQUEST_BYTES_MAX);
             health.call(request).await
         });
-        answered
-            .await
-            .unwrap_or_else(|_| Ok(Status::deadline_exceeded("the call took too long").into_http()))
+        answered.await.unwrap_or_else(|_| Ok(late()))
     }
 
     async fn ask<B>(self, request: Request<Counted<B>>) -> Response<Body>
@@ -92,6 +93,10 @@ impl<H: Health> GrpcDoor<H> {
         let mut grpc = Grpc::new(reader).max_decoding_message_size(REQUEST_BYTES_MAX);
         grpc.unary(asked, request).await
     }
+}
+
+fn late() -> Response<Body> {
+    Status::deadline_exceeded("the call took too long").into_http()
 }
 
 struct Asked {

@@ -10,21 +10,23 @@ use anteroom_envoy::RateLimits;
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use http::{Method, Request, Response, StatusCode};
+use http_body::Body;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::asking::{AskError, Asking};
 use crate::budget::{Budget, Crowded, REQUEST_BYTES_MAX};
+use crate::grpc::CALL_TIME_MAX;
 use crate::json;
 use crate::weighed::Weighed;
 use crate::wire::Code;
 
-/// For the body of a request.
+/// For the body of a request, within the time for the whole call.
 const BODY_TIME_MAX: Duration = Duration::from_secs(5);
 
 type Answer = Response<Full<Bytes>>;
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Answers requests.
 #[derive(Clone)]
@@ -37,11 +39,18 @@ pub(crate) struct HttpDoor {
 
 impl HttpDoor {
     /// Answers one request.
-    pub(crate) async fn call(self, request: Request<Incoming>) -> Result<Answer, Infallible> {
+    pub(crate) async fn call<B>(self, request: Request<B>) -> Result<Answer, Infallible>
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+    {
         let (method, path) = (request.method(), request.uri().path());
         let is_get = method == Method::GET || method == Method::HEAD;
         Ok(match path {
-            "/json" if method == Method::POST => self.json(request.into_body()).await,
+            "/json" if method == Method::POST => {
+                let answered = timeout(CALL_TIME_MAX, self.json(request.into_body()));
+                let late = |_| say(StatusCode::GATEWAY_TIMEOUT, "the call took too long\n");
+                answered.await.unwrap_or_else(late)
+            }
             "/healthcheck" if is_get => self.healthcheck(),
             "/rlconfig" if is_get => {
                 let text = shown(&self.asking.limits.load());
@@ -56,7 +65,10 @@ impl HttpDoor {
         })
     }
 
-    async fn json(&self, body: Incoming) -> Answer {
+    async fn json<B>(&self, body: B) -> Answer
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+    {
         let body = Limited::new(self.budget.count(body), REQUEST_BYTES_MAX);
         let bytes = match timeout(BODY_TIME_MAX, body.collect()).await {
             Ok(Ok(collected)) => collected.to_bytes(),
@@ -158,4 +170,72 @@ fn shown(limits: &RateLimits) -> String {
         text.push('\n');
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use futures_util::stream::pending;
+    use http_body::Frame;
+    use http_body_util::StreamBody;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::asking::tests::asking;
+
+    const FILE: &str = "
+domain: d
+descriptors:
+- {key: k, rate_limit: {unit: hour, requests_per_unit: 9}}
+";
+    const QUESTION: &str = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}"#;
+
+    /// A door behind which so many calls are decided about at once.
+    fn door(calls: usize, budget: &Budget) -> HttpDoor {
+        HttpDoor {
+            asking: Arc::new(asking(FILE, false)),
+            is_well: Arc::new(AtomicBool::new(true)),
+            budget: budget.clone(),
+            calls: Arc::new(Semaphore::new(calls)),
+        }
+    }
+
+    async fn status<B>(door: HttpDoor, body: B) -> StatusCode
+    where
+        B: Body<Data = Bytes, Error: Into<BoxError>> + Unpin,
+    {
+        let Ok(answer) = door.call(Request::post("/json").body(body).unwrap()).await;
+        answer.status()
+    }
+
+    // tidy: paused time
+    #[tokio::test(start_paused = true)]
+    async fn a_call_that_nobody_decides_about_ends_and_gives_back_what_it_held() {
+        let budget = Budget::default();
+        let whole = budget.left();
+        assert_eq!(
+            status(door(1, &budget), Full::from(QUESTION)).await,
+            StatusCode::OK
+        );
+
+        let start = Instant::now();
+        let mut waiting = Box::pin(status(door(0, &budget), Full::from(QUESTION)));
+        assert!((&mut waiting).now_or_never().is_none());
+        assert!(budget.left() < whole, "it holds its part");
+        let ended = timeout(2 * CALL_TIME_MAX, waiting).await;
+        assert_eq!(ended, Ok(StatusCode::GATEWAY_TIMEOUT));
+        assert_eq!(start.elapsed(), CALL_TIME_MAX);
+        assert_eq!(budget.left(), whole);
+    }
+
+    // tidy: paused time
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_does_not_come_is_not_waited_for_as_long() {
+        let start = Instant::now();
+        let silence = pending::<Result<Frame<Bytes>, Infallible>>();
+        let endless = StreamBody::new(silence);
+        let late = status(door(1, &Budget::default()), endless).await;
+        assert_eq!(late, StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(start.elapsed(), BODY_TIME_MAX);
+    }
 }

@@ -20,7 +20,7 @@ use crate::counting::{Charge, Counts};
 /// A limit that a request meets.
 #[derive(Debug)]
 pub(crate) struct Met<'l> {
-    pub(crate) limit: AppliedLimit<'l>,
+    pub(crate) limit: &'l AppliedLimit<'l>,
     pub(crate) policy: Policy,
     pub(crate) key: CallKey,
     pub(crate) cost: Cost,
@@ -97,6 +97,16 @@ pub(crate) async fn judge(
     manner: Manner,
     now: Micros,
 ) -> Result<Judgement, CountsError> {
+    let is_plain = |met: &Met<'_>| met.say() == Say::Plain;
+    if !manner.charges_rejected && met.iter().all(is_plain) {
+        // Nearly always. All are charged or none, and then there is nothing left to ask.
+        let charges: Vec<Charge<'_>> = met.iter().map(Met::charge).collect();
+        let verdicts = counts.charge_all(&charges, now).await?;
+        return Ok(Judgement {
+            is_over: !verdicts.iter().all(Verdict::is_admitted),
+            verdicts,
+        });
+    }
     let mut judging = Judging {
         counts,
         met,

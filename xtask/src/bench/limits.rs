@@ -9,7 +9,7 @@ use clap::Args;
 use crate::cargo;
 
 /// Where the programs are.
-const MANIFEST: &str = "bench/limits/Cargo.toml";
+pub(crate) const MANIFEST: &str = "bench/limits/Cargo.toml";
 
 /// How to measure limits.
 #[derive(Args)]

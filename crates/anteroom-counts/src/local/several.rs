@@ -9,10 +9,14 @@ use anteroom_limits::policy::State;
 use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
 use parking_lot::MutexGuard;
+use smallvec::SmallVec;
 
 use super::{Charge, LocalCounts, Own, SHARDS, shard_of, step_in};
 use crate::key::CallKey;
 use crate::table::Table;
+
+/// Limits that a call usually meets at most: for so many, nothing is taken from the heap.
+const USUAL_CHARGES: usize = 4;
 
 /// What is locked at once; in this order, so that two that charge several never wait for each other.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -38,30 +42,30 @@ pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdic
         return verdict.is_admitted();
     }
     let mut held = lock_all(charges);
-    let costs: Vec<Cost> = charges.iter().map(|charge| charge.cost).collect();
+    let costs = charges.iter().map(|charge| charge.cost);
     let step = |at: usize, cost| {
         let charge: &Charge<'_> = &charges[at];
         step(&mut held, &Charge { cost, ..*charge }, now)
     };
-    all_or_none(&costs, step, verdicts)
+    all_or_none(costs, step, verdicts)
 }
 
 /// Charges all of these or none, by a `step` that charges one; whether all admitted. Whoever calls sees to it that
 /// nobody else charges them meanwhile.
 pub(crate) fn all_or_none(
-    costs: &[Cost],
+    costs: impl DoubleEndedIterator<Item = Cost> + ExactSizeIterator + Clone,
     mut step: impl FnMut(usize, Cost) -> Verdict,
     verdicts: &mut Vec<Verdict>,
 ) -> bool {
     verdicts.clear();
-    for (at, cost) in costs.iter().enumerate() {
-        verdicts.push(step(at, *cost));
+    for (at, cost) in costs.clone().enumerate() {
+        verdicts.push(step(at, cost));
     }
     let is_admitted = verdicts.iter().all(Verdict::is_admitted);
     if !is_admitted {
         // The last first, as one client may stand there twice.
-        for (at, cost) in costs.iter().enumerate().rev() {
-            if let (true, Cost::Take(taken)) = (verdicts[at].is_admitted(), *cost) {
+        for (at, cost) in costs.enumerate().rev() {
+            if let (true, Cost::Take(taken)) = (verdicts[at].is_admitted(), cost) {
                 // At once and under the same locks, so this is as if it had not called.
                 step(at, Cost::Refund(taken));
             }
@@ -86,14 +90,14 @@ fn place(counts: &LocalCounts, shard: usize) -> Place {
     Place { counts, shard }
 }
 
-fn lock_all<'c>(charges: &[Charge<'c>]) -> Vec<(Place, Locked<'c>)> {
-    let mut wanted: Vec<(Place, &'c LocalCounts)> = Vec::with_capacity(2 * charges.len());
+fn lock_all<'c>(charges: &[Charge<'c>]) -> SmallVec<[(Place, Locked<'c>); 2 * USUAL_CHARGES]> {
+    let mut wanted: SmallVec<[(Place, &'c LocalCounts); 2 * USUAL_CHARGES]> = SmallVec::new();
     for Charge { counts, key, .. } in charges {
         wanted.push((place(counts, shard_of(*key)), counts));
         wanted.push((place(counts, SHARDS), counts));
     }
     let has_own = |counts: &LocalCounts| counts.has_own.load(Ordering::Acquire);
-    wanted.sort_by_key(|(place, _)| *place);
+    wanted.sort_unstable_by_key(|(place, _)| *place);
     wanted.dedup_by_key(|(place, _)| *place);
     let locked = wanted.into_iter().filter_map(|(place, counts)| {
         let locked = match counts.shards.get(place.shard) {

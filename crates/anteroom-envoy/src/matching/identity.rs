@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use smallvec::SmallVec;
+
 /// Which counter a limit counts on: the domain and all entries of the descriptor, with a shared pattern in
 /// place of a value.
 ///
@@ -14,34 +16,41 @@ use std::fmt;
 ///   request says can look like something else; the reference service joins them by `_`.
 /// - It is the same on every node and after every restart.
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct CounterIdentity(Box<[u8]>);
+pub struct CounterIdentity(SmallVec<[u8; USUAL_BYTES]>);
+
+/// Bytes of one that is kept without the heap: a domain, a key or two, an address. Each request makes one for each of
+/// its descriptors.
+const USUAL_BYTES: usize = 48;
 
 impl CounterIdentity {
     pub(crate) fn new<'a>(
         domain: &str,
         pairs: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     ) -> Self {
-        let texts = pairs.clone().map(|(key, value)| key.len() + value.len());
-        // Two bytes of length for each text, which is enough for texts up to 16 KiB.
-        let bytes = texts.map(|length| length + 4).sum::<usize>() + domain.len() + 2;
-        let mut buffer = Vec::with_capacity(bytes);
+        let texts = pairs.clone().map(|(key, value)| taken(key) + taken(value));
+        let mut buffer = SmallVec::with_capacity(taken(domain) + texts.sum::<usize>());
         push(&mut buffer, domain);
         for (key, value) in pairs {
             push(&mut buffer, key);
             push(&mut buffer, value);
         }
-        Self(buffer.into())
+        Self(buffer)
     }
 
     /// The bytes, to be a key of a store or part of one.
     #[must_use]
-    pub const fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
+/// How many bytes [`push`] adds.
+fn taken(text: &str) -> usize {
+    text.len() + text.len().checked_ilog2().unwrap_or_default() as usize / 7 + 1
+}
+
 /// Length in groups of seven bits, the lowest first, and the text.
-fn push(buffer: &mut Vec<u8>, text: &str) {
+fn push(buffer: &mut SmallVec<[u8; USUAL_BYTES]>, text: &str) {
     let mut rest = text.len();
     while rest > 0x7f {
         buffer.push(0x80 | rest.to_le_bytes()[0]);

@@ -1,6 +1,6 @@
 //! Each rule of matching by itself; what the reference's own tests ask stands in `tests/reference.rs`.
 
-use super::request::{DESCRIPTOR_BYTES_MAX, DESCRIPTORS_MAX, Override};
+use super::request::{DESCRIPTOR_BYTES_MAX, DESCRIPTORS_MAX, ENTRIES_MAX, Override};
 use super::*;
 use crate::{File, SameDomain, read};
 

@@ -8,6 +8,7 @@ fn said(name: &str, verdict: Verdict) -> Said<'_> {
     Said {
         name,
         rate: Rate::new(100, MicroSpan::from_secs(60)).unwrap(),
+        usual: None,
         spoken: LimitHeaders {
             ietf: true,
             legacy: None,
@@ -36,7 +37,7 @@ fn rejected(retry_after: Option<MicroSpan>) -> Verdict {
 
 fn told(said: &[Said<'_>]) -> BTreeMap<String, String> {
     let mut headers = HeaderMap::new();
-    tell(&mut headers, said, 1_700_000_000);
+    tell(&mut headers, said, || 1_700_000_000);
     let shown = |(name, value): (&HeaderName, &HeaderValue)| {
         (name.to_string(), value.to_str().unwrap().to_owned())
     };
@@ -116,7 +117,7 @@ fn what_an_origin_says_of_its_own_limits_stays() {
     tell(
         &mut headers,
         &[said("ours", admitted(2, MicroSpan::ZERO))],
-        0,
+        || 0,
     );
     assert_eq!(headers.get_all(RATE_LIMIT).iter().count(), 2);
 }

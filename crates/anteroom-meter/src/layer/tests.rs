@@ -27,6 +27,7 @@ use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
+use crate::answer::policy_alone;
 use crate::caller::{Part, key_of_named};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
@@ -86,6 +87,7 @@ fn limit(name: &str, policy: Policy) -> Limit {
             ietf: true,
             legacy: None,
         },
+        spoken_policy: policy_alone(name, policy.rate()),
         counts_polling: false,
         keys_max: 1_000,
         store: LimitStore::Local,
