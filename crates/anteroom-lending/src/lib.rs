@@ -23,7 +23,7 @@ mod figures;
 pub mod fuzz;
 mod inner;
 mod pass;
-pub mod record;
+mod record;
 mod round;
 mod settings;
 mod watch;

@@ -5,7 +5,7 @@
 //! one source. If that source comes to another decision than the script, one of them is wrong: see
 //! [`ValkeyCounts::disagreements`].
 
-mod script;
+pub(crate) mod script;
 mod value;
 
 use std::collections::BTreeSet;
@@ -229,6 +229,11 @@ fn one(judged: Vec<Judged>, place: &str) -> Result<Judged, CountsError> {
     })
 }
 
+/// Whether scripts can count by this limit exactly.
+pub(crate) fn is_exact(policy: &Policy) -> bool {
+    years_ahead(policy) <= YEARS_AHEAD_MAX || policy.rate().calls() == 0
+}
+
 /// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.
 fn years_ahead(policy: &Policy) -> u64 {
     let calls_ahead = match policy {
@@ -260,10 +265,10 @@ impl SharedCounts for ValkeyCounts {
     /// exactly.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
-        let years = years_ahead(policy);
-        if years <= YEARS_AHEAD_MAX || policy.rate().calls() == 0 {
+        if is_exact(policy) {
             return Ok(());
         }
+        let years = years_ahead(policy);
         Err(UnfitError::TooFarAhead {
             limit: limit.to_owned(),
             algorithm: shared::algorithm_name(policy),

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anteroom_counts::lent::step::{Step, Stepped};
 use anteroom_counts::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
 use anteroom_counts::shared::{BoxFuture, CountsError, TestTime};
-use anteroom_limits::lending::epoch::StoreIdentity;
+use anteroom_limits::lending::epoch::{Epoch, StoreIdentity};
+use anteroom_limits::lending::message::Request;
+use anteroom_limits::lending::widened::Lending;
 use anteroom_limits::time::{MicroSpan, Micros};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
@@ -28,6 +31,10 @@ pub(crate) struct Memory(Arc<Shared>);
 struct Shared {
     time: Time,
     state: Mutex<State>,
+    /// Whether it lends in one step.
+    takes_steps: AtomicBool,
+    /// By how much a step says that it lent more.
+    lies: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -68,8 +75,22 @@ impl Memory {
     }
 
     fn by(time: Time) -> Self {
-        let state = Mutex::default();
-        Self(Arc::new(Shared { time, state }))
+        Self(Arc::new(Shared {
+            time,
+            state: Mutex::default(),
+            takes_steps: AtomicBool::new(true),
+            lies: AtomicU64::new(0),
+        }))
+    }
+
+    /// It lends in two round trips, as a store must that has no steps.
+    pub(crate) fn refuse_steps(&self) {
+        self.0.takes_steps.store(false, Ordering::SeqCst);
+    }
+
+    /// Whatever a step lends, it says that it were so many more.
+    pub(crate) fn lie(&self, more: u64) {
+        self.0.lies.store(more, Ordering::SeqCst);
     }
 
     /// What time it really is, whatever its clock says.
@@ -173,14 +194,34 @@ impl Memory {
         state
             .records
             .insert((shelf.0, client), Record { kept, forget_at });
-        let now = state.records.clone();
-        state.past.push((real, now));
-        // One that is older than anybody goes back is kept, and what came after it.
-        let oldest = real.saturating_sub(BACK_MAX);
-        while state.past.get(1).is_some_and(|(at, _)| *at <= oldest) {
-            state.past.remove(0);
-        }
+        state.remember(real);
         Swapped::Written
+    }
+
+    fn step(&self, shelf: Shelf, client: (String, u128), asked: &Stepping) -> Stepped {
+        let real = self.real();
+        let mut state = self.0.state.lock();
+        state.forget(real);
+        state.reads += 1;
+        let found = state.load(real, shelf, Some(&client));
+        let step = asked.step();
+        if found.identity != step.meant_for() {
+            return Stepped::OtherStore;
+        }
+        let Some(taken) = step.take(&found) else {
+            return Stepped::Not(found);
+        };
+        let (token, value) = (step.token, taken.value);
+        let record = Record {
+            kept: Kept { token, value },
+            forget_at: Some(real + taken.keep_for.0),
+        };
+        state.records.insert((shelf.0, Some(client)), record);
+        state.remember(real);
+        let mut lent = taken.lent;
+        let lies = u32::try_from(self.0.lies.load(Ordering::SeqCst));
+        lent.held += lies.expect("it is a small lie");
+        Stepped::Lent(lent)
     }
 }
 
@@ -188,6 +229,17 @@ impl State {
     fn forget(&mut self, real: u64) {
         let is_kept = |record: &Record| record.forget_at.is_none_or(|at| real < at);
         self.records.retain(|_, record| is_kept(record));
+    }
+
+    /// For whoever goes back.
+    fn remember(&mut self, real: u64) {
+        let now = self.records.clone();
+        self.past.push((real, now));
+        // One that is older than anybody goes back is kept, and what came after it.
+        let oldest = real.saturating_sub(BACK_MAX);
+        while self.past.get(1).is_some_and(|(at, _)| *at <= oldest) {
+            self.past.remove(0);
+        }
     }
 
     fn load(&self, real: u64, Shelf(shelf): Shelf, client: Option<&(String, u128)>) -> Loaded {
@@ -208,6 +260,37 @@ struct Writing {
     expected: anteroom_counts::lent::Expected,
     kept: Kept,
     keep_for: MicroSpan,
+}
+
+/// A step, while it is on its way.
+struct Stepping {
+    epoch: Epoch,
+    epoch_token: Token,
+    token: Token,
+    lending: Lending,
+    request: Request,
+}
+
+impl Stepping {
+    fn of(step: &Step<'_>) -> Self {
+        Self {
+            epoch: *step.epoch,
+            epoch_token: step.epoch_token,
+            token: step.token,
+            lending: *step.lending,
+            request: *step.request,
+        }
+    }
+
+    fn step(&self) -> Step<'_> {
+        Step {
+            epoch: &self.epoch,
+            epoch_token: self.epoch_token,
+            token: self.token,
+            lending: &self.lending,
+            request: &self.request,
+        }
+    }
 }
 
 /// How the way to the store is at present.
@@ -349,6 +432,21 @@ impl LentRecords for Way {
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         let write = writing(write, MicroSpan::ZERO);
         Box::pin(self.travel(move |memory| memory.swap(shelf, None, &write)))
+    }
+
+    fn step<'a>(
+        &'a self,
+        shelf: Shelf,
+        client: LentTo<'a>,
+        step: Step<'a>,
+    ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
+        if !self.memory.0.takes_steps.load(Ordering::SeqCst) {
+            return None;
+        }
+        let (client, step) = (named(client), Stepping::of(&step));
+        Some(Box::pin(
+            self.travel(move |memory| memory.step(shelf, client, &step)),
+        ))
     }
 }
 

@@ -55,9 +55,9 @@ pub(super) struct Judged {
 }
 
 /// Settings as the script takes them: the letter of the algorithm and its numbers.
-type Settings = (char, [u64; 5]);
+pub(crate) type Settings = (char, [u64; 5]);
 
-fn settings(policy: &Policy) -> Settings {
+pub(crate) fn settings(policy: &Policy) -> Settings {
     let rate = policy.rate();
     let (calls, window) = (u64::from(rate.calls()), rate.window().0);
     if let Some(counters) = policy.counters() {
