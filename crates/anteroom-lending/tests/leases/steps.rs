@@ -82,7 +82,7 @@ async fn what_is_unusual_costs_no_round_trip_more_than_without_steps() {
     assert_eq!(back, (trips(2, 0), true));
     // Emptied: one step finds it, one write begins an epoch, and one step reads that all is spent.
     memory.flush();
-    let emptied = later(&node, &higher, 1, 1).await;
+    let emptied = cost(&node, &higher, 1, Cost::ONE).await;
     assert_eq!(emptied, (trips(3, 0), false));
     // Another server: no step is taken there.
     memory.wipe();

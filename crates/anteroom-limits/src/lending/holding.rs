@@ -40,6 +40,11 @@ const PART_OF_TTL: u64 = 4;
 /// else is refused it.
 const PLENTY: u32 = 4;
 
+/// Once there was too little, a node asks so often during a lease at most; whoever comes meanwhile is refused until then.
+/// Where calls come free one by one each call would be asked for otherwise, by all nodes. More often means more
+/// requests, less often that calls which came free lie unused for longer.
+const REQUESTS_OF_TTL: u64 = 8;
+
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
@@ -207,6 +212,11 @@ impl Holding {
             None if self.runs_low(now, lending) => Wants { least: 1, sum: 0 },
             None => return None,
         };
+        // Those who are refused between two requests go on calling: they are known to come, as if they waited.
+        let sum = match self.is_short_of(now, least) {
+            true => sum.saturating_add(self.demand.expected(now, pause(lending.ttl()))),
+            false => sum,
+        };
         self.wants = None;
         self.turn.0 += 1;
         self.pending = Some(Pending {
@@ -252,13 +262,14 @@ impl Holding {
             self.leases.add(now, lease);
         }
         let is_refused = answer.retry_after != Some(MicroSpan::ZERO);
+        let pause = pause(pending.ttl);
         self.told = Some(Told {
             at: now,
             remaining: answer.remaining,
             full_at: read_at + answer.full_after,
             refused: is_refused.then(|| Refused {
                 least: pending.least.max(1),
-                retry_at: answer.retry_after.map(|span| read_at + span),
+                retry_at: answer.retry_after.map(|span| read_at + span.max(pause)),
             }),
         });
         true
@@ -336,6 +347,12 @@ impl Holding {
         Some(self.reject(now, refused.retry_at))
     }
 
+    /// Whether the parent had too little when it last spoke, if so many are asked for.
+    fn is_short_of(&self, now: Micros, least: u32) -> bool {
+        let refused = self.believed(now).and_then(|told| told.refused);
+        refused.is_some_and(|refused| least >= refused.least)
+    }
+
     fn admit(&self, now: Micros) -> Verdict {
         self.say(
             now,
@@ -359,6 +376,11 @@ impl Holding {
             full_after: told.map_or(MicroSpan::ZERO, |told| told.full_at.since(now)),
         }
     }
+}
+
+/// How long lies between two requests at least, once there was too little.
+fn pause(ttl: MicroSpan) -> MicroSpan {
+    MicroSpan(ttl.0 / REQUESTS_OF_TTL)
 }
 
 fn asked(cost: Cost) -> u32 {

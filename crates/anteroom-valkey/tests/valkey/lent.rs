@@ -1,5 +1,7 @@
 //! Records from which calls are lent, on real servers.
 
+mod drive;
+mod edges;
 mod steps;
 
 use anteroom_config::ValkeyAddress;

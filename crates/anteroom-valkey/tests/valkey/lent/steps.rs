@@ -5,17 +5,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_counts::CallKey;
-use anteroom_counts::lent::step::{Step, Stepped};
-use anteroom_counts::lent::{
-    Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write, record,
-};
-use anteroom_counts::shared::TestTime;
 use anteroom_limits::fixed_window::FixedWindow;
 use anteroom_limits::gcra::Gcra;
-use anteroom_limits::lending::epoch::{Before, Epoch, EpochId};
-use anteroom_limits::lending::message::{Request, RequestId};
-use anteroom_limits::lending::parent::lend;
+use anteroom_limits::lending::epoch::Before;
 use anteroom_limits::lending::widened::Lending;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
@@ -25,15 +17,11 @@ use anteroom_limits::sub_windows::SubWindows;
 use anteroom_limits::sub_windows_strict::SubWindowsStrict;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::token_bucket::TokenBucket;
-use anteroom_testkit::redis_server::{RedisServer, Reply};
-use anteroom_valkey::ValkeyLent;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::support::single;
+use super::drive::{Arena, Client};
 
-const SHELF: Shelf = Shelf(0);
-const START: u64 = 1_767_225_600_000_000;
 /// Windows, each with numbers of parts that divide it. One is no multiple of anything.
 const WINDOWS: [(u64, [u32; 4]); 4] = [
     (1_000_000, [1, 2, 5, 100]),
@@ -43,173 +31,8 @@ const WINDOWS: [(u64, [u32; 4]); 4] = [
 ];
 /// Sequences for each algorithm. Each is some hundreds of round trips.
 const CASES: u32 = 64;
-/// For how many ms more values are kept where a test brings the time along, and how long it may take until it looks.
-const SLACK_MS: u64 = 3_600_000;
-const LOOK_MS: u64 = 5_000;
-/// What is to be kept for longer is kept for ever.
-const LONGEST_MS: u64 = 4_503_599_627_370;
-
-/// A server for many clients, one after the other.
-struct Arena {
-    server: RedisServer,
-    store: ValkeyLent,
-    time: TestTime,
-    clients: AtomicU64,
-}
-
-/// One client.
-struct Client<'a> {
-    arena: &'a Arena,
-    key: CallKey,
-    epoch: Epoch,
-    lending: Lending,
-    now: Micros,
-    requests: u64,
-    /// How often the script has lent.
-    lent: u64,
-}
-
-impl Arena {
-    async fn start() -> Self {
-        let server = RedisServer::start().await;
-        let time = TestTime::default();
-        let address = single(server.port());
-        let store = ValkeyLent::with_time(&address, "anteroom", time.clone()).unwrap();
-        let read = store.load(SHELF, None).await.unwrap();
-        let write = Write {
-            expected: read.expected(),
-            token: Token(7),
-            value: b"epoch",
-        };
-        store.swap_epoch(SHELF, write).await.unwrap();
-        Self {
-            server,
-            store,
-            time,
-            clients: AtomicU64::new(0),
-        }
-    }
-
-    async fn client(&self, lending: Lending, before: Before) -> Client<'_> {
-        let client = self.clients.fetch_add(1, Ordering::SeqCst);
-        let read = self.store.load(SHELF, None).await.unwrap();
-        Client {
-            arena: self,
-            key: CallKey(u128::from(client)),
-            epoch: Epoch {
-                id: EpochId {
-                    number: 1,
-                    random: u64::MAX,
-                },
-                identity: read.identity,
-                began_at: Micros(START),
-                before,
-            },
-            lending,
-            now: Micros(START),
-            requests: 0,
-            lent: 0,
-        }
-    }
-}
 
 impl Client<'_> {
-    fn name(&self) -> LentTo<'_> {
-        LentTo {
-            limit: "api",
-            key: self.key,
-        }
-    }
-
-    async fn load(&self) -> Loaded {
-        let store = &self.arena.store;
-        store.load(SHELF, Some(self.name())).await.unwrap()
-    }
-
-    /// Asks as a node does, and compares with what the algorithm says.
-    async fn ask(&mut self, least: u32, wants: u32, most: u32) {
-        self.requests += 1;
-        self.arena.time.set(self.now);
-        let request = Request {
-            id: RequestId { life: 1, number: 1 },
-            least,
-            wants,
-            most,
-        };
-        let step = Step {
-            epoch: &self.epoch,
-            epoch_token: Token(7),
-            token: Token(u128::from(self.requests) + 100),
-            lending: &self.lending,
-            request: &request,
-        };
-        let found = self.load().await;
-        let expected = step.take(&found);
-        let stepped = self.arena.store.step(SHELF, self.name(), step);
-        let stepped = stepped.unwrap().await.unwrap();
-        let there = self.load().await;
-        let told = format!(
-            "{request:?} at {:?} by {:?} from {found:?}",
-            self.now, self.lending
-        );
-        let Some(expected) = expected else {
-            assert_eq!(stepped, Stepped::Not(found.clone()), "{told}");
-            assert_eq!(there, found, "{told}");
-            self.go_the_usual_way(&request, &found).await;
-            return;
-        };
-        assert_eq!(stepped, Stepped::Lent(expected.lent), "{told}");
-        let (token, value) = (step.token, expected.value);
-        assert_eq!(there.client, Some(Kept { token, value }), "{told}");
-        self.check_kept(expected.keep_for, &told).await;
-        self.lent += 1;
-    }
-
-    /// Whether what was just written is kept as long as the algorithm says, and hardly longer.
-    async fn check_kept(&self, keep_for: MicroSpan, told: &str) {
-        let name = format!("anteroom:{{lent~0}}:api:{:032x}", self.key.0);
-        let Reply::Int(ms) = self.arena.server.tell(&["PTTL", &name]).await else {
-            panic!("no number of ms: {told}");
-        };
-        let expected = keep_for.0.div_ceil(1_000);
-        match u64::try_from(ms) {
-            Ok(ms) => {
-                let kept = (ms + LOOK_MS).checked_sub(SLACK_MS);
-                let kept = kept.unwrap_or_else(|| panic!("{ms} ms: {told}"));
-                assert!(
-                    (expected..=expected + LOOK_MS).contains(&kept),
-                    "{ms} ms: {told}"
-                );
-            }
-            Err(_) => assert!(expected >= LONGEST_MS, "for ever: {told}"),
-        }
-    }
-
-    /// What a node does then.
-    async fn go_the_usual_way(&self, request: &Request, found: &Loaded) {
-        let kept = found.client.as_ref();
-        let record = kept.map(|kept| record::decode(&kept.value).unwrap());
-        let lent = lend(
-            &self.lending,
-            &self.epoch,
-            record.as_ref(),
-            request,
-            found.now,
-        );
-        let Some(lent) = lent.write else {
-            return;
-        };
-        let write = Write {
-            expected: found.expected(),
-            token: Token(u128::from(self.requests) + 100),
-            value: &record::encode(&lent.record),
-        };
-        // Longer than any test takes.
-        let kept = MicroSpan::from_secs(3_600);
-        let swapped = self.arena.store.swap(SHELF, self.name(), write, kept).await;
-        assert_eq!(swapped.unwrap(), Swapped::Written);
-    }
-
     async fn make(&mut self, made: Move) {
         let widened = self.lending.widened();
         let window = widened.rate().window();
@@ -377,74 +200,4 @@ fn token_bucket() {
 #[test]
 fn gcra() {
     compare(6);
-}
-
-#[tokio::test]
-async fn a_burst_that_scripts_cannot_count_is_lent_the_usual_way() {
-    let arena = Arena::start().await;
-    let year = MicroSpan::from_secs(366 * 86_400);
-    let gcra = |burst| Policy::Gcra(Gcra::new(Rate::new(1, year).unwrap(), burst).unwrap());
-    for (burst, can) in [(140, true), (150, false)] {
-        let lending = Lending::new(gcra(burst)).unwrap();
-        let client = arena.client(lending, Before::Nothing).await;
-        let request = Request {
-            id: RequestId { life: 1, number: 1 },
-            least: 1,
-            wants: 1,
-            most: 1,
-        };
-        let step = Step {
-            epoch: &client.epoch,
-            epoch_token: Token(7),
-            token: Token(8),
-            lending: &client.lending,
-            request: &request,
-        };
-        let stepped = arena.store.step(SHELF, client.name(), step);
-        assert_eq!(stepped.is_some(), can, "{burst}");
-    }
-}
-
-/// A log of many entries is left to the node, and one that is short again is not.
-#[tokio::test]
-async fn a_long_log_is_lent_from_the_usual_way() {
-    let arena = Arena::start().await;
-    let rate = Rate::new(10_000, MicroSpan::from_secs(60)).unwrap();
-    let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
-    let lending = Lending::new(log).unwrap();
-    let mut client = arena.client(lending, Before::Nothing).await;
-    let mut longest = 0;
-    for _ in 0..900 {
-        client.now = client.now + MicroSpan(10_000);
-        client.arena.time.set(client.now);
-        let found = client.load().await;
-        longest = found.client.as_ref().map_or(0, |kept| kept.value.len());
-        if longest > 4_500 {
-            break;
-        }
-        let request = Request {
-            id: RequestId { life: 1, number: 1 },
-            least: 1,
-            wants: 1,
-            most: 1,
-        };
-        client.requests += 1;
-        client.go_the_usual_way(&request, &found).await;
-    }
-    assert!(longest > 4_500, "{longest}");
-    let request = Request {
-        id: RequestId { life: 1, number: 1 },
-        least: 1,
-        wants: 1,
-        most: 1,
-    };
-    let step = Step {
-        epoch: &client.epoch,
-        epoch_token: Token(7),
-        token: Token(8),
-        lending: &client.lending,
-        request: &request,
-    };
-    let stepped = arena.store.step(SHELF, client.name(), step).unwrap();
-    assert!(matches!(stepped.await.unwrap(), Stepped::Not(_)));
 }
