@@ -40,9 +40,9 @@ const PART_OF_TTL: u64 = 4;
 /// else is refused it.
 const PLENTY: u32 = 4;
 
-/// Once there was too little, a node asks so often during a lease at most; whoever comes meanwhile is refused until then.
-/// Where calls come free one by one each call would be asked for otherwise, by all nodes. More often means more
-/// requests, less often that calls which came free lie unused for longer.
+/// Where there is too little, a node that asks again and again does so this often during a lease; whoever comes meanwhile
+/// is refused until then. Calls that come free one by one would each be asked for otherwise, by all nodes. More often
+/// means more requests, less often that calls lie unused for longer.
 const REQUESTS_OF_TTL: u64 = 8;
 
 /// What becomes of a call.
@@ -68,6 +68,7 @@ pub struct Turn(u64);
 pub struct Holding {
     leases: Leases,
     pending: Option<Pending>,
+    asked_at: Option<Micros>,
     /// Calls that wait and for which nobody has asked yet.
     wants: Option<Wants>,
     turn: Turn,
@@ -85,6 +86,9 @@ struct Pending {
     sent_at: Micros,
     /// How long leases usually run.
     ttl: MicroSpan,
+    /// For how long nobody asks again, if there is too little: not at all after a request that came alone. Whoever was
+    /// told to come at a moment finds what it was told then.
+    pause: MicroSpan,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -122,6 +126,7 @@ impl Holding {
         Self {
             leases: Leases::default(),
             pending: None,
+            asked_at: None,
             wants: None,
             turn: Turn(0),
             answered: Turn(0),
@@ -212,11 +217,14 @@ impl Holding {
             None if self.runs_low(now, lending) => Wants { least: 1, sum: 0 },
             None => return None,
         };
+        let pause = MicroSpan(lending.ttl().0 / REQUESTS_OF_TTL);
         // Those who are refused between two requests go on calling: they are known to come, as if they waited.
         let sum = match self.is_short_of(now, least) {
-            true => sum.saturating_add(self.demand.expected(now, pause(lending.ttl()))),
+            true => sum.saturating_add(self.demand.expected(now, pause)),
             false => sum,
         };
+        let last_at = self.asked_at.replace(now);
+        let is_again = last_at.is_some_and(|last_at| now.since(last_at) < pause.times(2));
         self.wants = None;
         self.turn.0 += 1;
         self.pending = Some(Pending {
@@ -224,6 +232,7 @@ impl Holding {
             least,
             sent_at: now,
             ttl: lending.ttl(),
+            pause: if is_again { pause } else { MicroSpan::ZERO },
         });
         Some(Request {
             id,
@@ -262,14 +271,14 @@ impl Holding {
             self.leases.add(now, lease);
         }
         let is_refused = answer.retry_after != Some(MicroSpan::ZERO);
-        let pause = pause(pending.ttl);
+        let at_least = pending.pause;
         self.told = Some(Told {
             at: now,
             remaining: answer.remaining,
             full_at: read_at + answer.full_after,
             refused: is_refused.then(|| Refused {
                 least: pending.least.max(1),
-                retry_at: answer.retry_after.map(|span| read_at + span.max(pause)),
+                retry_at: answer.retry_after.map(|span| read_at + span.max(at_least)),
             }),
         });
         true
@@ -376,11 +385,6 @@ impl Holding {
             full_after: told.map_or(MicroSpan::ZERO, |told| told.full_at.since(now)),
         }
     }
-}
-
-/// How long lies between two requests at least, once there was too little.
-fn pause(ttl: MicroSpan) -> MicroSpan {
-    MicroSpan(ttl.0 / REQUESTS_OF_TTL)
 }
 
 fn asked(cost: Cost) -> u32 {

@@ -181,9 +181,24 @@ fn once_there_was_too_little_it_is_asked_some_times_in_a_lease_and_for_all_that_
         let turn = Turn(requests);
         assert!(is_admitted(holding.decide_again(now, Cost::ONE, turn)));
     }
-    assert_eq!(requests, REQUESTS_OF_TTL);
+    // One came alone.
+    assert_eq!(requests, 1 + REQUESTS_OF_TTL);
     // A thousand a second, for an eighth of three seconds; the figure is behind at first.
     assert!((250..=400).contains(&wants), "{wants}");
+}
+
+#[test]
+fn one_who_comes_when_it_was_told_may_ask() {
+    let mut holding = Holding::new();
+    for (number, at) in [(1, 0), (2, 60_000_000), (3, 60_750_000)] {
+        let now = Micros(at);
+        assert!(matches!(holding.decide(now, Cost::ONE), Decision::Ask(_)));
+        holding.poll_request(now, id(number), &lending()).unwrap();
+        let told = refusal(number, Some(MicroSpan(1)));
+        holding.handle_answer(now, &told, now);
+    }
+    let then = Micros(60_750_001);
+    assert!(matches!(holding.decide(then, Cost::ONE), Decision::Ask(_)));
 }
 
 #[test]
