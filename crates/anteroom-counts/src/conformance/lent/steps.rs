@@ -51,6 +51,65 @@ fn lendings() -> [Lending; 7] {
     policies.map(|policy| Lending::new(policy).expect(fits))
 }
 
+/// What a step leaves alone.
+struct Unusual {
+    what: &'static str,
+    /// As the node knows it.
+    epoch: (Epoch, Token),
+    lending: Lending,
+    /// The record that is there.
+    value: Vec<u8>,
+}
+
+fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual> {
+    let (known, token) = *epoch;
+    let ahead = known.began_at + WINDOW;
+    let later = EpochId {
+        number: 8,
+        random: 1,
+    };
+    let later = Epoch { id: later, ..known };
+    let in_future = Epoch {
+        began_at: ahead,
+        ..known
+    };
+    let other_limit = Lending::with_part(*lending.promised(), 400).expect("it is short");
+    let record = Record::unheard_of(lending, &known);
+    let as_of_ahead = Record {
+        as_of: ahead,
+        ..record.clone()
+    };
+    let nothing_until_ahead = Record {
+        nothing_until: ahead,
+        ..record.clone()
+    };
+    let usual = record::encode(&record);
+    let damaged = [&usual[..usual.len() - 1], b"x;"].concat();
+    let by = |what, epoch, lending: &Lending, value: &[u8]| Unusual {
+        what,
+        epoch,
+        lending: *lending,
+        value: value.to_vec(),
+    };
+    let of = |what, value: Vec<u8>| by(what, (known, token), lending, &value);
+    let unheard_of = Token(0xFFFF);
+    vec![
+        by(
+            "another write's epoch",
+            (known, unheard_of),
+            lending,
+            &usual,
+        ),
+        by("another epoch", (later, token), lending, &usual),
+        by("an epoch to come", (in_future, token), lending, &usual),
+        by("another limit", (known, token), &other_limit, &usual),
+        of("a record that lies ahead", record::encode(&as_of_ahead)),
+        of("all is spent", record::encode(&nothing_until_ahead)),
+        of("a record that cannot be read", damaged),
+        of("no record at all", Vec::new()),
+    ]
+}
+
 impl On<'_> {
     /// Runs this part of the list, if the store lends in steps at all.
     pub(super) async fn steps(&self) -> Result<(), CountsError> {
@@ -158,67 +217,13 @@ impl On<'_> {
     ) -> Result<(), CountsError> {
         let one = client(limit, 2);
         let request = request(1, 1, 1);
-        let (known, token) = epoch;
-        let ahead = known.began_at + WINDOW;
-        let usual = Record::unheard_of(lending, known);
-        let later = Epoch {
-            id: EpochId {
-                number: 8,
-                random: 1,
-            },
-            ..*known
-        };
-        let in_future = Epoch {
-            began_at: ahead,
-            ..*known
-        };
-        let other_limit = Lending::with_part(*lending.promised(), 400).expect("it is short");
-        let as_of_ahead = Record {
-            as_of: ahead,
-            ..usual.clone()
-        };
-        let nothing_until_ahead = Record {
-            nothing_until: ahead,
-            ..usual.clone()
-        };
-        let usual = record::encode(&usual);
-        let damaged = [&usual[..usual.len() - 1], b"x;"].concat();
-        let unheard_of = Token(0xFFFF);
-        let cases = [
-            (
-                "an epoch of another write",
-                (*known, unheard_of),
-                lending,
-                usual.clone(),
-            ),
-            ("another epoch", (later, *token), lending, usual.clone()),
-            (
-                "an epoch that begins later",
-                (in_future, *token),
-                lending,
-                usual.clone(),
-            ),
-            ("another limit", *epoch, &other_limit, usual.clone()),
-            (
-                "a record that lies ahead",
-                *epoch,
-                lending,
-                record::encode(&as_of_ahead),
-            ),
-            (
-                "all is spent",
-                *epoch,
-                lending,
-                record::encode(&nothing_until_ahead),
-            ),
-            ("a record that cannot be read", *epoch, lending, damaged),
-            ("no record at all", *epoch, lending, Vec::new()),
-        ];
-        for (what, epoch, lending, value) in cases {
+        for unusual in all_that_is_unusual(epoch, lending) {
+            let what = unusual.what;
             let expected = self.load(one).await?.expected();
-            let written = self.swap(one, expected, 0x7000, &value).await?;
+            let written = self.swap(one, expected, 0x7000, &unusual.value).await?;
             assert_eq!(written, Swapped::Written);
-            let stepped = self.take(one, self.one(&epoch, lending, &request)).await?;
+            let step = self.one(&unusual.epoch, &unusual.lending, &request);
+            let stepped = self.take(one, step).await?;
             let Stepped::Not(brought) = stepped else {
                 panic!("{what}: {lending:?}: {stepped:?}");
             };
@@ -226,7 +231,8 @@ impl On<'_> {
             let now = brought.now;
             assert!(now <= there.now, "{what}");
             assert_eq!(brought, Loaded { now, ..there }, "{what}");
-            assert_eq!(brought.client.map(|kept| kept.value), Some(value), "{what}");
+            let value = brought.client.map(|kept| kept.value);
+            assert_eq!(value, Some(unusual.value), "{what}");
         }
         self.another_store_is_not_asked(epoch, one, lending).await?;
         self.a_client_who_has_none_is_brought_too(epoch, limit, lending)
