@@ -17,7 +17,8 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, advance};
 
 use crate::node::{call, node, node_with};
-use crate::store::{Memory, Network, Way};
+use crate::store::Memory;
+use crate::way::{Network, Way};
 
 /// One that does not take a moment.
 const NEAR: Network = Network {

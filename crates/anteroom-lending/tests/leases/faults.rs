@@ -28,7 +28,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::judge::Judge;
 use crate::node::node_with;
-use crate::store::{BACK_MAX, BEGIN, Draw, Memory, Network, Way};
+use crate::store::{BACK_MAX, BEGIN, Draw, Memory};
+use crate::way::{Network, Way};
 
 const WINDOW_SECS: u64 = 20;
 const NODES: usize = 4;

@@ -10,3 +10,4 @@ mod refunds;
 mod steps;
 mod store;
 mod valkey;
+mod way;

@@ -11,7 +11,8 @@ use tokio::time::Instant;
 use crate::driver::{admitted, after_millis, after_secs, log, one};
 use crate::faults::policies;
 use crate::node::{call, node};
-use crate::store::{Memory, Network, Way};
+use crate::store::Memory;
+use crate::way::{Network, Way};
 
 /// What one call of this client costs, and whether it was admitted.
 async fn cost(node: &LeasedCounts, policy: &Policy, key: u128, cost: Cost) -> (Figures, bool) {
