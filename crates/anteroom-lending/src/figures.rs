@@ -16,7 +16,7 @@ pub struct Figures {
     /// Round trips to the store: one for a request that is answered in one step, or that lends nothing; otherwise two, and
     /// more if others were quicker; one a second to see the epoch.
     pub round_trips: u64,
-    /// Requests that were answered in one step at the store.
+    /// Requests that were lent something in one step at the store.
     pub steps: u64,
     /// Of those, such as the store answered otherwise than the program itself would have. Anything but zero is a mistake in
     /// the program.
