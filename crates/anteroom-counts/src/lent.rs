@@ -1,8 +1,8 @@
 //! What does a store offer from which calls are lent to nodes?
 //!
 //! It keeps small records, brings them together with its clock and its identity, and writes one over what was
-//! read or not at all. It decides nothing: [`anteroom_limits::lending`] does. What it must do is written down as
-//! [`crate::conformance::lent`].
+//! read or not at all. It decides nothing: [`anteroom_limits::lending`] does; a store that can run the usual way of that
+//! by itself offers it as one [`step`]. What it must do is written down as [`crate::conformance::lent`].
 //!
 //! # Shelves
 //!
@@ -17,11 +17,16 @@
 //! Records expire, so a version that counts up would begin anew and come to the same number again; whoever was late
 //! would write over what it never saw. Each write brings a token of its own that nobody ever brings again.
 
+pub mod record;
+mod states;
+pub mod step;
+
 use std::fmt;
 
 use anteroom_limits::lending::epoch::StoreIdentity;
 use anteroom_limits::time::{MicroSpan, Micros};
 
+use self::step::{Step, Stepped};
 use crate::key::CallKey;
 use crate::shared::{BoxFuture, CountsError};
 
@@ -69,6 +74,24 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
         shelf: Shelf,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>>;
+
+    /// Lends to a client in one step; `None` if this store cannot, or not by this limit.
+    ///
+    /// It is carried out once at most, whatever is lost. One that was carried out and whose answer was lost has lent to
+    /// nobody: its calls are free again when their charge is over.
+    ///
+    /// # Errors
+    ///
+    /// [`CountsError`] if it is not known what became of it.
+    fn step<'a>(
+        &'a self,
+        shelf: Shelf,
+        client: LentTo<'a>,
+        step: Step<'a>,
+    ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
+        let _ = (shelf, client, step);
+        None
+    }
 }
 
 /// Which shelf, from zero.

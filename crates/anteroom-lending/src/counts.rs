@@ -166,6 +166,8 @@ impl SharedCounts for LeasedCounts {
             ("undecided", figures.undecided),
             ("request", figures.requests),
             ("round_trip", figures.round_trips),
+            ("step", figures.steps),
+            ("disagreement", figures.disagreements),
             ("failure", figures.failures),
             ("conflict", figures.conflicts),
             ("grant", figures.grants),

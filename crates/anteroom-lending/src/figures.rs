@@ -13,8 +13,14 @@ pub struct Figures {
     pub undecided: u64,
     /// Requests to the store, those that went ahead of demand among them.
     pub requests: u64,
-    /// Round trips to the store: two for a request, and more if others were quicker; one a second to see the epoch.
+    /// Round trips to the store: one for a request that is answered in one step, or that lends nothing; otherwise two, and
+    /// more if others were quicker; one a second to see the epoch.
     pub round_trips: u64,
+    /// Requests that were lent something in one step at the store.
+    pub steps: u64,
+    /// Of those, such as the store answered otherwise than the program itself would have. Anything but zero is a mistake in
+    /// the program.
+    pub disagreements: u64,
     /// Requests that came to nothing because the store failed or was slow.
     pub failures: u64,
     /// Writes that came too late because somebody else had written first.
@@ -56,6 +62,8 @@ pub(crate) struct Counters {
     pub(crate) undecided: Counter,
     pub(crate) requests: Counter,
     pub(crate) round_trips: Counter,
+    pub(crate) steps: Counter,
+    pub(crate) disagreements: Counter,
     pub(crate) failures: Counter,
     pub(crate) conflicts: Counter,
     pub(crate) grants: Counter,
@@ -88,6 +96,8 @@ impl Counters {
             undecided: self.undecided.value(),
             requests: self.requests.value(),
             round_trips: self.round_trips.value(),
+            steps: self.steps.value(),
+            disagreements: self.disagreements.value(),
             failures: self.failures.value(),
             conflicts: self.conflicts.value(),
             grants: self.grants.value(),

@@ -1,5 +1,6 @@
 //! What must hold for any bytes whatever; called by fuzzers and by the tests.
 
+use anteroom_counts::lent::record as client;
 use anteroom_limits::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limits::lending::message::{Request, RequestId};
 use anteroom_limits::lending::parent::lend;
@@ -18,11 +19,11 @@ pub fn records(data: &[u8]) {
         let bytes = record::encode_epoch(&epoch);
         assert_eq!(record::decode_epoch(&bytes), Ok(epoch), "another epoch");
     }
-    let Ok(found) = record::decode(data) else {
+    let Ok(found) = client::decode(data) else {
         return;
     };
-    let bytes = record::encode(&found);
-    assert_eq!(record::decode(&bytes), Ok(found.clone()), "another record");
+    let bytes = client::encode(&found);
+    assert_eq!(client::decode(&bytes), Ok(found.clone()), "another record");
     let epochs = [
         found.epoch,
         EpochId {
@@ -47,8 +48,8 @@ pub fn records(data: &[u8]) {
             let lent = lend(&found.lent_by, &epoch, Some(&found), &request, Micros(now));
             assert!(lent.answer.held <= request.most, "{lent:?}");
             if let Some(write) = lent.write {
-                let bytes = record::encode(&write.record);
-                assert_eq!(record::decode(&bytes), Ok(write.record), "another record");
+                let bytes = client::encode(&write.record);
+                assert_eq!(client::decode(&bytes), Ok(write.record), "another record");
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use anteroom_counts::lent::{LentRecords, Shelf};
+use anteroom_counts::lent::{LentRecords, Shelf, Token};
 use anteroom_counts::{CallKey, KeyMaker};
-use anteroom_limits::lending::epoch::{self, EpochId};
+use anteroom_limits::lending::epoch::{self, Epoch, EpochId};
 use anteroom_limits::time::Micros;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -45,6 +45,15 @@ struct ShelfState {
     why: Option<AskError>,
     /// The latest epoch that was seen.
     witnessed: Option<EpochId>,
+    /// The one that was in force when its record was read last.
+    in_force: Option<InForce>,
+}
+
+/// An epoch, and the write that made its record.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InForce {
+    pub(crate) epoch: Epoch,
+    pub(crate) token: Token,
 }
 
 impl Inner {
@@ -131,6 +140,19 @@ impl Inner {
     pub(crate) fn witness(&self, shelf: Shelf, id: EpochId) {
         let mut state = self.state(shelf).lock();
         state.witnessed = Some(epoch::later(state.witnessed, id));
+    }
+
+    /// Takes note of an epoch that is in force, and of the write that made its record.
+    pub(crate) fn handle_in_force(&self, shelf: Shelf, in_force: InForce) {
+        self.witness(shelf, in_force.epoch.id);
+        self.state(shelf).lock().in_force = Some(in_force);
+    }
+
+    /// The epoch by which may be lent without looking which one it is; `None` if another one has been seen since.
+    pub(crate) fn in_force(&self, shelf: Shelf) -> Option<InForce> {
+        let state = self.state(shelf).lock();
+        let is_latest = |in_force: &InForce| state.witnessed == Some(in_force.epoch.id);
+        state.in_force.filter(is_latest)
     }
 
     /// Shelves whose epoch is to be seen again and again.

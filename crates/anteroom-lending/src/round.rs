@@ -1,10 +1,14 @@
-//! One request to the store: read, lend, write; and again if somebody else was quicker.
+//! One request to the store: lent in one step where the store can do that, and otherwise read, lend, write; and again if
+//! somebody else was quicker.
+
+mod step;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_counts::CallKey;
-use anteroom_counts::lent::{Kept, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use anteroom_counts::lent::record::{self as client, RecordError};
+use anteroom_counts::lent::{LentTo, Loaded, Shelf, Swapped, Token, Write};
 use anteroom_counts::shared::CountsError;
 use anteroom_limits::lending::epoch::{self, Epoch, EpochId, Judgement, Sight};
 use anteroom_limits::lending::message::{Answer, Request};
@@ -17,8 +21,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use crate::error::AskError;
-use crate::inner::Inner;
-use crate::record::{self, RecordError};
+use crate::inner::{InForce, Inner};
+use crate::record;
+use crate::round::step::Beginning;
 
 /// How often a request is tried while others are quicker. With more it would be answered after those who asked have
 /// gone.
@@ -135,11 +140,10 @@ impl Inner {
             self.pause(tries).await;
             let (loaded, read_at) = match read.take() {
                 Some(read) => read,
-                None => {
-                    let read_at = self.clock.now();
-                    let client = Some(asked.client());
-                    (self.load(asked.shelf, client).await?, read_at)
-                }
+                None => match self.begin_round(asked).await? {
+                    Beginning::Lent(answered) => return Ok(answered),
+                    Beginning::Read(loaded, read_at) => (loaded, read_at),
+                },
             };
             match self.attempt(asked, loaded, read_at).await? {
                 Try::Done(answered) => return Ok(answered),
@@ -159,7 +163,8 @@ impl Inner {
         let Some(epoch) = self.settle(asked.shelf, &loaded).await? else {
             return Ok(Try::Again(None));
         };
-        let record = self.read(asked, &epoch, loaded.client.as_ref());
+        let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
+        let record = self.read(asked, &epoch, kept);
         let Lent { write, answer } = lend(
             &asked.lending,
             &epoch,
@@ -171,12 +176,10 @@ impl Inner {
         let Some(lent) = write else {
             return Ok(Try::Done(answered));
         };
-        let id = asked.request.id;
         let write = Write {
             expected: loaded.expected(),
-            // Names of requests do not come twice either, and only one try of each is ever carried out.
-            token: Token(u128::from(id.life) << 64 | u128::from(id.number)),
-            value: &record::encode(&lent.record),
+            token: asked.token(),
+            value: &client::encode(&lent.record),
         };
         let sent_at = self.clock.now();
         let swap = self
@@ -227,7 +230,8 @@ impl Inner {
         };
         match epoch::judge(sight) {
             Judgement::InForce(epoch) => {
-                self.witness(shelf, epoch.id);
+                let token = loaded.expected().epoch;
+                self.handle_in_force(shelf, InForce { epoch, token });
                 Ok(Some(epoch))
             }
             Judgement::Write(epoch) => {
@@ -264,8 +268,8 @@ impl Inner {
     }
 
     /// What is there of a client. What cannot be read is as if it had spent all.
-    fn read(&self, asked: &Asked, epoch: &Epoch, kept: Option<&Kept>) -> Option<Record> {
-        match record::decode(&kept?.value) {
+    fn read(&self, asked: &Asked, epoch: &Epoch, kept: Option<&[u8]>) -> Option<Record> {
+        match client::decode(kept?) {
             Ok(record) => Some(record),
             Err(error) => {
                 self.counters.unreadable.add(1);
@@ -323,5 +327,11 @@ impl Asked {
             limit: &self.limit,
             key: self.key,
         }
+    }
+
+    /// The name of what it writes. Names of requests do not come twice, and only one try of each is ever carried out.
+    fn token(&self) -> Token {
+        let id = self.request.id;
+        Token(u128::from(id.life) << 64 | u128::from(id.number))
     }
 }

@@ -14,7 +14,8 @@ pub struct Settings {
     /// A lease is such a part of the window: 20 for a twentieth. So much is not admitted at saturation. Longer leases
     /// (a smaller number) bear slower stores.
     pub lease_part: u64,
-    /// How long a round trip to the store may take. A request needs two, and one more for each node that was quicker.
+    /// How long a round trip to the store may take. A request needs one where the store lends in one step; otherwise two,
+    /// and one more for each node that was quicker.
     pub round_trip_max: Duration,
     /// How long a call waits for an answer at most; then nobody knows what would become of it.
     pub patience: Duration,

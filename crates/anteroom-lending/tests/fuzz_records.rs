@@ -9,36 +9,42 @@ use anteroom_testkit::{Effort, Language, fuzz};
 const LANGUAGE: Language<'_> = Language {
     pieces: &[
         b"\x01",
-        b"\x00",
         b"\x02",
+        b"\x00",
         b"\xff",
-        b"\x80\x80\x01",
-        b"\xff\xff\xff\xff\x0f",
         b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
-        b"\x80\x8e\xce\x1c",
-        b"\xc0\x8d\xb7\x01",
+        b";",
+        b" ",
+        b"0",
+        b"1",
+        b"9",
+        b"-1",
+        b"w 5 ",
+        b"x 4",
+        b"d 1 1",
+        b"t 8 9",
+        b"4294967295",
+        b"1700000000000000",
+        b"9007199254740993",
+        b"18446744073709551615",
     ],
     field: None,
 };
 
 /// One of each algorithm, as the golden test has them.
 fn corpus() -> Vec<Vec<u8>> {
-    let seeds = [
-        "010384868808f3863d05c08db7010a808ece1c000102c7843d02ac0201",
-        "010384868808f3863d05c08db7010a808ece1c01020003",
-        "010384868808f3863d05c08db7010a808ece1c0203000300",
-        "010384868808f3863d05c08db7010a808ece1c03040400050300000000",
-        "010384868808f3863d05c08db7010a808ece1c04040400050300000000",
-        "010384868808f3863d05c08db7010a808ece1c05080905f3863db8170501",
-        "010384868808f3863d05c08db7010a808ece1c060806c7d5870900",
-        "0107ffffffffffffffffff01ac02808081b184e9910301",
+    let records = [
+        "3 16909060 3000000 10 60000000 e;1000307 5;d 1000007 2 300 1;",
+        "3 16909060 3000000 10 60000000 f;1000307 5;f 1 0 3;",
+        "3 16909060 3000000 10 60000000 s;1000307 5;s 2 0 3;",
+        "3 16909060 3000000 10 60000000 w 4;1000307 5;w 5 0 3;",
+        "3 16909060 3000000 10 60000000 x 4;1000307 5;w 5 0 3 0 2;",
+        "3 16909060 3000000 10 60000000 t 8 9;1000307 5;t 1000307 3000 5;",
+        "3 16909060 3000000 10 60000000 g 8;1000307 5;g 19000007 0;",
     ];
-    let byte = |pair: &str| u8::from_str_radix(pair, 16).expect("it is hexadecimal");
-    let bytes = |hex: &str| {
-        let pairs = (0..hex.len()).step_by(2);
-        pairs.map(|at| byte(&hex[at..at + 2])).collect()
-    };
-    seeds.map(bytes).to_vec()
+    let records = records.map(|record| format!("\u{2}{record}").into_bytes());
+    let epoch = b"\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xac\x02\x80\x80\x81\xb1\x84\xe9\x91\x03\x01";
+    records.into_iter().chain([epoch.to_vec()]).collect()
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! one source. If that source comes to another decision than the script, one of them is wrong: see
 //! [`ValkeyCounts::disagreements`].
 
-mod script;
+pub(crate) mod script;
 mod value;
 
 use std::fmt;
@@ -227,6 +227,11 @@ fn one(judged: Vec<Judged>, place: &str) -> Result<Judged, CountsError> {
     })
 }
 
+/// Whether scripts can count by this limit exactly.
+pub(crate) fn is_exact(policy: &Policy) -> bool {
+    years_ahead(policy) <= YEARS_EXACT
+}
+
 impl SharedCounts for ValkeyCounts {
     fn kind(&self) -> &'static str {
         "valkey"
@@ -244,10 +249,10 @@ impl SharedCounts for ValkeyCounts {
     /// exactly.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
-        let years = years_ahead(policy);
-        if years <= YEARS_EXACT {
+        if is_exact(policy) {
             return Ok(());
         }
+        let years = years_ahead(policy);
         Err(UnfitError::TooFarAhead {
             limit: limit.to_owned(),
             algorithm: shared::algorithm_name(policy),

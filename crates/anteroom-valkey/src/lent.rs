@@ -1,23 +1,28 @@
 //! Records from which calls are lent, at the server: read and written with their epoch in one round trip each.
 //!
-//! A value is the token of the write that made it, 16 bytes, and then the record. The scripts compare tokens and know
-//! nothing of what follows them.
+//! A value is the token of the write that made it, 16 bytes, and then the record. Loads and swaps know nothing of what
+//! follows the token; the script that lends in one step reads it, and is arithmetic of its own beside that of
+//! [`anteroom_limits`]. The node compares what it lends with what that would have lent.
 //!
 //! Deliberately absent: a way to wait for replicas. A replica that takes over is another server, and whoever lends
 //! treats all that was lent before as spent.
 
+mod step;
+
 use std::fmt;
 
 use anteroom_config::ValkeyAddress;
+use anteroom_counts::lent::step::{Step, Stepped};
 use anteroom_counts::lent::{
     Expected, Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write,
 };
-use anteroom_counts::shared::{BoxFuture, CountsError};
+use anteroom_counts::shared::{BoxFuture, CountsError, TestTime};
 use anteroom_limits::lending::epoch::StoreIdentity;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_store::Identity;
 use redis::Value;
 
+use self::step::StepScript;
 use crate::access::SetupError;
 use crate::connection::Connection;
 use crate::failure::Failure;
@@ -38,7 +43,7 @@ const TOKEN_BYTES: usize = 16;
 
 /// Records of calls that are lent, on Valkey or Redis.
 ///
-/// One connection to each server, shared by all who call. A load and a swap cost one round trip each. Calls end within
+/// One connection to each server, shared by all who call. A load, a swap and a step cost one round trip each. Calls end within
 /// 1 s, 2.25 s if a connection has to be made first.
 ///
 /// # What it cannot do
@@ -50,6 +55,7 @@ pub struct ValkeyLent {
     keys: Keys,
     load: Text,
     swap: Text,
+    step: StepScript,
     /// Where it is, without secrets.
     place: String,
 }
@@ -61,7 +67,27 @@ impl ValkeyLent {
     ///
     /// [`SetupError`] if TLS is wanted and whom to trust cannot be read.
     pub fn new(address: &ValkeyAddress, prefix: &str) -> Result<Self, SetupError> {
+        Self::by(StepScript::new(None), address, prefix)
+    }
+
+    /// The same at a time that a test brings along. What is lent in one step is kept for an hour more then, as the server
+    /// goes by its own clock in that.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Self::new`].
+    #[doc(hidden)]
+    pub fn with_time(
+        address: &ValkeyAddress,
+        prefix: &str,
+        time: TestTime,
+    ) -> Result<Self, SetupError> {
+        Self::by(StepScript::new(Some(time)), address, prefix)
+    }
+
+    fn by(step: StepScript, address: &ValkeyAddress, prefix: &str) -> Result<Self, SetupError> {
         Ok(Self {
+            step,
             route: Route::new(address)?,
             keys: Keys::new(prefix),
             load: Text::new(include_str!("lent/load.lua")),
@@ -173,8 +199,11 @@ impl LentRecords for ValkeyLent {
             let names = self.names(shelf, client);
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let called = self.load.call(&self.route, &names, &[], None).await;
-            let loaded =
+            let mut loaded =
                 called.and_then(|Answered { value, connection }| loaded(&connection, value));
+            if let (Ok(loaded), Some(now)) = (&mut loaded, self.step.test_time()) {
+                loaded.now = now;
+            }
             loaded.map_err(|failure| failure.into_counts_error(&self.place))
         })
     }
@@ -198,6 +227,23 @@ impl LentRecords for ValkeyLent {
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         Box::pin(self.write(self.names(shelf, None), write, 0))
+    }
+
+    fn step<'a>(
+        &'a self,
+        shelf: Shelf,
+        client: LentTo<'a>,
+        step: Step<'a>,
+    ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
+        self.step.can_lend(&step).then(|| {
+            let call = async move {
+                let names = self.names(shelf, Some(client));
+                let names: Vec<&str> = names.iter().map(String::as_str).collect();
+                let stepped = self.step.call(&self.route, &names, &step).await;
+                stepped.map_err(|failure| failure.into_counts_error(&self.place))
+            };
+            Box::pin(call) as BoxFuture<'a, _>
+        })
     }
 }
 

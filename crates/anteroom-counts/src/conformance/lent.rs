@@ -1,5 +1,7 @@
 //! What every store must do from which calls are lent. A new store runs this list and adds one line.
 
+mod steps;
+
 use anteroom_limits::lending::epoch::StoreIdentity;
 use anteroom_limits::time::MicroSpan;
 use futures_util::future::join_all;
@@ -41,6 +43,7 @@ pub async fn check(store: &dyn LentRecords) -> Result<(), CountsError> {
         on.of_many_writers_at_once_exactly_one_wins().await?;
         on.the_clock_does_not_run_backwards_and_the_identity_stays()
             .await?;
+        on.steps().await?;
     }
     Ok(())
 }

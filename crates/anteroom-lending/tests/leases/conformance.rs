@@ -8,7 +8,8 @@ use anteroom_counts::shared::{BoxFuture, SharedCounts, TestTime};
 use anteroom_lending::{Clock, LeasedCounts, Settings};
 use anteroom_limits::time::{MicroSpan, Micros};
 
-use crate::store::{Memory, Network, Way};
+use crate::store::Memory;
+use crate::way::{Network, Way};
 
 #[derive(Debug)]
 struct Leases {

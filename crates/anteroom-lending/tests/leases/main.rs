@@ -7,5 +7,7 @@ mod faults;
 mod judge;
 mod node;
 mod refunds;
+mod steps;
 mod store;
 mod valkey;
+mod way;

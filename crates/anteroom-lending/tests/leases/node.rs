@@ -11,7 +11,7 @@ use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
 use tokio::time::Instant;
 
-use crate::store::Way;
+use crate::way::Way;
 
 /// A clock in virtual time, that begins anywhere and drifts.
 #[derive(Debug)]

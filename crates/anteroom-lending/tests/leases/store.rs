@@ -1,18 +1,18 @@
-//! A store in memory whose nodes are far away, lose messages, and find it wiped or set back.
+//! A store in memory that is wiped, rolled back, or set back, and that lends in one step if it is to.
 
 use std::collections::BTreeMap;
-use std::future::pending;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use anteroom_counts::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
-use anteroom_counts::shared::{BoxFuture, CountsError, TestTime};
-use anteroom_limits::lending::epoch::StoreIdentity;
+use anteroom_counts::lent::step::{Step, Stepped};
+use anteroom_counts::lent::{Expected, Kept, Loaded, Shelf, Swapped, Token};
+use anteroom_counts::shared::TestTime;
+use anteroom_limits::lending::epoch::{Epoch, StoreIdentity};
+use anteroom_limits::lending::message::Request;
+use anteroom_limits::lending::widened::Lending;
 use anteroom_limits::time::{MicroSpan, Micros};
 use parking_lot::Mutex;
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
 /// When every run begins, by the store's clock.
 pub(crate) const BEGIN: u64 = 1_767_225_600_000_000;
@@ -28,6 +28,10 @@ pub(crate) struct Memory(Arc<Shared>);
 struct Shared {
     time: Time,
     state: Mutex<State>,
+    /// Whether it lends in one step.
+    takes_steps: AtomicBool,
+    /// By how much a step says that it lent more.
+    lies: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -68,8 +72,26 @@ impl Memory {
     }
 
     fn by(time: Time) -> Self {
-        let state = Mutex::default();
-        Self(Arc::new(Shared { time, state }))
+        Self(Arc::new(Shared {
+            time,
+            state: Mutex::default(),
+            takes_steps: AtomicBool::new(true),
+            lies: AtomicU64::new(0),
+        }))
+    }
+
+    /// It lends in two round trips, as a store must that has no steps.
+    pub(crate) fn refuse_steps(&self) {
+        self.0.takes_steps.store(false, Ordering::SeqCst);
+    }
+
+    pub(crate) fn takes_steps(&self) -> bool {
+        self.0.takes_steps.load(Ordering::SeqCst)
+    }
+
+    /// Whatever a step lends, it says that it were so many more.
+    pub(crate) fn lie(&self, more: u64) {
+        self.0.lies.store(more, Ordering::SeqCst);
     }
 
     /// What time it really is, whatever its clock says.
@@ -145,7 +167,7 @@ impl Memory {
         self.0.state.lock().reads
     }
 
-    fn load(&self, shelf: Shelf, client: Option<&(String, u128)>) -> Loaded {
+    pub(crate) fn load(&self, shelf: Shelf, client: Option<&(String, u128)>) -> Loaded {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
@@ -153,7 +175,12 @@ impl Memory {
         state.load(real, shelf, client)
     }
 
-    fn swap(&self, shelf: Shelf, client: Option<(String, u128)>, write: &Writing) -> Swapped {
+    pub(crate) fn swap(
+        &self,
+        shelf: Shelf,
+        client: Option<(String, u128)>,
+        write: &Writing,
+    ) -> Swapped {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
@@ -173,14 +200,34 @@ impl Memory {
         state
             .records
             .insert((shelf.0, client), Record { kept, forget_at });
-        let now = state.records.clone();
-        state.past.push((real, now));
-        // One that is older than anybody goes back is kept, and what came after it.
-        let oldest = real.saturating_sub(BACK_MAX);
-        while state.past.get(1).is_some_and(|(at, _)| *at <= oldest) {
-            state.past.remove(0);
-        }
+        state.remember(real);
         Swapped::Written
+    }
+
+    pub(crate) fn step(&self, shelf: Shelf, client: (String, u128), asked: &Stepping) -> Stepped {
+        let real = self.real();
+        let mut state = self.0.state.lock();
+        state.forget(real);
+        state.reads += 1;
+        let found = state.load(real, shelf, Some(&client));
+        let step = asked.step();
+        if found.identity != step.meant_for() {
+            return Stepped::OtherStore;
+        }
+        let Some(taken) = step.take(&found) else {
+            return Stepped::Not(found);
+        };
+        let (token, value) = (step.token, taken.value);
+        let record = Record {
+            kept: Kept { token, value },
+            forget_at: Some(real + taken.keep_for.0),
+        };
+        state.records.insert((shelf.0, Some(client)), record);
+        state.remember(real);
+        let mut lent = taken.lent;
+        let lies = u32::try_from(self.0.lies.load(Ordering::SeqCst));
+        lent.held += lies.expect("it is a small lie");
+        Stepped::Lent(lent)
     }
 }
 
@@ -188,6 +235,17 @@ impl State {
     fn forget(&mut self, real: u64) {
         let is_kept = |record: &Record| record.forget_at.is_none_or(|at| real < at);
         self.records.retain(|_, record| is_kept(record));
+    }
+
+    /// For whoever goes back.
+    fn remember(&mut self, real: u64) {
+        let now = self.records.clone();
+        self.past.push((real, now));
+        // One that is older than anybody goes back is kept, and what came after it.
+        let oldest = real.saturating_sub(BACK_MAX);
+        while self.past.get(1).is_some_and(|(at, _)| *at <= oldest) {
+            self.past.remove(0);
+        }
     }
 
     fn load(&self, real: u64, Shelf(shelf): Shelf, client: Option<&(String, u128)>) -> Loaded {
@@ -204,151 +262,41 @@ impl State {
     }
 }
 
-struct Writing {
-    expected: anteroom_counts::lent::Expected,
-    kept: Kept,
-    keep_for: MicroSpan,
+/// A write, while it is on its way.
+pub(crate) struct Writing {
+    pub(crate) expected: Expected,
+    pub(crate) kept: Kept,
+    pub(crate) keep_for: MicroSpan,
 }
 
-/// How the way to the store is at present.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Network {
-    /// One way, at most and at least.
-    pub(crate) delay: (Duration, Duration),
-    /// Of a thousand messages. Half of them arrive, and their answer does not.
-    pub(crate) lost: u64,
-    /// Of a thousand messages, those that arrive two seconds late.
-    pub(crate) late: u64,
-    /// Nothing arrives.
-    pub(crate) is_cut: bool,
-    /// It says at once that it cannot.
-    pub(crate) is_down: bool,
+/// A step, while it is on its way.
+pub(crate) struct Stepping {
+    epoch: Epoch,
+    epoch_token: Token,
+    token: Token,
+    lending: Lending,
+    request: Request,
 }
 
-/// One node's way to the store.
-#[derive(Clone, Debug)]
-pub(crate) struct Way {
-    memory: Memory,
-    network: Arc<Mutex<Network>>,
-    draw: Arc<Draw>,
-}
-
-impl Way {
-    pub(crate) fn new(memory: &Memory, network: Network, seed: u64) -> Self {
+impl Stepping {
+    pub(crate) fn of(step: &Step<'_>) -> Self {
         Self {
-            memory: memory.clone(),
-            network: Arc::new(Mutex::new(network)),
-            draw: Arc::new(Draw::new(seed)),
+            epoch: *step.epoch,
+            epoch_token: step.epoch_token,
+            token: step.token,
+            lending: *step.lending,
+            request: *step.request,
         }
     }
 
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Network)) {
-        change(&mut self.network.lock());
-    }
-
-    /// What is sent arrives, or not, whether anybody still waits or not.
-    async fn travel<T: Send + 'static>(
-        &self,
-        act: impl FnOnce(&Memory) -> T + Send + 'static,
-    ) -> Result<T, CountsError> {
-        let network = *self.network.lock();
-        if network.is_down {
-            return Err(CountsError::Unreachable {
-                place: self.place().to_owned(),
-                source: "it is down".into(),
-            });
+    fn step(&self) -> Step<'_> {
+        Step {
+            epoch: &self.epoch,
+            epoch_token: self.epoch_token,
+            token: self.token,
+            lending: &self.lending,
+            request: &self.request,
         }
-        if network.is_cut {
-            return pending().await;
-        }
-        let is_lost = self.draw.below(1_000) < network.lost;
-        let arrives = !is_lost || self.draw.below(2) == 0;
-        let (mut there, back) = (self.delay(network), self.delay(network));
-        if self.draw.below(1_000) < network.late {
-            there += Duration::from_secs(2);
-        }
-        let memory = self.memory.clone();
-        let (tell, told) = oneshot::channel();
-        if arrives {
-            tokio::spawn(async move {
-                pass(there).await;
-                let done = act(&memory);
-                pass(back).await;
-                if !is_lost {
-                    // Nobody may be waiting any more.
-                    let _ = tell.send(done);
-                }
-            });
-        }
-        match told.await {
-            Ok(done) => Ok(done),
-            Err(_) => pending().await,
-        }
-    }
-
-    fn delay(&self, network: Network) -> Duration {
-        let (most, least) = network.delay;
-        let micros = u64::try_from((most - least).as_micros()).expect("it is short");
-        least + Duration::from_micros(self.draw.below(micros + 1))
-    }
-}
-
-/// Virtual time passes.
-async fn pass(span: Duration) {
-    if !span.is_zero() {
-        sleep(span).await; // tidy: paused time
-    }
-}
-
-fn named(client: LentTo<'_>) -> (String, u128) {
-    (client.limit.to_owned(), client.key.0)
-}
-
-fn writing(write: Write<'_>, keep_for: MicroSpan) -> Writing {
-    let (token, value) = (write.token, write.value.to_vec());
-    Writing {
-        expected: write.expected,
-        kept: Kept { token, value },
-        keep_for,
-    }
-}
-
-impl LentRecords for Way {
-    fn place(&self) -> &str {
-        "the store in memory"
-    }
-
-    fn shelves(&self) -> u32 {
-        1
-    }
-
-    fn load<'a>(
-        &'a self,
-        shelf: Shelf,
-        client: Option<LentTo<'a>>,
-    ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
-        let client = client.map(named);
-        Box::pin(self.travel(move |memory| memory.load(shelf, client.as_ref())))
-    }
-
-    fn swap<'a>(
-        &'a self,
-        shelf: Shelf,
-        client: LentTo<'a>,
-        write: Write<'a>,
-        keep_for: MicroSpan,
-    ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
-        let (client, write) = (named(client), writing(write, keep_for));
-        Box::pin(self.travel(move |memory| memory.swap(shelf, Some(client), &write)))
-    }
-
-    fn swap_epoch<'a>(
-        &'a self,
-        shelf: Shelf,
-        write: Write<'a>,
-    ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
-        let write = writing(write, MicroSpan::ZERO);
-        Box::pin(self.travel(move |memory| memory.swap(shelf, None, &write)))
     }
 }
 

@@ -40,6 +40,11 @@ const PART_OF_TTL: u64 = 4;
 /// else is refused it.
 const PLENTY: u32 = 4;
 
+/// Where there is too little, a node that asks again and again does so this often during a lease; whoever comes meanwhile
+/// is refused until then. Calls that come free one by one would each be asked for otherwise, by all nodes. More often
+/// means more requests, less often that calls lie unused for longer.
+const REQUESTS_OF_TTL: u64 = 8;
+
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
@@ -63,6 +68,7 @@ pub struct Turn(u64);
 pub struct Holding {
     leases: Leases,
     pending: Option<Pending>,
+    asked_at: Option<Micros>,
     /// Calls that wait and for which nobody has asked yet.
     wants: Option<Wants>,
     turn: Turn,
@@ -80,6 +86,9 @@ struct Pending {
     sent_at: Micros,
     /// How long leases usually run.
     ttl: MicroSpan,
+    /// For how long nobody asks again, if there is too little: not at all after a request that came alone. Whoever was
+    /// told to come at a moment finds what it was told then.
+    pause: MicroSpan,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -117,6 +126,7 @@ impl Holding {
         Self {
             leases: Leases::default(),
             pending: None,
+            asked_at: None,
             wants: None,
             turn: Turn(0),
             answered: Turn(0),
@@ -207,6 +217,14 @@ impl Holding {
             None if self.runs_low(now, lending) => Wants { least: 1, sum: 0 },
             None => return None,
         };
+        let pause = MicroSpan(lending.ttl().0 / REQUESTS_OF_TTL);
+        // Those who are refused between two requests go on calling: they are known to come, as if they waited.
+        let sum = match self.is_short_of(now, least) {
+            true => sum.saturating_add(self.demand.expected(now, pause)),
+            false => sum,
+        };
+        let last_at = self.asked_at.replace(now);
+        let is_again = last_at.is_some_and(|last_at| now.since(last_at) < pause.times(2));
         self.wants = None;
         self.turn.0 += 1;
         self.pending = Some(Pending {
@@ -214,6 +232,7 @@ impl Holding {
             least,
             sent_at: now,
             ttl: lending.ttl(),
+            pause: if is_again { pause } else { MicroSpan::ZERO },
         });
         Some(Request {
             id,
@@ -252,13 +271,14 @@ impl Holding {
             self.leases.add(now, lease);
         }
         let is_refused = answer.retry_after != Some(MicroSpan::ZERO);
+        let at_least = pending.pause;
         self.told = Some(Told {
             at: now,
             remaining: answer.remaining,
             full_at: read_at + answer.full_after,
             refused: is_refused.then(|| Refused {
                 least: pending.least.max(1),
-                retry_at: answer.retry_after.map(|span| read_at + span),
+                retry_at: answer.retry_after.map(|span| read_at + span.max(at_least)),
             }),
         });
         true
@@ -334,6 +354,12 @@ impl Holding {
             return None;
         }
         Some(self.reject(now, refused.retry_at))
+    }
+
+    /// Whether the parent had too little when it last spoke, if so many are asked for.
+    fn is_short_of(&self, now: Micros, least: u32) -> bool {
+        let refused = self.believed(now).and_then(|told| told.refused);
+        refused.is_some_and(|refused| least >= refused.least)
     }
 
     fn admit(&self, now: Micros) -> Verdict {

@@ -21,7 +21,7 @@ pub struct Request {
     pub id: RequestId,
     /// Fewer are of no use. Zero asks how the limit stands.
     pub least: u32,
-    /// For so many calls somebody waits.
+    /// For so many calls somebody waits, or would if they were not refused until then.
     pub wants: u32,
     /// With those that are expected. More are not wanted.
     pub most: u32,

@@ -14,7 +14,7 @@ use crate::verdict::Outcome;
 
 /// Of what is left a node gets a quarter for what it expects. A smaller part means more requests, a larger one more
 /// calls that lie unused at nodes that were quicker.
-const PART_OF_REMAINING: u32 = 4;
+pub const PART_OF_REMAINING: u32 = 4;
 
 /// What comes of a request.
 #[derive(Clone, Debug, Eq, PartialEq)]

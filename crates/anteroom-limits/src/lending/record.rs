@@ -53,8 +53,9 @@ impl Record {
         }
     }
 
-    /// A client of whom the epoch knows nothing.
-    fn unheard_of(lending: &Lending, epoch: &Epoch) -> Self {
+    /// A client of whom the epoch knows nothing, as if it had been written down when the epoch began.
+    #[must_use]
+    pub fn unheard_of(lending: &Lending, epoch: &Epoch) -> Self {
         match epoch.before {
             Before::Lost => Self::all_spent(lending, epoch.id, epoch.began_at),
             Before::Unknown | Before::Nothing => Self {
@@ -120,20 +121,10 @@ impl Record {
     }
 
     /// In how long the record may be forgotten, if nothing more is lent: one who never called would be
-    /// told the same from then on.
-    ///
-    /// Never sooner than a window and a lease after the last charge, even if the limit is wholly free by
-    /// then: a node that goes by another limit would find nothing, and lend as to one who never called.
+    /// told the same from then on. Never sooner than [`Lending::kept_for`] says.
     pub(super) fn forget_after(&self, now: Micros) -> MicroSpan {
-        let widened = self.lent_by.widened();
-        let mut kept = self.lent_by.promised().rate().window() + self.lent_by.ttl();
-        if let Policy::TokenBucket(bucket) = widened
-            && bucket.initial_burst() > bucket.capacity()
-        {
-            kept = kept.max(token_bucket::NEWCOMER_AFTER);
-        }
-        let full_after = peek(widened, &self.state, now).full_after;
-        let kept_until = (self.as_of + kept).max(self.nothing_until);
+        let full_after = peek(self.lent_by.widened(), &self.state, now).full_after;
+        let kept_until = (self.as_of + self.lent_by.kept_for()).max(self.nothing_until);
         full_after.max(kept_until.since(now))
     }
 }

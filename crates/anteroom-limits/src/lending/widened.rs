@@ -20,7 +20,7 @@ use crate::sliding_window::SlidingWindow;
 use crate::sub_windows::SubWindows;
 use crate::sub_windows_strict::SubWindowsStrict;
 use crate::time::{MicroSpan, Micros};
-use crate::token_bucket::TokenBucket;
+use crate::token_bucket::{self, TokenBucket};
 
 /// The shortest lease. Shorter ones would be over before the answer has come from a store that is not
 /// next door.
@@ -138,6 +138,20 @@ impl Lending {
     #[must_use]
     pub fn ttl(&self) -> MicroSpan {
         self.ttl
+    }
+
+    /// For how long a record is kept at least after the last charge: a window and a lease, even if the limit is
+    /// wholly free by then. A node that goes by another limit would find nothing, and lend as to one who never
+    /// called.
+    #[must_use]
+    pub fn kept_for(&self) -> MicroSpan {
+        let kept = self.promised.rate().window() + self.ttl;
+        match &self.widened {
+            Policy::TokenBucket(bucket) if bucket.initial_burst() > bucket.capacity() => {
+                kept.max(token_bucket::NEWCOMER_AFTER)
+            }
+            _ => kept,
+        }
     }
 
     /// How long a lease runs that is given at `at`.

@@ -97,6 +97,31 @@ fn at_saturation_nearly_all_that_the_widened_limit_allows_is_admitted() {
     }
 }
 
+/// Calls come free every four milliseconds, and four nodes are asked for twice as many. Each of them asks some times in a
+/// lease, and not for each call.
+#[test]
+fn at_saturation_a_node_asks_some_times_in_a_lease() {
+    let (window, calls, nodes) = (MicroSpan::from_secs(4), 1_000, 4);
+    for kind in KINDS {
+        let lending = Lending::new(policy(kind, calls, window, 500)).unwrap();
+        let crowds = saturated(window, calls, nodes);
+        let mut world = world(7, NEAR, lending, &crowds);
+        let warm = window.0 * 3;
+        world.run(warm).unwrap();
+        let (before, rounds) = (world.judge.total, world.rounds);
+        let span = window.0 * 20;
+        world.run(span).unwrap();
+        let admitted = world.judge.total - before;
+        let rounds = (world.rounds - rounds) * 1_000_000 / span;
+        let lent_by = admitted * 1_000 / alone(lending.widened(), BEGIN + warm, span);
+        println!("{kind:?}: {lent_by} of 1,000, {rounds} rounds a second");
+        let leases = u64::from(nodes) * 1_000_000 / lending.ttl().0;
+        // Eight where there is too little, and four ahead of demand where there is enough.
+        assert!(rounds <= leases * 12, "{kind:?}: {rounds}");
+        assert!(lent_by >= 900, "{kind:?}: {lent_by}");
+    }
+}
+
 #[test]
 fn below_the_limit_nobody_is_refused_by_a_node_that_is_alone() {
     let window = MicroSpan::from_secs(20);

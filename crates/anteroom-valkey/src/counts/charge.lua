@@ -1,5 +1,8 @@
 -- Charges all keys, or none of them. Answers the time, and for each key whether it admits and what was remembered there
 -- before ('' for nothing), so that whoever asks can tell the caller the rest.
+-- KEYS[i] what is remembered of one client by one limit.
+-- ARGV[2] '1' to charge, '0' to say only what would become of it. After these for each key: algorithm, cost (0 to peek,
+-- below zero to refund), calls, window in us, and what else the algorithm has (see `judge`).
 
 -- Which argument is the next.
 local at = 3
@@ -25,12 +28,10 @@ local function judge(key)
   return cost, token_bucket(letter, text, cost, calls, window, one, two, ARGV[first + 2] + 0)
 end
 
-local function write(key, value, idle_at)
+local function save(key, value, idle_at)
   if not idle_at then return value() end
   if value == '' then return call('DEL', key) end
-  local ms = kept_ms(idle_at)
-  if ms then return call('SET', key, value, 'PX', ms) end
-  return call('SET', key, value)
+  return write(key, value, idle_at)
 end
 
 local answer, writes, all = {now}, nil, true
@@ -42,7 +43,7 @@ for n = 1, #KEYS do
   if value and cost ~= 0 and ARGV[2] == '1' then
     if n == #KEYS and not writes then
       -- The usual call, of one key.
-      if all then write(KEYS[n], value, idle_at) end
+      if all then save(KEYS[n], value, idle_at) end
     else
       writes = writes or {}
       writes[#writes + 1] = {KEYS[n], value, idle_at}
@@ -50,6 +51,6 @@ for n = 1, #KEYS do
   end
 end
 if all and writes then
-  for _, one in ipairs(writes) do write(one[1], one[2], one[3]) end
+  for _, one in ipairs(writes) do save(one[1], one[2], one[3]) end
 end
 return answer

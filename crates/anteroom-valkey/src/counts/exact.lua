@@ -1,9 +1,7 @@
 -- What all algorithms need: exact numbers, and values by their key.
 --
--- KEYS[i] what is remembered of one client by one limit.
--- ARGV[1] the time in us, '' for the server's own; a test brings it along, and values are kept for longer then.
--- ARGV[2] '1' to charge, '0' to say only what would become of it. After these for each key: algorithm, cost (0 to peek,
--- below zero to refund), calls, window in us, and what else the algorithm has (see `judge`).
+-- ARGV[1] the time in us, '' for the server's own; a test brings it along, and values are kept for longer then. What
+-- else is asked, the last part of a text says.
 --
 -- All of this runs for every call: what is defined here and never used costs, too. So a call is sent the text of those
 -- algorithms that it needs; functions of the server are locals; and what is one number is not put into a table.
@@ -53,4 +51,10 @@ local function kept_ms(idle_at)
   local us = max(idle_at - now, 0)
   if us > LONGEST_US then return nil end
   return math.ceil(us / 1000) + slack
+end
+
+local function write(key, value, idle_at)
+  local ms = kept_ms(idle_at)
+  if ms then return call('SET', key, value, 'PX', ms) end
+  return call('SET', key, value)
 end

@@ -21,16 +21,22 @@ local function refunded(us, fraction, back, calls, window)
   return later(now, 0, calls, minus(high, low, product(window, back)))
 end
 
--- `burst` is the burst of a GCRA, and the queue of a leaky bucket.
-function paced(letter, text, cost, calls, window, burst)
+-- What is remembered; nil if it cannot be read.
+local function stored_point(letter, text, calls)
   local kind, us, fraction = match(text, '^(%l) (%d+) (%d+)$')
   us, fraction = (us or 0) + 0, (fraction or 0) + 0
-  if kind ~= letter or us >= EXACT or fraction >= WORD then
+  if kind ~= letter or us >= EXACT or fraction >= WORD then return nil end
+  -- As it is read by a rate that has fewer parts.
+  if fraction > 0 and fraction >= calls then return us + 1, 0 end
+  return us, fraction
+end
+
+-- `burst` is the burst of a GCRA, and the queue of a leaky bucket.
+function paced(letter, text, cost, calls, window, burst)
+  local us, fraction = stored_point(letter, text, calls)
+  if not us then
     if cost < 0 then return true, '' end
     text, us, fraction = '', 0, 0
-  elseif fraction > 0 and fraction >= calls then
-    -- As it is read by a rate that has fewer parts.
-    us, fraction = us + 1, 0
   end
   if cost < 0 then
     us, fraction = refunded(us, fraction, -cost, calls, window)

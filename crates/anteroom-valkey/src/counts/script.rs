@@ -84,6 +84,11 @@ fn add_charge(command: &mut Cmd, charge: &SharedCharge<'_>) {
         Cost::Peek => command.arg(0),
         Cost::Refund(back) => command.arg(-i64::from(back.get())),
     };
+    add_settings(command, policy);
+}
+
+/// Adds the settings of a limit, as many numbers as its algorithm has.
+pub(crate) fn add_settings(command: &mut Cmd, policy: &Policy) {
     let rate = policy.rate();
     command.arg(rate.calls());
     if let Some(counters) = policy.counters() {
@@ -106,7 +111,8 @@ fn add_charge(command: &mut Cmd, charge: &SharedCharge<'_>) {
     };
 }
 
-const fn letter_of(policy: &Policy) -> &'static str {
+/// The letter of an algorithm.
+pub(crate) const fn letter_of(policy: &Policy) -> &'static str {
     match policy {
         Policy::FixedWindow(_) => "f",
         Policy::SlidingWindow(_) => "s",

@@ -28,11 +28,18 @@ local function bucket_idle_at(counted_at, part, tokens, calls, window, capacity,
   return max(full_at, counted_at + newcomer)
 end
 
-function token_bucket(_, text, cost, calls, window, capacity, initial, newcomer)
+-- What is remembered; nil if it cannot be read.
+local function stored_tokens(text)
   local counted_at, part, tokens = match(text, '^t (%d+) (%d+) (%d+)$')
   counted_at, part, tokens = (counted_at or EXACT) + 0, (part or 0) + 0, (tokens or 0) + 0
+  if counted_at >= EXACT or part >= EXACT or tokens >= WORD then return nil end
+  return counted_at, part, tokens
+end
+
+function token_bucket(_, text, cost, calls, window, capacity, initial, newcomer)
+  local counted_at, part, tokens = stored_tokens(text)
   local prior = text
-  if counted_at >= EXACT or part >= EXACT or tokens >= WORD then
+  if not counted_at then
     if cost < 0 then return true, '' end
     prior, counted_at, part, tokens = '', now, 0, initial
   else

@@ -1,5 +1,9 @@
 //! Records from which calls are lent, on real servers.
 
+mod drive;
+mod edges;
+mod steps;
+
 use anteroom_config::ValkeyAddress;
 use anteroom_counts::CallKey;
 use anteroom_counts::conformance::lent;

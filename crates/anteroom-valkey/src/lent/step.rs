@@ -1,0 +1,217 @@
+//! Calls the script that lends in one step, and reads what it answers.
+
+use anteroom_counts::lent::record;
+use anteroom_counts::lent::step::{LentInStep, Step, Stepped};
+use anteroom_counts::lent::{Kept, Loaded};
+use anteroom_counts::shared::TestTime;
+use anteroom_limits::lending::epoch::StoreIdentity;
+use anteroom_limits::lending::parent::PART_OF_REMAINING;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::time::Micros;
+use anteroom_store::Identity;
+use redis::{Cmd, Value};
+
+use super::{kept, token_bytes};
+use crate::counts::is_exact;
+use crate::counts::script::{add_settings, letter_of};
+use crate::failure::Failure;
+use crate::link::Answered;
+use crate::route::Route;
+use crate::script::{Text, number};
+
+/// One text for each way in which a limit counts: each call runs through all of it.
+macro_rules! text {
+    ($($of_the_limit:literal),+) => {
+        Text::new(concat!(
+            include_str!("../counts/exact.lua"),
+            $(include_str!($of_the_limit),)+
+            include_str!("step.lua"),
+        ))
+    };
+}
+
+/// The script that lends.
+pub(super) struct StepScript {
+    counters: Text,
+    pace: Text,
+    bucket: Text,
+    log: Text,
+    /// Where a test brings the time along.
+    time: Option<TestTime>,
+}
+
+impl StepScript {
+    pub(super) fn new(time: Option<TestTime>) -> Self {
+        Self {
+            counters: text!(
+                "../counts/products.lua",
+                "../counts/wide.lua",
+                "../counts/counters.lua",
+                "counters.lua"
+            ),
+            pace: text!(
+                "../counts/products.lua",
+                "../counts/wide.lua",
+                "../counts/pace.lua",
+                "pace.lua"
+            ),
+            bucket: text!(
+                "../counts/products.lua",
+                "../counts/wide.lua",
+                "../counts/token_bucket.lua",
+                "token_bucket.lua"
+            ),
+            log: text!("sliding_log.lua"),
+            time,
+        }
+    }
+
+    /// The time that a test brings along.
+    pub(super) fn test_time(&self) -> Option<Micros> {
+        self.time.as_ref().map(TestTime::now)
+    }
+
+    /// `None` if it cannot lend by this limit.
+    fn text(&self, widened: &Policy) -> Option<&Text> {
+        match widened {
+            Policy::SlidingLog(_) => Some(&self.log),
+            Policy::TokenBucket(_) => Some(&self.bucket),
+            Policy::Gcra(_) => is_exact(widened).then_some(&self.pace),
+            Policy::LeakyBucket(_) => None,
+            Policy::FixedWindow(_)
+            | Policy::SlidingWindow(_)
+            | Policy::SubWindows(_)
+            | Policy::SubWindowsStrict(_) => Some(&self.counters),
+        }
+    }
+
+    /// Whether it can lend by this limit.
+    pub(super) fn can_lend(&self, step: &Step<'_>) -> bool {
+        self.text(step.lending.widened()).is_some()
+    }
+
+    /// `names` are those of the epoch and of the client.
+    pub(super) async fn call(
+        &self,
+        route: &Route,
+        names: &[&str],
+        step: &Step<'_>,
+    ) -> Result<Stepped, Failure> {
+        let widened = step.lending.widened();
+        let Some(text) = self.text(widened) else {
+            return Ok(Stepped::OtherStore);
+        };
+        // A log is one text here, and a list of its own where calls are counted.
+        let letter = match letter_of(widened) {
+            "e" => "d",
+            letter => letter,
+        };
+        let now = self.test_time();
+        let tokens = [token_bytes(step.epoch_token), token_bytes(step.token)];
+        let (head, unheard_of) = (step.head(), record::encode(&step.unheard_of()));
+        let say = |command: &mut Cmd| {
+            command.arg(names.len()).arg(names);
+            match now {
+                None => command.arg(""),
+                Some(Micros(now)) => command.arg(now),
+            };
+            command.arg(&tokens[0]).arg(step.epoch.began_at.0);
+            command.arg(&tokens[1]).arg(&head).arg(&unheard_of);
+            let request = step.request;
+            command.arg(request.least).arg(request.wants);
+            command.arg(request.most).arg(PART_OF_REMAINING);
+            command.arg(step.lending.kept_for().0).arg(letter);
+            add_settings(command, widened);
+        };
+        let key = names.first().copied().unwrap_or_default();
+        let meant_for = Identity(step.meant_for().0);
+        match text.call_with(route, key, say, Some(meant_for)).await {
+            Ok(Answered { value, connection }) => {
+                let read = read(value, StoreIdentity(connection.identity.0));
+                read.ok_or_else(|| connection.strange("nothing lent"))
+            }
+            Err(failure) if failure.is_meant_for_another() => Ok(Stepped::OtherStore),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// What was there, what was lent or the epoch, and the time. `None` if it is something else.
+fn read(value: Value, identity: StoreIdentity) -> Option<Stepped> {
+    let Value::Array(parts) = value else {
+        return None;
+    };
+    let [client, held, now] = <[Value; 3]>::try_from(parts).ok()?;
+    let (client, now) = (kept(client)?, Micros(number(&now)?));
+    Some(match held {
+        Value::Int(held) => Stepped::Lent(LentInStep {
+            held: u32::try_from(held).ok().filter(|held| *held > 0)?,
+            record: client.map(|Kept { value, .. }| value),
+            now,
+        }),
+        epoch => Stepped::Not(Loaded {
+            client,
+            epoch: kept(epoch)?,
+            now,
+            identity,
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_counts::lent::Token;
+
+    use super::*;
+
+    fn bytes(bytes: &[u8]) -> Value {
+        Value::BulkString(bytes.to_vec())
+    }
+
+    fn check(parts: [Value; 3], expected: Option<Stepped>) {
+        let answer = Value::Array(parts.to_vec());
+        assert_eq!(read(answer, StoreIdentity(3)), expected);
+    }
+
+    #[test]
+    fn what_was_lent_comes_with_what_was_there_before() {
+        let record = bytes(b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01abc");
+        let lent = |record: Option<&[u8]>| {
+            let record = record.map(<[u8]>::to_vec);
+            let now = Micros(5);
+            Some(Stepped::Lent(LentInStep {
+                held: 7,
+                record,
+                now,
+            }))
+        };
+        let (held, now) = (Value::Int(7), bytes(b"5"));
+        check(
+            [record.clone(), held.clone(), now.clone()],
+            lent(Some(b"abc")),
+        );
+        check([Value::Nil, held.clone(), now.clone()], lent(None));
+        let kept = |value: &[u8]| {
+            let (token, value) = (Token(1), value.to_vec());
+            Some(Kept { token, value })
+        };
+        let not = Stepped::Not(Loaded {
+            client: None,
+            epoch: kept(b"abc"),
+            now: Micros(5),
+            identity: StoreIdentity(3),
+        });
+        check([Value::Nil, record.clone(), now.clone()], Some(not));
+        for held in [
+            Value::Int(0),
+            Value::Int(-1),
+            Value::Int(1 << 32),
+            bytes(b"7"),
+        ] {
+            check([record.clone(), held, now.clone()], None);
+        }
+        check([bytes(b"abc"), held.clone(), now], None);
+        check([record, held, Value::Nil], None);
+        assert_eq!(read(Value::Nil, StoreIdentity(3)), None);
+    }
+}

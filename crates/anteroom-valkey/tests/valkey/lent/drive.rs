@@ -1,0 +1,191 @@
+//! One client at a server that lends in one step, and the same one by the algorithms alone.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_counts::CallKey;
+use anteroom_counts::lent::step::{Step, Stepped};
+use anteroom_counts::lent::{
+    Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write, record,
+};
+use anteroom_counts::shared::TestTime;
+use anteroom_limits::lending::epoch::{Before, Epoch, EpochId};
+use anteroom_limits::lending::message::{Request, RequestId};
+use anteroom_limits::lending::parent::lend;
+use anteroom_limits::lending::widened::Lending;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_testkit::redis_server::{RedisServer, Reply};
+use anteroom_valkey::ValkeyLent;
+
+use crate::support::single;
+
+pub(super) const SHELF: Shelf = Shelf(0);
+pub(super) const START: u64 = 1_767_225_600_000_000;
+/// The write that made the epoch's record.
+pub(super) const EPOCH: Token = Token(7);
+/// For how many ms more values are kept where a test brings the time along, and how long it may take until it looks.
+const SLACK_MS: u64 = 3_600_000;
+const LOOK_MS: u64 = 5_000;
+/// What is to be kept for longer is kept for ever.
+const LONGEST_MS: u64 = 4_503_599_627_370;
+
+/// A server for many clients, one after the other.
+pub(super) struct Arena {
+    pub(super) server: RedisServer,
+    pub(super) store: ValkeyLent,
+    pub(super) time: TestTime,
+    clients: AtomicU64,
+}
+
+/// One client.
+pub(super) struct Client<'a> {
+    pub(super) arena: &'a Arena,
+    pub(super) key: CallKey,
+    pub(super) epoch: Epoch,
+    pub(super) lending: Lending,
+    pub(super) now: Micros,
+    pub(super) requests: u64,
+    /// How often the script has lent.
+    pub(super) lent: u64,
+}
+
+impl Arena {
+    pub(super) async fn start() -> Self {
+        let server = RedisServer::start().await;
+        let time = TestTime::default();
+        let address = single(server.port());
+        let store = ValkeyLent::with_time(&address, "anteroom", time.clone()).unwrap();
+        let read = store.load(SHELF, None).await.unwrap();
+        let write = Write {
+            expected: read.expected(),
+            token: EPOCH,
+            value: b"epoch",
+        };
+        store.swap_epoch(SHELF, write).await.unwrap();
+        Self {
+            server,
+            store,
+            time,
+            clients: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) async fn client(&self, lending: Lending, before: Before) -> Client<'_> {
+        let client = self.clients.fetch_add(1, Ordering::SeqCst);
+        let read = self.store.load(SHELF, None).await.unwrap();
+        Client {
+            arena: self,
+            key: CallKey(u128::from(client)),
+            epoch: Epoch {
+                id: EpochId {
+                    number: 1,
+                    random: u64::MAX,
+                },
+                identity: read.identity,
+                began_at: Micros(START),
+                before,
+            },
+            lending,
+            now: Micros(START),
+            requests: 0,
+            lent: 0,
+        }
+    }
+}
+
+impl Client<'_> {
+    pub(super) fn name(&self) -> LentTo<'_> {
+        LentTo {
+            limit: "api",
+            key: self.key,
+        }
+    }
+
+    pub(super) async fn load(&self) -> Loaded {
+        let store = &self.arena.store;
+        store.load(SHELF, Some(self.name())).await.unwrap()
+    }
+
+    /// Asks as a node does, and compares with what the algorithm says.
+    pub(super) async fn ask(&mut self, least: u32, wants: u32, most: u32) {
+        self.requests += 1;
+        self.arena.time.set(self.now);
+        let request = Request {
+            id: RequestId { life: 1, number: 1 },
+            least,
+            wants,
+            most,
+        };
+        let step = Step {
+            epoch: &self.epoch,
+            epoch_token: EPOCH,
+            token: Token(u128::from(self.requests) + 100),
+            lending: &self.lending,
+            request: &request,
+        };
+        let found = self.load().await;
+        let expected = step.take(&found);
+        let stepped = self.arena.store.step(SHELF, self.name(), step);
+        let stepped = stepped.unwrap().await.unwrap();
+        let there = self.load().await;
+        let told = format!(
+            "{request:?} at {:?} by {:?} from {found:?}",
+            self.now, self.lending
+        );
+        let Some(expected) = expected else {
+            assert_eq!(stepped, Stepped::Not(found.clone()), "{told}");
+            assert_eq!(there, found, "{told}");
+            self.go_the_usual_way(&request, &found).await;
+            return;
+        };
+        assert_eq!(stepped, Stepped::Lent(expected.lent), "{told}");
+        let (token, value) = (step.token, expected.value);
+        assert_eq!(there.client, Some(Kept { token, value }), "{told}");
+        self.check_kept(expected.keep_for, &told).await;
+        self.lent += 1;
+    }
+
+    /// Whether what was just written is kept as long as the algorithm says, and hardly longer.
+    async fn check_kept(&self, keep_for: MicroSpan, told: &str) {
+        let name = format!("anteroom:{{lent~0}}:api:{:032x}", self.key.0);
+        let Reply::Int(ms) = self.arena.server.tell(&["PTTL", &name]).await else {
+            panic!("no number of ms: {told}");
+        };
+        let expected = keep_for.0.div_ceil(1_000);
+        match u64::try_from(ms) {
+            Ok(ms) => {
+                let kept = (ms + LOOK_MS).checked_sub(SLACK_MS);
+                let kept = kept.unwrap_or_else(|| panic!("{ms} ms: {told}"));
+                assert!(
+                    (expected..=expected + LOOK_MS).contains(&kept),
+                    "{ms} ms: {told}"
+                );
+            }
+            Err(_) => assert!(expected >= LONGEST_MS, "for ever: {told}"),
+        }
+    }
+
+    /// What a node does then.
+    pub(super) async fn go_the_usual_way(&self, request: &Request, found: &Loaded) {
+        let kept = found.client.as_ref();
+        let record = kept.map(|kept| record::decode(&kept.value).unwrap());
+        let lent = lend(
+            &self.lending,
+            &self.epoch,
+            record.as_ref(),
+            request,
+            found.now,
+        );
+        let Some(lent) = lent.write else {
+            return;
+        };
+        let write = Write {
+            expected: found.expected(),
+            token: Token(u128::from(self.requests) + 100),
+            value: &record::encode(&lent.record),
+        };
+        // Longer than any test takes.
+        let kept = MicroSpan::from_secs(3_600);
+        let swapped = self.arena.store.swap(SHELF, self.name(), write, kept).await;
+        assert_eq!(swapped.unwrap(), Swapped::Written);
+    }
+}

@@ -1,0 +1,124 @@
+//! What random sequences seldom come by: states that lie ahead of the clock, and what the script leaves to the node.
+
+use anteroom_counts::lent::step::{Step, Stepped};
+use anteroom_counts::lent::{LentRecords as _, Swapped, Token, Write, record};
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::lending::epoch::Before;
+use anteroom_limits::lending::message::{Request, RequestId};
+use anteroom_limits::lending::record::Record;
+use anteroom_limits::lending::widened::Lending;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::sliding_log::SlidingLog;
+use anteroom_limits::sliding_window::SlidingWindow;
+use anteroom_limits::sub_windows::SubWindows;
+use anteroom_limits::sub_windows_strict::SubWindowsStrict;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::token_bucket::TokenBucket;
+
+use super::drive::{Arena, Client, EPOCH, SHELF, START};
+
+/// One call, and no more.
+const ONE: Request = Request {
+    id: RequestId { life: 1, number: 1 },
+    least: 1,
+    wants: 1,
+    most: 1,
+};
+
+fn one<'s>(client: &'s Client<'_>) -> Step<'s> {
+    Step {
+        epoch: &client.epoch,
+        epoch_token: EPOCH,
+        token: Token(8),
+        lending: &client.lending,
+        request: &ONE,
+    }
+}
+
+/// Whoever had longer leases may have been lent later than now, as far as a limit with shorter ones reckons.
+#[tokio::test]
+async fn what_counts_as_lent_later_than_now_counts() {
+    let arena = Arena::start().await;
+    let rate = Rate::new(20, MicroSpan::from_secs(60)).unwrap();
+    let policies = [
+        Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+        Policy::FixedWindow(FixedWindow::new(rate)),
+        Policy::SlidingWindow(SlidingWindow::new(rate)),
+        Policy::SubWindows(SubWindows::new(rate, 4).unwrap()),
+        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).unwrap()),
+        Policy::TokenBucket(TokenBucket::new(rate, 20, 20).unwrap()),
+        Policy::Gcra(Gcra::new(rate, 20).unwrap()),
+    ];
+    for policy in policies {
+        let lending = Lending::new(policy).unwrap();
+        let mut client = arena.client(lending, Before::Nothing).await;
+        let mut record = Record::unheard_of(&lending, &client.epoch);
+        // One microsecond before a counter begins that is charged already.
+        let width = lending.widened().counters();
+        let width = width.map_or(1, |counters| counters.width().0);
+        client.now = Micros((START / width + 3) * width - 1);
+        let later = client.now + MicroSpan(1);
+        lending
+            .widened()
+            .step(&mut record.state, later, Cost::take(3));
+        arena.time.set(client.now);
+        let write = Write {
+            expected: client.load().await.expected(),
+            token: Token(99),
+            value: &record::encode(&record),
+        };
+        let kept = MicroSpan::from_secs(600);
+        let swapped = arena.store.swap(SHELF, client.name(), write, kept).await;
+        assert_eq!(swapped.unwrap(), Swapped::Written);
+        for (wants, after) in [(2, 0), (1, 0), (1, 1), (2, 5_000_000), (900, 80_000_000)] {
+            client.now = client.now + MicroSpan(after);
+            client.ask(1, wants, wants).await;
+        }
+        assert_eq!(client.lent, 5, "{policy:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_burst_that_scripts_cannot_count_is_lent_the_usual_way() {
+    let arena = Arena::start().await;
+    let year = MicroSpan::from_secs(366 * 86_400);
+    let gcra = |burst| Policy::Gcra(Gcra::new(Rate::new(1, year).unwrap(), burst).unwrap());
+    for (burst, can) in [(140, true), (150, false)] {
+        let lending = Lending::new(gcra(burst)).unwrap();
+        let client = arena.client(lending, Before::Nothing).await;
+        let stepped = arena.store.step(SHELF, client.name(), one(&client));
+        assert_eq!(stepped.is_some(), can, "{burst}");
+    }
+}
+
+/// The script would read it from end to end, while all others wait.
+#[tokio::test]
+async fn a_long_log_is_lent_from_the_usual_way() {
+    let arena = Arena::start().await;
+    let rate = Rate::new(10_000, MicroSpan::from_secs(60)).unwrap();
+    let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
+    let lending = Lending::new(log).unwrap();
+    let mut client = arena.client(lending, Before::Nothing).await;
+    let mut longest = 0;
+    for _ in 0..900 {
+        client.now = client.now + MicroSpan(10_000);
+        client.arena.time.set(client.now);
+        let found = client.load().await;
+        longest = found.client.as_ref().map_or(0, |kept| kept.value.len());
+        if longest > 4_500 {
+            break;
+        }
+        client.requests += 1;
+        client.go_the_usual_way(&ONE, &found).await;
+    }
+    assert!(longest > 4_500, "{longest}");
+    let stepped = arena
+        .store
+        .step(SHELF, client.name(), one(&client))
+        .unwrap();
+    assert!(matches!(stepped.await.unwrap(), Stepped::Not(_)));
+}
