@@ -10,6 +10,7 @@ mod http2;
 mod leaving;
 mod origins;
 mod overrides;
+mod rate_limits;
 mod successor;
 mod tls;
 
