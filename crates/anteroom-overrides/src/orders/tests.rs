@@ -393,7 +393,10 @@ fn a_record_is_read_back_and_anything_else_is_damaged() {
         b"\xff",
         b"[1]",
     ] {
-        assert_eq!(LimitOrders::decode(bytes), Err(DamagedOrders));
+        assert_eq!(
+            LimitOrders::decode(bytes),
+            Err(anteroom_config::orders::DamagedOrders)
+        );
     }
     let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
     assert_eq!(LimitOrders::decode(more).unwrap().version, 3);
