@@ -104,6 +104,7 @@ pub(crate) async fn http<F, B>(
 /// Waits for the first bytes of a client. One that had connected when the service was told to end has sent them
 /// already, or is about to.
 async fn says_something(stream: &TcpStream, mut stopping: watch::Receiver<bool>) -> bool {
+    let mut first = [0];
     let last_call = async {
         // An error is a sender that is gone, which means the same.
         let _ = stopping.wait_for(|is_stopped| *is_stopped).await;
@@ -111,7 +112,8 @@ async fn says_something(stream: &TcpStream, mut stopping: watch::Receiver<bool>)
     };
     tokio::select! {
         biased;
-        readable = timeout(HEAD_TIME_MAX, stream.readable()) => matches!(readable, Ok(Ok(()))),
+        // What is there stays there; to be told that something may be there would not do.
+        seen = timeout(HEAD_TIME_MAX, stream.peek(&mut first)) => matches!(seen, Ok(Ok(1..))),
         () = last_call => false,
     }
 }
