@@ -2,7 +2,7 @@
 
 mod anything;
 
-use anteroom_config::orders::{Actor, Log};
+use anteroom_config::orders::{Actor, DamagedOrders, Log};
 use anteroom_config::{Config, LimitName};
 use anteroom_core::time::Millis;
 use serde_json::{Value, json};
@@ -393,10 +393,7 @@ fn a_record_is_read_back_and_anything_else_is_damaged() {
         b"\xff",
         b"[1]",
     ] {
-        assert_eq!(
-            LimitOrders::decode(bytes),
-            Err(anteroom_config::orders::DamagedOrders)
-        );
+        assert_eq!(LimitOrders::decode(bytes), Err(DamagedOrders));
     }
     let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
     assert_eq!(LimitOrders::decode(more).unwrap().version, 3);
