@@ -9,6 +9,7 @@ mod page_files;
 mod rate_limit_files;
 pub mod store_password;
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -41,9 +42,18 @@ pub struct CheckOptions {
     /// Config file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
+    #[arg(hide = true, value_name = "WORD", value_parser = as_a_flag)]
+    unnamed: Option<Infallible>,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
+}
+
+/// Whoever names the file alone is told how it is named.
+fn as_a_flag(file: &str) -> Result<Infallible, String> {
+    Err(format!(
+        "a config file is named by a flag: anteroom check --config {file}"
+    ))
 }
 
 /// Mistakes, one a line, ready to be shown.
@@ -268,7 +278,24 @@ fn summary(config: &Config) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        options: CheckOptions,
+    }
+
+    #[test]
+    fn a_file_that_is_named_without_its_flag_is_answered_with_the_right_command() {
+        let refused = Cli::try_parse_from(["check", "shop.toml"]).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("anteroom check --config shop.toml"), "{text}");
+        let right = Cli::try_parse_from(["check", "--config", "shop.toml"]).unwrap();
+        assert_eq!(right.options.config, Path::new("shop.toml"));
+    }
 
     #[test]
     fn rooms_are_counted_and_limits_where_there_are_any() {

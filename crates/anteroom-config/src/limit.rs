@@ -21,8 +21,8 @@ mod store;
 
 use client_key::KEY;
 use keys::{
-    COST, COUNT_POLLING, DELAY_MAX, HEADERS, KEYS_MAX, LEGACY_RESET, LIMIT, NAME, ON_LIMIT,
-    OnLimitKind, SHADOW, STORE,
+    COST, COUNT_POLLING, DELAY_MAX, HEADERS, LEGACY_RESET, LIMIT, NAME, ON_LIMIT, OnLimitKind,
+    SHADOW, STORE,
 };
 pub use live::policy_values;
 use policy::AlgorithmKind;
@@ -62,8 +62,8 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     let shadow = table.defaulted(&SHADOW);
     let headers = read_headers(&mut table);
     let count_polling = table.defaulted(&COUNT_POLLING);
-    let keys_max = table.defaulted(&KEYS_MAX);
     let (store, on_store_failure) = store::read(&mut table);
+    let keys_max = store::read_keys_max(&mut table, store, on_store_failure);
     let overrides = overrides::read(&mut table, key.as_ref(), settings, store);
     if let Some(policy) = &policy {
         store::check(&mut table, store, policy);

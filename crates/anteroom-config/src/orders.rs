@@ -9,6 +9,7 @@ mod log;
 mod order;
 mod shown;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -95,16 +96,20 @@ pub struct Change {
 pub struct DamagedOrders;
 
 /// What operators said about something, as it is kept: versioned, with the newest change in it.
-pub trait Record: Clone + Default + Send + Sync + 'static {
+pub trait Record: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Writes it down.
-    fn encode(&self) -> Vec<u8>;
+    fn encode(&self) -> Vec<u8> {
+        encode(self)
+    }
 
     /// Reads what was written down.
     ///
     /// # Errors
     ///
     /// [`DamagedOrders`] if the bytes are no such record.
-    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders>;
+    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
+        decode(bytes)
+    }
 
     /// How often something was said.
     fn version(&self) -> u64;
@@ -124,14 +129,6 @@ pub trait Record: Clone + Default + Send + Sync + 'static {
 }
 
 impl Record for Orders {
-    fn encode(&self) -> Vec<u8> {
-        encode(self)
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
-        decode(bytes)
-    }
-
     fn version(&self) -> u64 {
         self.version
     }
@@ -175,7 +172,7 @@ impl Orders {
 ///
 /// If its keys are no texts, or if it cannot be written at all; records are text and numbers.
 #[must_use]
-pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
+fn encode<T: Serialize>(record: &T) -> Vec<u8> {
     serde_json::to_vec(&Written { form: FORM, record }).expect("text and numbers can be written")
 }
 
@@ -184,7 +181,7 @@ pub fn encode<T: Serialize>(record: &T) -> Vec<u8> {
 /// # Errors
 ///
 /// [`DamagedOrders`] if the bytes are none of this form.
-pub fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
+fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOrders> {
     let written: Written<T> = serde_json::from_slice(bytes).map_err(|_| DamagedOrders)?;
     if written.form != FORM {
         return Err(DamagedOrders);

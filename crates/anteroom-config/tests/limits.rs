@@ -144,7 +144,7 @@ fn a_server_counts_where_there_is_one() {
     let store = "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"9/s\"\nstore = \"valkey\"\n\
                  [[limit]]\nname = \"lent\"\nlimit = \"9/s\"\nstore = \"leases\"\n\
-                 on_store_failure = \"local\"\n";
+                 on_store_failure = \"local\"\nkeys_max = 64\n";
     let limits = parse(&format!("{store}{ROOM}{limit}")).config.limits;
     let found: Vec<_> = limits
         .iter()

@@ -191,7 +191,7 @@ fn names_of(names: &str, count: usize) -> Vec<String> {
     }
     // What systemd calls sockets that have no `FileDescriptorName`: the unit's name.
     if let [only] = &mut names[..]
-        && ![VISITORS, OPERATORS, REDIRECT].contains(&only.as_str())
+        && !NAMES.contains(&only.as_str())
     {
         *only = VISITORS.to_owned();
     }
@@ -204,6 +204,19 @@ pub const VISITORS: &str = "visitors";
 pub const OPERATORS: &str = "operators";
 /// The socket to which visitors of http connect who are sent to https.
 pub const REDIRECT: &str = "redirect";
+
+/// The sockets to which Envoy connects, by gRPC and with JSON.
+pub const RATE_LIMITS_GRPC: &str = "rate_limits_grpc";
+/// See [`RATE_LIMITS_GRPC`].
+pub const RATE_LIMITS_HTTP: &str = "rate_limits_http";
+
+const NAMES: [&str; 5] = [
+    VISITORS,
+    OPERATORS,
+    REDIRECT,
+    RATE_LIMITS_GRPC,
+    RATE_LIMITS_HTTP,
+];
 
 /// A process that goes on until this one is ready.
 #[derive(Debug)]

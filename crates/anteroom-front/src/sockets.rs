@@ -3,11 +3,14 @@
 use std::io::Error as IoError;
 use std::net::SocketAddr;
 
-use anteroom_config::ServerConfig;
+use anteroom_config::{RateLimitServiceConfig, ServerConfig};
 use tokio::net::TcpListener;
 use tracing::warn;
 
-use crate::handover::{HandoverError, Inherited, Legacy, OPERATORS, REDIRECT, VISITORS};
+use crate::handover::{
+    HandoverError, Inherited, Legacy, OPERATORS, RATE_LIMITS_GRPC, RATE_LIMITS_HTTP, REDIRECT,
+    VISITORS,
+};
 use crate::listener::listen;
 
 /// Why a process cannot listen.
@@ -15,7 +18,7 @@ use crate::listener::listen;
 #[non_exhaustive]
 pub enum SocketsError {
     /// The address is taken, or not ours.
-    #[error("cannot listen on {address} (server.{key})")]
+    #[error("cannot listen on {address} ({key})")]
     Listen {
         /// Where.
         address: SocketAddr,
@@ -39,6 +42,10 @@ pub struct Sockets {
     pub operators: TcpListener,
     /// Where those connect who are sent to https.
     pub redirect: Option<TcpListener>,
+    /// Where Envoy asks by gRPC.
+    pub rate_limits_grpc: Option<TcpListener>,
+    /// Where it is asked with JSON.
+    pub rate_limits_http: Option<TcpListener>,
 }
 
 impl Sockets {
@@ -47,13 +54,22 @@ impl Sockets {
     /// # Errors
     ///
     /// [`SocketsError`] if one of them cannot be had.
-    pub fn open(server: &ServerConfig, mut inherited: Inherited) -> Result<Self, SocketsError> {
-        let visitors = one(&mut inherited, VISITORS, "listen", server.listen)?;
-        let operators = one(&mut inherited, OPERATORS, "admin", server.admin)?;
-        let redirect = match server.redirect_from {
-            Some(from) => Some(one(&mut inherited, REDIRECT, "redirect_from", from)?),
-            None => None,
+    pub fn open(
+        server: &ServerConfig,
+        rate_limits: Option<&RateLimitServiceConfig>,
+        mut inherited: Inherited,
+    ) -> Result<Self, SocketsError> {
+        let mut open = |name, key, address| one(&mut inherited, name, key, address);
+        let visitors = open(VISITORS, "server.listen", server.listen)?;
+        let operators = open(OPERATORS, "server.admin", server.admin)?;
+        let mut maybe = |name, key, address: Option<SocketAddr>| {
+            let socket = address.map(|address| open(name, key, address));
+            socket.transpose()
         };
+        let redirect = maybe(REDIRECT, "server.redirect_from", server.redirect_from)?;
+        let (grpc, http) = rate_limits.map_or((None, None), |own| (own.grpc, own.http));
+        let rate_limits_grpc = maybe(RATE_LIMITS_GRPC, "rate_limit_service.grpc", grpc)?;
+        let rate_limits_http = maybe(RATE_LIMITS_HTTP, "rate_limit_service.http", http)?;
         for name in inherited.unused() {
             warn!(
                 name,
@@ -64,6 +80,8 @@ impl Sockets {
             visitors,
             operators,
             redirect,
+            rate_limits_grpc,
+            rate_limits_http,
         })
     }
 
@@ -76,8 +94,14 @@ impl Sockets {
         let mut legacy = Legacy::default();
         legacy.add(VISITORS, &self.visitors)?;
         legacy.add(OPERATORS, &self.operators)?;
-        if let Some(redirect) = &self.redirect {
-            legacy.add(REDIRECT, redirect)?;
+        for (name, socket) in [
+            (REDIRECT, &self.redirect),
+            (RATE_LIMITS_GRPC, &self.rate_limits_grpc),
+            (RATE_LIMITS_HTTP, &self.rate_limits_http),
+        ] {
+            if let Some(socket) = socket {
+                legacy.add(name, socket)?;
+            }
         }
         Ok(legacy)
     }
@@ -95,7 +119,7 @@ fn one(
             .is_ok_and(|own| own != address && address.port() != 0);
         if is_other {
             // It may be that a supervisor opened it elsewhere: then that is what was meant.
-            warn!(name, socket = ?socket.local_addr(), "server.{key} is {address}, but a socket was handed on");
+            warn!(name, socket = ?socket.local_addr(), "{key} is {address}, but a socket was handed on");
         }
         return Ok(socket);
     }

@@ -9,7 +9,7 @@ use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
 use anteroom_lent::LentFile;
 use anteroom_meter::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
-use anteroom_overrides::{LiveLimits, Places, Prepared};
+use anteroom_overrides::{LiveLimits, Prepared};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::task::JoinHandle;
 
@@ -74,7 +74,7 @@ impl Layers {
         opened: Opened,
     ) -> Result<Self, OpenError> {
         let settings = settings(config, &opened);
-        let said = Places::of(&opened.stores, opened.deployment.birth);
+        let said = (opened.stores.clone(), opened.deployment.birth);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         let (drain, draining) = drain();
@@ -85,7 +85,12 @@ impl Layers {
         };
         let meter = Meter::new(&[], opened.counts, around)?;
         meter.commit(meter.prepare(&config.limits)?.with_tokens(tokens(config)?));
-        let limits = LiveLimits::new(Arc::clone(&meter), &config.limits, said, Arc::clone(&clock));
+        let limits = LiveLimits::new(
+            Arc::clone(&meter),
+            &config.limits,
+            (&said.0, said.1),
+            Arc::clone(&clock),
+        );
         limits.learn().await;
         let mut upkeep = vec![
             tokio::spawn(Arc::clone(&meter).sweep()),

@@ -3,7 +3,8 @@
 //! A client that holds nothing and knows nothing may be forgotten; so may any other, for a lease is prepaid, but what
 //! is left of it is lost then. So nobody is forgotten for a newcomer's sake: where there is no place left newcomers are
 //! *guests*, who are forgotten as soon as their call is decided. There are as few guests as there may be requests on
-//! their way to the store. A flood of keys takes nothing from those who are known here but places among those requests.
+//! their way to the store. A flood of keys takes nothing from those who are known here: a part of those requests is kept
+//! for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -39,6 +40,8 @@ pub(crate) struct Client {
     pub(crate) birth: u64,
     /// Whether a request is on its way.
     pub(crate) is_asking: bool,
+    /// Whether something was ever lent to it, while it was known.
+    pub(crate) was_lent: bool,
     /// When calls were last taken.
     pub(crate) taken_at: Micros,
     /// When calls were last taken of leases that have ended since.
@@ -201,6 +204,7 @@ impl Shard {
             lending,
             birth: self.next_number(),
             is_asking: false,
+            was_lent: false,
             taken_at: Micros(0),
             taken_of_ended_at: Micros(0),
             why: None,

@@ -8,7 +8,6 @@ use anteroom_limits::lending::epoch::{self, Epoch, EpochId};
 use anteroom_limits::time::Micros;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 
 use crate::circuit::Circuit;
 use crate::clients::Clients;
@@ -16,6 +15,7 @@ use crate::clock::Clock;
 use crate::draws::Draws;
 use crate::error::AskError;
 use crate::figures::{Counters, Figures};
+use crate::permits::Permits;
 use crate::settings::Settings;
 
 /// What there is once for all clients.
@@ -29,8 +29,8 @@ pub(crate) struct Inner {
     pub(crate) draws: Draws,
     /// This process, in the names of its requests.
     pub(crate) life: u64,
-    /// One permit for each request on its way.
-    pub(crate) permits: Arc<Semaphore>,
+    /// For the requests on their way.
+    pub(crate) permits: Permits,
     /// Where requests run.
     pub(crate) runtime: Handle,
     keys: KeyMaker,
@@ -76,7 +76,7 @@ impl Inner {
             counters: Counters::default(),
             life: draws.number().max(1),
             draws,
-            permits: Arc::new(Semaphore::new(settings.requests_max.clamp(1, 1 << 20))),
+            permits: Permits::new(settings.requests_max),
             runtime,
             keys: KeyMaker::new(secret),
             shelves: shelves.collect(),

@@ -23,6 +23,7 @@ mod figures;
 pub mod fuzz;
 mod inner;
 mod pass;
+mod permits;
 pub mod record;
 mod round;
 mod settings;

@@ -233,7 +233,7 @@ impl Inner {
         let Some(request) = client.holding.poll_request(now, id, &lending) else {
             return Ok(());
         };
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
+        let Some(permit) = self.permits.take(client.was_lent) else {
             client.holding.handle_failure(now, id);
             client.why = Some(AskError::TooMany);
             return Err(AskError::TooMany);

@@ -17,11 +17,11 @@ use anteroom_limits::lending::record::Record;
 use anteroom_limits::lending::widened::Lending;
 use anteroom_limits::policy::State;
 use anteroom_limits::time::Micros;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{sleep, timeout};
 
 use crate::error::AskError;
 use crate::inner::{InForce, Inner};
+use crate::permits::Permit;
 use crate::record;
 use crate::round::step::Beginning;
 
@@ -52,7 +52,7 @@ pub(crate) struct Asked {
 #[derive(Debug)]
 pub(crate) struct Round {
     asked: Asked,
-    _permit: OwnedSemaphorePermit,
+    _permit: Permit,
 }
 
 /// Tells those who wait how it ended, also if what runs it was stopped.
@@ -76,7 +76,7 @@ enum Try {
 }
 
 impl Round {
-    pub(crate) fn new(asked: Asked, permit: OwnedSemaphorePermit) -> Self {
+    pub(crate) fn new(asked: Asked, permit: Permit) -> Self {
         Self {
             asked,
             _permit: permit,
@@ -120,6 +120,7 @@ impl Inner {
             Ok(Answered { answer, read_at }) => {
                 client.why = None;
                 if client.holding.handle_answer(now, &answer, read_at) {
+                    client.was_lent |= answer.held > 0;
                     self.counters.lent.add(answer.held);
                     self.counters.grants.add(u32::from(answer.held > 0));
                 }

@@ -19,7 +19,8 @@ pub struct Settings {
     pub round_trip_max: Duration,
     /// How long a call waits for an answer at most; then nobody knows what would become of it.
     pub patience: Duration,
-    /// So many requests are on their way to the store at once. What would need one more is told that the store is away.
+    /// So many requests are on their way to the store at once, a quarter of them of clients to whom something was lent
+    /// before. What would need one more is told that the store has no time.
     pub requests_max: usize,
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct Call<'p> {
     /// Those that have nothing to say, and why.
     unasked: Vec<(&'p Limit, Event)>,
     is_inside: bool,
+    /// Some are against it, and the others were not asked.
+    is_over_early: bool,
     pub(crate) refusal: Option<Refusal<'p>>,
     held: Duration,
 }
@@ -99,6 +101,7 @@ impl<'p> Call<'p> {
             looking: Vec::new(),
             unasked: Vec::new(),
             is_inside: visitor.is_some_and(|visitor| visitor.is_inside),
+            is_over_early: false,
             refusal: None,
             held: Duration::ZERO,
         };
@@ -107,10 +110,43 @@ impl<'p> Call<'p> {
             (limit.counts_polling || !is_polling)
                 && limit.covers.contain(method, client.host(), &readings)
         });
-        for limit in covering {
-            call.meet(limit, limit.whom(&caller));
+        let covering: SmallVec<[&'p Limit; 4]> = covering.collect();
+        call.is_over_early = call.is_over_before_tokens(&covering, &caller, meter);
+        if !call.is_over_early {
+            for limit in covering {
+                call.meet(limit, limit.whom(&caller));
+            }
         }
         Ok(call)
+    }
+
+    /// Whether limits that are counted here and need no token are against it already. To verify a signature costs a
+    /// hundred times what they do, so whoever makes tokens up is stopped by them before. The others would change nothing
+    /// but what is said: what rejects has its way over what makes wait, and none is charged.
+    fn is_over_before_tokens(
+        &mut self,
+        covering: &[&'p Limit],
+        caller: &Caller<'_>,
+        meter: &Meter,
+    ) -> bool {
+        let is_asked = covering.iter().any(|limit| limit.needs_token());
+        if !is_asked || !caller.tokens.are_to_be_verified() {
+            return false;
+        }
+        let mut early = Charges::default();
+        let alone = covering.iter().copied();
+        let alone = alone.filter(|limit| limit.rejects_here() && !limit.needs_token());
+        for limit in alone {
+            if let Whom::Clients(keys) = limit.whom(caller) {
+                let counted = keys.into_iter().map(|key| Counted { limit, key });
+                early.counted.extend(counted);
+            }
+        }
+        let is_over = early.are_over_here(meter);
+        if is_over {
+            self.charges = early;
+        }
+        is_over
     }
 
     fn meet(&mut self, limit: &'p Limit, whom: Whom) {
@@ -133,7 +169,7 @@ impl<'p> Call<'p> {
 
     /// Charges all limits or none, if that can be done at once and the call is not to be held.
     pub(crate) fn settle_now(&mut self, meter: &Meter) -> Option<Fate> {
-        if self.refusal.is_some() {
+        if self.refusal.is_some() || self.is_over_early {
             self.note_unasked();
             return Some(Fate::Refuse);
         }
@@ -152,7 +188,7 @@ impl<'p> Call<'p> {
     /// Charges all limits or none, and holds the call as long as it may be held.
     pub(crate) async fn settle(&mut self, meter: &Meter) -> Fate {
         self.note_unasked();
-        if self.refusal.is_some() {
+        if self.refusal.is_some() || self.is_over_early {
             return Fate::Refuse;
         }
         loop {

@@ -3,12 +3,13 @@
 //! What is counted here is charged under its locks, at once. Where some are counted elsewhere, memory is only
 //! asked at first: most calls that are over a limit need not travel then. Then each store charges its own, and
 //! at last memory does. Whoever rejects then has those refunded that came before, so that others see a call that
-//! was rejected charged for a moment. A caller who goes away in that moment stays charged.
+//! was rejected charged for a moment. A caller who goes away in that moment stays charged: whether a store has charged it is
+//! not known before it answers, and a refund of what was not charged would admit one too many.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use anteroom_config::OnLimitStoreFailure;
+use anteroom_config::{OnLimit, OnLimitStoreFailure};
 use anteroom_counts::CallKey;
 use anteroom_counts::local::{Charge, charge_all};
 use anteroom_counts::shared::{CountsError, SharedCharge};
@@ -111,6 +112,24 @@ impl<'p> Charges<'p> {
         }
         let all: SmallVec<[usize; 8]> = (0..self.counted.len()).collect();
         Some(self.charge_here(&all, held, meter.now()))
+    }
+
+    /// Whether memory is against it, where all limits are counted there; they have said so then as if others had not
+    /// been asked. Otherwise nothing is charged.
+    pub(crate) fn are_over_here(&mut self, meter: &Meter) -> bool {
+        let all: Vec<usize> = (0..self.counted.len()).collect();
+        let now = meter.now();
+        if !self.is_over_here(&all, Duration::ZERO, now) {
+            return false;
+        }
+        self.verdicts.clear();
+        self.verdicts.resize(self.counted.len(), None);
+        if let Charged::Over = self.charge_here(&all, Duration::ZERO, now) {
+            return true;
+        }
+        // It became free in between.
+        self.refund_here(&all, now);
+        false
     }
 
     /// Charges one limit that is counted elsewhere, if its store can decide at once.
@@ -222,7 +241,11 @@ impl<'p> Charges<'p> {
                 cost,
                 ..limit.charge(key, held)
             };
-            !limit.kept.counts.charge(&charge, now).is_admitted()
+            let verdict = limit.kept.counts.charge(&charge, now);
+            // It was asked about a call that counts one.
+            let is_short =
+                limit.on_limit == OnLimit::Reject && verdict.remaining < least(limit.cost);
+            is_short || !verdict.is_admitted()
         })
     }
 
@@ -340,6 +363,14 @@ impl<'p> Charges<'p> {
     fn store(&self, at: usize) -> &'p Elsewhere {
         let own = self.counted[at].limit.elsewhere.as_ref();
         own.unwrap_or_else(|| unreachable!("only limits of stores are asked for theirs"))
+    }
+}
+
+/// What must remain for a call of this cost.
+fn least(cost: Cost) -> u32 {
+    match cost {
+        Cost::Take(taken) => taken.get(),
+        Cost::Peek | Cost::Refund(_) => 0,
     }
 }
 

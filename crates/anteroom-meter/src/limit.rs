@@ -86,6 +86,17 @@ impl Limit {
         self.on_limit == OnLimit::Wait || self.parts.contains(&Part::Visitor)
     }
 
+    /// Whether a signature has to be verified to know who calls.
+    pub(crate) fn needs_token(&self) -> bool {
+        let is_claim = |part: &Part| matches!(part, Part::Claim(_));
+        self.parts.iter().any(is_claim)
+    }
+
+    /// Whether it sends calls away, by itself and at once.
+    pub(crate) fn rejects_here(&self) -> bool {
+        self.on_limit == OnLimit::Reject && !self.is_shadow && self.elsewhere.is_none()
+    }
+
     /// How long it holds a call at most.
     pub(crate) fn patience(&self) -> Duration {
         match self.on_limit {

@@ -148,6 +148,12 @@ impl<'r> ShownTokens<'r> {
         }
     }
 
+    /// Whether there is something whose signature somebody would have to verify.
+    pub(crate) fn are_to_be_verified(&self) -> bool {
+        let texts = |tokens: &Tokens| tokens.texts(self.headers).is_ok();
+        self.proofs.get().is_none() && self.tokens.is_some_and(texts)
+    }
+
     /// What the good ones say under this name.
     pub(crate) fn claim(&self, name: &str) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
         let tokens = self.tokens.ok_or(Unknown::Missing)?;

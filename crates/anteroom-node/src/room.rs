@@ -104,8 +104,9 @@ impl RoomHandle {
         let here = identity.data_center;
         let opened_at = shared.clock.now();
         let ledgers = shared.stores.ledgers(&name, shared.birth, here);
-        let (place, copy) = shared.stores.orders(&name, shared.birth);
-        let bulletin = orders::Bulletin::new(place, copy, shared.stores.are_shared());
+        let about = format!("room {name}");
+        let hearing = shared.stores.hearing(&name, shared.birth, &about);
+        let bulletin = orders::Bulletin::new(hearing);
         let rules = in_room_time(config.rules, &*shared.clock);
         let room = Room::new(identity, rules, Capacity::default());
         Self {

@@ -6,7 +6,7 @@ use anteroom_config::orders::Record;
 use anteroom_core::allocation::CounterScope;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::ledger::LendingTerms;
-use anteroom_store::{LedgerPlace, LedgerRole, OrdersPlace, RecordKey, SaidPlace, Store};
+use anteroom_store::{Hearing, LedgerPlace, LedgerRole, RecordKey, SaidPlace, Store};
 
 /// The stores of a node.
 #[derive(Clone)]
@@ -80,27 +80,19 @@ impl Stores {
         }
     }
 
-    /// Where it is kept what operators say about a room: with what lends what the limits allow; and a
-    /// copy next door, if that is elsewhere.
-    pub(crate) fn orders(&self, room: &str, birth: BirthId) -> (OrdersPlace, Option<OrdersPlace>) {
-        self.said(room, birth)
-    }
-
-    /// The same for whatever operators speak about, by a name that no room has.
+    /// What operators say about something, as this process hears it: a room by its name, or whatever else by a name
+    /// that no room has. It is kept with what lends what the limits allow; and a copy next door, if that is elsewhere.
     #[must_use]
-    pub fn said<R: Record>(
-        &self,
-        name: &str,
-        birth: BirthId,
-    ) -> (SaidPlace<R>, Option<SaidPlace<R>>) {
+    pub fn hearing<R: Record>(&self, name: &str, birth: BirthId, about: &str) -> Hearing<R> {
         let place = |store: &Arc<dyn Store>, end: &str| {
             SaidPlace::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
         };
-        match self {
+        let places = match self {
             Self::Alone(store) => (SaidPlace::new(Arc::clone(store), name), None),
             Self::Shared(store) => (place(store, ""), None),
             Self::TwoLevels { local, world } => (place(world, ""), Some(place(local, "/copy"))),
-        }
+        };
+        Hearing::new(places, self.are_shared(), about)
     }
 
     /// Where counters of this scope are kept.

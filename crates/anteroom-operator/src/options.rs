@@ -8,6 +8,19 @@ use clap::Args;
 /// Where the gateway keeps the token that it drew, if it was started here without `--data`.
 const TOKEN_FILE: &str = "anteroom-data/admin-token";
 
+/// Reads where a gateway's operators connect: as `serve --admin` has it, or as a browser does.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
+    let bare = text.strip_prefix("http://").unwrap_or(text);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    bare.parse().map_err(|_| {
+        let form = "an IP address and a port, such as 127.0.0.1:8081 or [::1]:8081";
+        match text.split_once("://") {
+            Some(("http", _)) | None => format!("this must be {form}"),
+            Some(_) => format!("operators connect by http: write {form}"),
+        }
+    })
+}
+
 /// How a gateway is spoken to.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connection {
@@ -16,6 +29,7 @@ pub(crate) struct Connection {
         long,
         value_name = "ADDRESS",
         default_value = "127.0.0.1:8081",
+        value_parser = address,
         global = true
     )]
     pub(crate) admin: SocketAddr,
@@ -31,4 +45,28 @@ pub(crate) struct Connection {
     /// Print what the gateway says as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_taken_as_it_stands_in_a_browser_too() {
+        let check = |text: &str, expected: Result<&str, &str>| {
+            let found = address(text).map(|address| address.to_string());
+            match expected {
+                Ok(expected) => assert_eq!(found.as_deref(), Ok(expected), "{text}"),
+                Err(words) => assert!(found.unwrap_err().contains(words), "{text}"),
+            }
+        };
+        check("127.0.0.1:8081", Ok("127.0.0.1:8081"));
+        check("http://127.0.0.1:8081", Ok("127.0.0.1:8081"));
+        check("http://[::1]:8081/", Ok("[::1]:8081"));
+        check("https://127.0.0.1:8081", Err("operators connect by http"));
+        check("http://127.0.0.1:8081/rooms", Err("such as 127.0.0.1:8081"));
+        check("localhost:8081", Err("such as 127.0.0.1:8081"));
+        check("8081", Err("such as 127.0.0.1:8081"));
+        check("", Err("such as 127.0.0.1:8081"));
+    }
 }

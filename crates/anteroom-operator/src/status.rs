@@ -12,12 +12,18 @@ use http::Request;
 use http_body_util::Full;
 
 use crate::asking::{STRANGER, send};
+use crate::options::address;
 
 /// Flags of `anteroom status`.
 #[derive(Args, Clone, Debug)]
 pub struct StatusOptions {
     /// Where the gateway's operators connect
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8081")]
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:8081",
+        value_parser = address
+    )]
     admin: SocketAddr,
     /// Print what the gateway says as JSON
     #[arg(long)]

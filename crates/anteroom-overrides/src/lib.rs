@@ -5,7 +5,5 @@
 
 mod live;
 pub mod orders;
-mod places;
 
 pub use live::{LiveLimits, ObeyError, Prepared};
-pub use places::{LimitOrdersPlace, Places};

@@ -6,21 +6,22 @@
 //! is away is not held up for it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anteroom_config::orders::{Actor, Log, Record as _};
 use anteroom_config::{Client, LimitConfig, LimitName};
+use anteroom_core::id::BirthId;
 use anteroom_counts::shared::CountsError;
 use anteroom_limits::policy::Policy;
 use anteroom_meter::{Meter, Plan, PlanError, Standing, Tokens};
-use anteroom_node::NodeClock;
-use anteroom_store::{ChangeError, StoreError, chain};
+use anteroom_node::{NodeClock, Stores};
+use anteroom_store::{ChangeError, Hearing, Listener, StoreError};
 use parking_lot::Mutex;
 
 use crate::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimits, lent};
-use crate::places::Places;
 
+/// Where a room's name stands else. No room is called so.
+const LIMITS: &str = "(limits)";
 /// How often a record is read that others may change.
 const READ_EVERY: Duration = Duration::from_secs(2);
 /// How often while nothing is known: a successor's journal is free a moment after its predecessor has let go of it.
@@ -44,12 +45,10 @@ pub enum ObeyError {
 /// The limits of a process, with what operators say about their clients.
 pub struct LiveLimits {
     meter: Arc<Meter>,
-    places: Places,
+    hearing: Hearing<LimitOrders>,
     clock: Arc<dyn NodeClock>,
     /// Locked while the meter is told: what it was told last is what stands here.
     held: Mutex<Held>,
-    is_known: AtomicBool,
-    is_failing: AtomicBool,
 }
 
 #[derive(Clone)]
@@ -81,17 +80,17 @@ impl std::fmt::Debug for Prepared {
 
 impl std::fmt::Debug for LiveLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LiveLimits({:?})", self.places)
+        write!(f, "LiveLimits({:?})", self.hearing)
     }
 }
 
 impl LiveLimits {
-    /// Over a meter to which the file's limits were told.
+    /// Over a meter to which the file's limits were told, in the stores of the deployment of this birth.
     #[must_use]
     pub fn new(
         meter: Arc<Meter>,
         file: &[LimitConfig],
-        places: Places,
+        (stores, birth): (&Stores, BirthId),
         clock: Arc<dyn NodeClock>,
     ) -> Arc<Self> {
         let held = Held {
@@ -100,29 +99,24 @@ impl LiveLimits {
         };
         Arc::new(Self {
             meter,
-            places,
+            hearing: stores.hearing(LIMITS, birth, "clients of limits"),
             clock,
             held: Mutex::new(held),
-            is_known: AtomicBool::new(false),
-            is_failing: AtomicBool::new(false),
         })
     }
 
     /// Reads what was said, once, for at most a second and as long again for the copy; to be called before the first
     /// call comes.
     pub async fn learn(&self) {
-        if self.read().await.is_err()
-            && let Some(orders) = self.places.read_copy().await
-        {
-            self.adopt(orders);
-        }
+        // It says so itself.
+        let _ = self.hearing.read(self).await;
     }
 
     /// Reads again and again what others say, for ever.
     pub async fn watch(self: Arc<Self>) {
         loop {
-            let is_known = self.is_known();
-            if is_known && !self.places.are_shared {
+            let is_known = self.hearing.has_heard() && self.hearing.has_heard_copy();
+            if is_known && !self.hearing.are_others() {
                 return;
             }
             let pause = if is_known {
@@ -133,8 +127,7 @@ impl LiveLimits {
             tokio::time::sleep(pause).await;
             let has_limits = !self.held().file.is_empty();
             if has_limits || !is_known {
-                // It says so itself.
-                let _ = self.read().await;
+                let _ = self.hearing.read(&*self).await;
             }
         }
     }
@@ -172,17 +165,13 @@ impl LiveLimits {
     /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
     pub async fn obey(&self, order: &LimitOrder, who: &Actor) -> Result<(), ObeyError> {
         let now = self.clock.wall();
-        let Held { file, orders } = self.held();
+        let Held { file, .. } = self.held();
         let fits = self.fits();
         let change = |before: &LimitOrders| before.after(order, &file, &fits, who, now);
-        let next = match self.places.place.change(&orders, change).await {
+        let next = match self.hearing.change(self, change).await {
             Ok(next) => next,
             Err(ChangeError::Refused(refused)) => return Err(ObeyError::Refused(refused)),
-            Err(error) => {
-                // It may have been written down all the same; then it is to hold.
-                let _ = self.read().await;
-                return Err(ObeyError::Away(error));
-            }
+            Err(error) => return Err(ObeyError::Away(error)),
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
@@ -196,8 +185,6 @@ impl LiveLimits {
                 "an operator said something about limits"
             );
         }
-        self.adopt(next.clone());
-        self.places.keep_copy(next);
         Ok(())
     }
 
@@ -218,7 +205,7 @@ impl LiveLimits {
     /// What holds, in one limit or in all, and where it comes from; as new as the store is, if it answers.
     pub async fn shown(&self, only: Option<&str>) -> ShownLimits {
         // What is known holds.
-        let _ = self.read().await;
+        let _ = self.hearing.read(self).await;
         let Held { file, orders } = self.held();
         ShownLimits::of(&orders, &file, &self.fits(), only)
     }
@@ -269,61 +256,11 @@ impl LiveLimits {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn log(&self) -> Result<Log, StoreError> {
-        self.places.place.log().await
-    }
-
-    fn is_known(&self) -> bool {
-        self.is_known.load(Ordering::Relaxed)
+        self.hearing.log().await
     }
 
     fn held(&self) -> Held {
         self.held.lock().clone()
-    }
-
-    async fn read(&self) -> Result<(), StoreError> {
-        // Before the answer: what is said here meanwhile is no loss of the store's.
-        let known = self.held().orders;
-        let read = self.places.read().await;
-        let was_failing = self.is_failing.swap(read.is_err(), Ordering::Relaxed);
-        let found = read.inspect_err(|error| {
-            // A successor waits for its predecessor's journal, which is no failure.
-            let is_early = matches!(error, StoreError::Held { .. }) && !self.is_known();
-            if !was_failing && !is_early {
-                tracing::warn!(
-                    cause = chain(error),
-                    "what operators say about clients of limits is not read: what is known holds"
-                );
-            }
-        })?;
-        self.is_known.store(true, Ordering::Relaxed);
-        if known.is_newer_than(&found) {
-            tracing::warn!(
-                known = known.version,
-                has = found.version,
-                "the store has lost what operators said last about clients of limits; putting it back"
-            );
-            self.places.restore(LimitOrders::clone(&known));
-        } else if found.is_newer_than(&known) {
-            self.places.keep_copy(found.clone());
-            self.adopt(found);
-        }
-        Ok(())
-    }
-
-    /// Lets hold what was said, here and at once; unless something newer holds.
-    fn adopt(&self, orders: LimitOrders) {
-        let mut held = self.held.lock();
-        if !orders.is_newer_than(&held.orders) {
-            return;
-        }
-        tracing::info!(
-            version = orders.version,
-            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
-            "what an operator says about limits takes effect here"
-        );
-        held.orders = Arc::new(orders);
-        self.apply(&held);
-        self.tell_misfits(&held);
     }
 
     fn apply(&self, held: &Held) {
@@ -357,5 +294,26 @@ impl LiveLimits {
                 );
             }
         }
+    }
+}
+
+impl Listener<LimitOrders> for LiveLimits {
+    fn known(&self) -> Arc<LimitOrders> {
+        self.held().orders
+    }
+
+    fn adopt(&self, orders: LimitOrders) {
+        let mut held = self.held.lock();
+        if !orders.is_newer_than(&held.orders) {
+            return;
+        }
+        tracing::info!(
+            version = orders.version,
+            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
+            "what an operator says about limits takes effect here"
+        );
+        held.orders = Arc::new(orders);
+        self.apply(&held);
+        self.tell_misfits(&held);
     }
 }

@@ -11,7 +11,7 @@ mod shown;
 use anteroom_limits::policy::Policy;
 use serde::{Deserialize, Serialize};
 
-use anteroom_config::orders::{DamagedOrders, Entry, Record, decode, encode};
+use anteroom_config::orders::{Entry, Record};
 use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
 
 pub(crate) use order::lent;
@@ -117,14 +117,6 @@ impl LimitOrders {
 }
 
 impl Record for LimitOrders {
-    fn encode(&self) -> Vec<u8> {
-        encode(self)
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Self, DamagedOrders> {
-        decode(bytes)
-    }
-
     fn version(&self) -> u64 {
         self.version
     }

@@ -15,7 +15,7 @@ use anteroom_limits::verdict::Verdict;
 use anteroom_meter::{CountStores, Meter, Surroundings};
 use anteroom_node::{HandClock, Stores};
 use anteroom_overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
-use anteroom_overrides::{LiveLimits, ObeyError, Places};
+use anteroom_overrides::{LiveLimits, ObeyError};
 use anteroom_store::memory::Memory;
 use serde_json::json;
 
@@ -96,13 +96,13 @@ const LENT: &str = "store = \"leases\"";
 fn node(lender: &Arc<Lender>, file: &[LimitConfig]) -> Arc<LiveLimits> {
     let clock = Arc::new(HandClock::new(NOW));
     let memory = Memory::new(Arc::clone(&clock) as Arc<_>);
-    let places = Places::of(&Stores::Alone(Arc::new(memory)), BirthId(7));
+    let places = Stores::Alone(Arc::new(memory));
     let stores = CountStores {
         valkey: None,
         leases: Some(Arc::clone(lender) as Arc<_>),
     };
     let meter = Meter::new(file, stores, Still).unwrap();
-    LiveLimits::new(meter, file, places, clock)
+    LiveLimits::new(meter, file, (&places, BirthId(7)), clock)
 }
 
 async fn entries(node: &LiveLimits) -> Vec<String> {

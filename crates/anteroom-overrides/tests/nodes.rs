@@ -16,8 +16,9 @@ use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
 use anteroom_meter::{CountStores, Meter, Surroundings};
 use anteroom_node::{HandClock, Stores};
-use anteroom_overrides::orders::{LimitOrder, RefusedOrder};
-use anteroom_overrides::{LiveLimits, ObeyError, Places};
+use anteroom_overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
+use anteroom_overrides::{LiveLimits, ObeyError};
+use anteroom_store::SaidPlace;
 use anteroom_store::memory::Memory;
 use serde_json::json;
 
@@ -94,9 +95,13 @@ fn node(stores: &Stores, limits: &[LimitConfig]) -> Arc<LiveLimits> {
 }
 
 fn node_with(stores: &Stores, limits: &[LimitConfig], counts: CountStores) -> Arc<LiveLimits> {
-    let places = Places::of(stores, BirthId(7));
     let meter = Meter::new(limits, counts, Still).unwrap();
-    LiveLimits::new(meter, limits, places, Arc::new(HandClock::new(NOW)))
+    LiveLimits::new(
+        meter,
+        limits,
+        (stores, BirthId(7)),
+        Arc::new(HandClock::new(NOW)),
+    )
 }
 
 fn set(client: &str, limit: &str) -> LimitOrder {
@@ -160,20 +165,36 @@ async fn what_is_said_at_one_node_holds_there_at_once_and_soon_at_the_other() {
         (calls(&one, "gold").await, calls(&other, "gold").await),
         (500, 500)
     );
-    // Both at once: nobody's word is lost.
-    let (gold, tin) = (unset("gold"), set("tin", "1/min"));
-    tokio::join!(say(&one, &gold), say(&other, &tin));
-    a_few_seconds().await;
-    for node in [&one, &other] {
-        assert_eq!(
-            (calls(node, "gold").await, calls(node, "tin").await),
-            (100, 1)
-        );
-    }
-    assert_eq!(other.log().await.unwrap().entries.len(), 3);
     let later = node(&stores, &api());
     later.learn().await;
-    assert_eq!(calls(&later, "tin").await, 1, "it outlives a restart");
+    assert_eq!(calls(&later, "gold").await, 500, "it outlives a restart");
+}
+
+/// Both ask the store before either has written.
+#[tokio::test(start_paused = true)]
+async fn of_what_is_said_at_two_nodes_at_once_nothing_is_lost() {
+    let store = memory();
+    let stores = Stores::Shared(Arc::new(store.clone()));
+    let [one, other] = [node(&stores, &api()), node(&stores, &api())];
+    say(&one, &set("gold", "500/min")).await;
+    let before = store.calls();
+    say(&one, &set("lead", "2/min")).await;
+    let of_one = store.calls() - before;
+    store.set_delay(Duration::from_millis(10));
+    let before = store.calls();
+    let (gold, tin) = (unset("gold"), set("tin", "1/min"));
+    tokio::join!(say(&one, &gold), say(&other, &tin));
+    let of_both = store.calls() - before;
+    assert!(of_both > 2 * of_one, "one after the other: {of_both} calls");
+    for node in [&one, &other, &node(&stores, &api())] {
+        node.learn().await;
+        let mut found = [0; 3];
+        for (found, client) in found.iter_mut().zip(["gold", "lead", "tin"]) {
+            *found = calls(node, client).await;
+        }
+        assert_eq!(found, [100, 2, 1]);
+    }
+    assert_eq!(other.log().await.unwrap().entries.len(), 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -228,6 +249,65 @@ async fn a_node_that_starts_without_the_world_knows_what_its_data_center_knows()
     let later = node(&stores, &api());
     later.learn().await;
     assert_eq!(calls(&later, "gold").await, 500);
+}
+
+/// The stores of two levels.
+fn two_levels(local: &Memory, world: &Memory) -> Stores {
+    Stores::TwoLevels {
+        local: Arc::new(local.clone()),
+        world: Arc::new(world.clone()),
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_world_forgot_while_all_nodes_were_down_comes_back() {
+    let (local, world) = (memory(), memory());
+    let stores = two_levels(&local, &world);
+    say(&node(&stores, &api()), &set("gold", "500/min")).await;
+    a_few_seconds().await;
+    world.wipe();
+    // The copy is not there at once either.
+    local.set_away(true);
+    let one = node(&stores, &api());
+    one.learn().await;
+    assert_eq!(calls(&one, "gold").await, 100);
+    tokio::spawn(Arc::clone(&one).watch());
+    local.set_away(false);
+    a_few_seconds().await;
+    assert_eq!(calls(&one, "gold").await, 500);
+    let elsewhere = node(&two_levels(&memory(), &world), &api());
+    elsewhere.learn().await;
+    assert_eq!(calls(&elsewhere, "gold").await, 500, "the world has it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_world_and_the_copy_the_newer_one_holds() {
+    let (local, world) = (memory(), memory());
+    let here = two_levels(&local, &world);
+    let there = two_levels(&memory(), &world);
+    say(&node(&here, &api()), &set("gold", "500/min")).await;
+    a_few_seconds().await;
+    // Nobody runs here when this is said.
+    let other = node(&there, &api());
+    say(&other, &set("gold", "600/min")).await;
+    a_few_seconds().await;
+    let one = node(&here, &api());
+    one.learn().await;
+    assert_eq!(calls(&one, "gold").await, 600, "the copy is older");
+    // The world comes back as it was before something was said.
+    let place: SaidPlace<LimitOrders> =
+        SaidPlace::new(Arc::new(world.clone()), "(limits)/0000000000000007");
+    let backup = place.read().await.unwrap().unwrap();
+    say(&other, &set("gold", "800/min")).await;
+    a_few_seconds().await;
+    world.wipe();
+    place.restore(&backup).await.unwrap();
+    let again = node(&there, &api());
+    again.learn().await;
+    assert_eq!(calls(&again, "gold").await, 800, "the world is older");
+    a_few_seconds().await;
+    one.learn().await;
+    assert_eq!(calls(&one, "gold").await, 800, "the world has it again");
 }
 
 #[tokio::test(start_paused = true)]

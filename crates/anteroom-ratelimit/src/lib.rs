@@ -25,4 +25,4 @@ pub mod wire;
 
 pub use counting::{Counts, Now};
 pub use figures::Figures;
-pub use service::{RateLimitService, StartError};
+pub use service::{Doors, RateLimitService, StartError};

@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +33,8 @@ const PREFACE_TIME_MAX: Duration = Duration::from_secs(10);
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// For open calls when the service ends: as long as one may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
+/// For the first bytes of clients that had connected when the service ends: a round trip, and a slow process.
+const LAST_CALL: Duration = Duration::from_secs(1);
 /// Pause after a failed accept. Without one, a process out of file descriptors spins.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 
@@ -73,12 +76,46 @@ pub(crate) async fn http<F, B>(
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
+    let stopping = stopped.clone();
     serve(listener, stopped, move |stream, watcher: Watcher| {
-        let stream = TokioIo::new(without_delay(stream));
-        let connection = http.serve_connection(stream, service_fn(call.clone()));
-        async move { watcher.watch(connection).await.map_err(Into::into) }
+        let (http, call, mut stopping) = (http.clone(), call.clone(), stopping.clone());
+        async move {
+            // Held until this ends, so that the service waits for it.
+            let _watcher = watcher;
+            if !says_something(&stream, stopping.clone()).await {
+                return Ok(());
+            }
+            let stream = TokioIo::new(without_delay(stream));
+            let mut connection = pin!(http.serve_connection(stream, service_fn(call)));
+            tokio::select! {
+                // First, so that it has read something: told to end before that it would not answer.
+                biased;
+                served = connection.as_mut() => return served.map_err(Into::into),
+                // An error is a sender that is gone, which means the same.
+                _ = stopping.wait_for(|is_stopped| *is_stopped) => {}
+            }
+            connection.as_mut().graceful_shutdown();
+            connection.await.map_err(Into::into)
+        }
     })
     .await;
+}
+
+/// Waits for the first bytes of a client. One that had connected when the service was told to end has sent them
+/// already, or is about to.
+async fn says_something(stream: &TcpStream, mut stopping: watch::Receiver<bool>) -> bool {
+    let mut first = [0];
+    let last_call = async {
+        // An error is a sender that is gone, which means the same.
+        let _ = stopping.wait_for(|is_stopped| *is_stopped).await;
+        tokio::time::sleep(LAST_CALL).await;
+    };
+    tokio::select! {
+        biased;
+        // What is there stays there; to be told that something may be there would not do.
+        seen = timeout(HEAD_TIME_MAX, stream.peek(&mut first)) => matches!(seen, Ok(Ok(1..))),
+        () = last_call => false,
+    }
 }
 
 fn without_delay(stream: TcpStream) -> TcpStream {
@@ -118,7 +155,8 @@ async fn serve<F>(
             drop(permit);
         });
     }
-    // Whoever waits in the queue of the kernel is refused, instead of left hanging.
+    // Whoever waits in the queue of the kernel is accepted by the successor, which has the same socket; if there is
+    // none, refused instead of left hanging.
     drop(listener);
     if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
         tracing::debug!("clients of the rate limit service were still connected at its end");

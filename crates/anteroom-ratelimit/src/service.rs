@@ -74,8 +74,32 @@ pub struct RateLimitService {
     sweeping: JoinHandle<()>,
 }
 
+/// The sockets that listen. Whoever replaces this process gets the same ones: connections that the kernel has taken and
+/// nobody has accepted yet belong to a socket, and are reset when the last process lets go of it.
+#[derive(Debug)]
+pub struct Doors {
+    /// Where gRPC is spoken.
+    pub grpc: Option<TcpListener>,
+    /// Where JSON is spoken.
+    pub http: Option<TcpListener>,
+}
+
+impl Doors {
+    /// Opens those that the configuration names.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError::Listen`] if an address cannot be had.
+    pub fn open(config: &RateLimitServiceConfig) -> Result<Self, StartError> {
+        Ok(Self {
+            grpc: listen("grpc", config.grpc)?,
+            http: listen("http", config.http)?,
+        })
+    }
+}
+
 impl RateLimitService {
-    /// Reads the files and opens the doors.
+    /// Opens the doors, and starts.
     ///
     /// # Errors
     ///
@@ -85,6 +109,23 @@ impl RateLimitService {
         counts: Counts,
         now: Now,
     ) -> Result<Self, StartError> {
+        Self::start_at(Doors::open(config)?, config, counts, now).await
+    }
+
+    /// Reads the files, and answers at doors that are open already.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the files hold mistakes.
+    pub async fn start_at(
+        doors: Doors,
+        config: &RateLimitServiceConfig,
+        counts: Counts,
+        now: Now,
+    ) -> Result<Self, StartError> {
+        let Doors { grpc, http } = doors;
+        let address = |door: &Option<TcpListener>| door.as_ref()?.local_addr().ok();
+        let addresses = [&grpc, &http].map(address);
         let files = Files::of(config);
         // Before they are read: what is changed meanwhile is read again.
         let stamp = files.stamp().await;
@@ -97,10 +138,7 @@ impl RateLimitService {
         tell_health(&health, ServingStatus::Serving).await;
         let (budget, calls) = (Budget::default(), Arc::new(Semaphore::new(CALLS_MAX)));
         let mut doors = Vec::new();
-        let grpc = listen("grpc", config.grpc)?;
-        let http = listen("http", config.http)?;
-        let addresses = [&grpc, &http].map(|door| door.as_ref().map(|(_, address)| *address));
-        if let Some((listener, _)) = grpc {
+        if let Some(listener) = grpc {
             let door = GrpcDoor {
                 asking: Arc::clone(&asking),
                 health: health_server,
@@ -110,7 +148,7 @@ impl RateLimitService {
             let call = move |request| door.clone().call(request);
             doors.push(tokio::spawn(serve::grpc(listener, stopped.clone(), call)));
         }
-        if let Some((listener, _)) = http {
+        if let Some(listener) = http {
             let door = HttpDoor {
                 asking: Arc::clone(&asking),
                 is_well: Arc::clone(&is_well),
@@ -191,23 +229,18 @@ async fn tell_health(health: &HealthReporter, status: ServingStatus) {
 fn listen(
     key: &'static str,
     address: Option<SocketAddr>,
-) -> Result<Option<(TcpListener, SocketAddr)>, StartError> {
+) -> Result<Option<TcpListener>, StartError> {
     let Some(address) = address else {
         return Ok(None);
     };
-    let cannot = |source| StartError::Listen {
+    let listener = bind(address).map_err(|source| StartError::Listen {
         key,
         address,
         source,
-    };
-    let listener = bind(address).map_err(cannot)?;
-    let address = listener.local_addr().map_err(cannot)?;
-    Ok(Some((listener, address)))
+    })?;
+    Ok(Some(listener))
 }
 
-/// Shares the port with a process that is about to end and has not let go of it yet: whoever replaces it starts before
-/// that, so that there is a listener at every moment. Connections that the kernel has put into the old one's queue, and
-/// it has not accepted, are reset when it ends: their clients connect again.
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() {
         TcpSocket::new_v4()?
@@ -215,7 +248,6 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
         TcpSocket::new_v6()?
     };
     socket.set_reuseaddr(true)?;
-    socket.set_reuseport(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }

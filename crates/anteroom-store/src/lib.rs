@@ -8,6 +8,7 @@ pub mod conformance;
 mod data_dir;
 mod deployment;
 mod embedded;
+mod hearing;
 pub mod memory;
 mod orders;
 mod store;
@@ -16,6 +17,7 @@ mod syncing;
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
 pub use deployment::{JoinError, Membership, introduce, join, restore};
 pub use embedded::{Embedded, faults};
+pub use hearing::{Hearing, Listener};
 pub use orders::{ChangeError, OrdersPlace, SaidPlace};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,

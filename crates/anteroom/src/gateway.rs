@@ -14,7 +14,7 @@ use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::{Layers, Opened};
 use anteroom_node::{Node, NodeClock, RoomClock};
-use anteroom_ratelimit::RateLimitService;
+use anteroom_ratelimit::{Doors, RateLimitService};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -125,11 +125,15 @@ impl Gateway {
             .then(|| Tls::load(&server.tls))
             .transpose()?;
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
-        let sockets = Sockets::open(server, inherited)?;
+        let sockets = Sockets::open(server, config.rate_limit_service.as_ref(), inherited)?;
         let legacy = sockets.legacy()?;
         let layers = Layers::on(config, dir, clock, opened).await?;
         let connections = Arc::new(Connections::default());
-        let rate_limits = limits::start_service(config, layers.clock()).await?;
+        let doors = Doors {
+            grpc: sockets.rate_limits_grpc,
+            http: sockets.rate_limits_http,
+        };
+        let rate_limits = limits::start_service(config, doors, layers.clock()).await?;
         let service = rate_limits.clone();
         let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone(), service);
         let address = sockets.visitors.local_addr()?;

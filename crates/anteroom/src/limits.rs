@@ -9,7 +9,7 @@ use anteroom_layers::near_counts;
 use anteroom_limits::time::Micros;
 use anteroom_meter::Figures;
 use anteroom_node::NodeClock;
-use anteroom_ratelimit::{Counts, RateLimitService};
+use anteroom_ratelimit::{Counts, Doors, RateLimitService};
 use tokio::task::JoinHandle;
 
 fn now(clock: &dyn NodeClock) -> Micros {
@@ -19,6 +19,7 @@ fn now(clock: &dyn NodeClock) -> Micros {
 /// Starts Envoy's rate limit service, if the file has one.
 pub(crate) async fn start_service(
     config: &Config,
+    doors: Doors,
     clock: &Arc<dyn NodeClock>,
 ) -> anyhow::Result<Option<Arc<RateLimitService>>> {
     let Some(service) = &config.rate_limit_service else {
@@ -34,7 +35,7 @@ pub(crate) async fn start_service(
     };
     let clock = Arc::clone(clock);
     let now = Arc::new(move || now(&*clock));
-    let service = RateLimitService::start(service, counts, now).await?;
+    let service = RateLimitService::start_at(doors, service, counts, now).await?;
     tracing::info!("serving rate limits: {service:?}");
     Ok(Some(Arc::new(service)))
 }

@@ -1,8 +1,8 @@
 //! Calls are lent to nodes, and nodes, links and the store fail.
 
-use anteroom_cluster::cluster::NodeAt;
+use anteroom_cluster::cluster::{NodeAt, Setup};
 
-use super::{Run, meanwhile};
+use super::{LIMIT, Run, WINDOW, meanwhile};
 
 const LENT: &str = "store = \"leases\"";
 
@@ -50,4 +50,26 @@ async fn the_store_is_emptied_while_it_serves() {
     meanwhile(5).await;
     run.cluster.forget_world().await;
     run.judge().await;
+}
+
+/// One data center, whose nodes are next to the store.
+fn near(setup: &mut Setup) {
+    setup.data_centers.truncate(1);
+    setup.world = None;
+}
+
+/// So near to the limit that a node which spends a little too much, or a store that lends it, breaks it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn near_the_store_the_limit_is_reached_and_kept() {
+    for (algorithm, seed) in [("sliding-log", 15), ("sub-windows-strict", 16)] {
+        let lines = format!("{LENT}\nalgorithm = \"{algorithm}\"");
+        let mut run = Run::start_in(near, &lines, seed).await;
+        run.cluster.node_mut(NodeAt(0, 0)).kill().await;
+        run.cluster.restart(NodeAt(0, 0)).await;
+        let calls = run.judge().await;
+        for most in calls.most(WINDOW) {
+            // A judge of a limit that is a tenth lower would have said so.
+            assert!(most > LIMIT * 9 / 10, "{algorithm}: {most} of {LIMIT}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod leaving;
 mod lent;
 mod origins;
 mod overrides;
+mod rate_limits;
 mod store_away;
 mod successor;
 mod tls;

@@ -4,7 +4,7 @@ use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limits::lending::widened::{Lending, LendingError};
 use anteroom_limits::policy::Policy;
 
-use super::keys::{ALGORITHM, BURST, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
+use super::keys::{ALGORITHM, BURST, KEYS_MAX, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
 use crate::model::{LimitStore, OnLimitStoreFailure};
 use crate::notes::Spot;
 use crate::problem::Finding;
@@ -24,6 +24,31 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
         table.notes.refuse(&spot, finding, allowed, None);
     }
     (store, on_store_failure)
+}
+
+/// Reads how many clients are remembered here, which says nothing where they are remembered elsewhere.
+pub(super) fn read_keys_max(
+    table: &mut Table<'_>,
+    store: LimitStore,
+    on_failure: OnLimitStoreFailure,
+) -> usize {
+    let keys_max = table.defaulted(&KEYS_MAX);
+    let is_here = store == LimitStore::Local || on_failure == OnLimitStoreFailure::Local;
+    if !is_here && table.has(KEYS_MAX.name) {
+        let spot = table.spot(KEYS_MAX.name);
+        let remark = match store {
+            LimitStore::Leases => {
+                "has no effect with store \"leases\", which holds leases for 100000 clients of all limits together"
+            }
+            LimitStore::Local | LimitStore::Valkey => {
+                "has no effect with store \"valkey\", whose server remembers as many as it has memory for"
+            }
+        };
+        let finding = Finding::Remark(remark.to_owned());
+        let allowed = "only with store \"local\", or on_store_failure \"local\"";
+        table.notes.refuse(&spot, finding, allowed, None);
+    }
+    keys_max
 }
 
 /// Says if a policy needs more than its store can do. `table` is the one that the policy stands in: that of

@@ -14,7 +14,7 @@ use anteroom_meter::{Meter, Surroundings};
 use anteroom_node::{
     Arrival, HandClock, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
 };
-use anteroom_overrides::{LiveLimits, Places};
+use anteroom_overrides::LiveLimits;
 use anteroom_store::{Clock, DataDir, Embedded, Identity, faults::Faults};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -124,15 +124,19 @@ impl Bench {
             rooms: config.rooms,
         };
         let stores = Stores::Alone(Arc::new(store));
-        let places = Places::of(&stores, BirthId(1));
-        let node = Node::start(settings, stores, Arc::clone(&clock) as _).unwrap();
+        let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();
         let meter = Meter::new(
             &config.limits,
             anteroom_meter::CountStores::default(),
             Around(Arc::clone(&clock)),
         )
         .unwrap();
-        let limits = LiveLimits::new(meter, &config.limits, places, Arc::clone(&clock) as _);
+        let limits = LiveLimits::new(
+            meter,
+            &config.limits,
+            (&stores, BirthId(1)),
+            Arc::clone(&clock) as _,
+        );
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel();

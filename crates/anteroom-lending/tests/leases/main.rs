@@ -4,6 +4,7 @@
 mod conformance;
 mod driver;
 mod faults;
+mod flood;
 mod judge;
 mod node;
 mod refunds;

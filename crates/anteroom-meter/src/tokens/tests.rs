@@ -142,6 +142,55 @@ async fn a_client_is_who_its_token_says_wherever_it_is() {
     );
 }
 
+/// That its token is not looked at shows: without a good one it would be told 400.
+#[tokio::test]
+async fn whoever_is_over_a_limit_without_tokens_is_told_so_before_his_token_is_looked_at() {
+    let issuer = Issuer::new();
+    let check = async |limit: &str, cost: &str, expected: StatusCode| {
+        let limits = format!(
+            "[[limit]]\nname = \"near\"\nkey = \"client_address\"\nlimit = \"4/h\"\n{limit}\n{cost}\n\
+             {BY_SUB}without_key = \"reject\"\n"
+        );
+        let meter = meter(&issuer, "", &limits);
+        let made_up = [("authorization", "Bearer made.up.token")];
+        assert_eq!(
+            call(&meter, "192.0.2.1", &made_up).await,
+            StatusCode::BAD_REQUEST
+        );
+        // It was charged to nobody.
+        for name in ["you", "me"] {
+            let token = bearer(&issuer.token_of(name));
+            let sent = [("authorization", &*token)];
+            assert_eq!(call(&meter, "192.0.2.1", &sent).await, StatusCode::OK);
+        }
+        assert_eq!(call(&meter, "192.0.2.1", &made_up).await, expected);
+        assert_eq!(
+            call(&meter, "192.0.2.2", &made_up).await,
+            StatusCode::BAD_REQUEST
+        );
+        // A good one is charged no more either.
+        let token = bearer(&issuer.token_of("me"));
+        let sent = [("authorization", &*token)];
+        let before = went(&meter, "192.0.2.1", &sent).await;
+        let client = anteroom_config::Client(vec!["me".to_owned()]);
+        let standing = meter.standing("api", &client).await.unwrap().unwrap();
+        assert_eq!(standing.remaining as usize, 1 - before);
+    };
+    let over = StatusCode::TOO_MANY_REQUESTS;
+    let bad = StatusCode::BAD_REQUEST;
+    check("", "cost = 2", over).await;
+    check("", "", bad).await;
+    // One call is left, and each counts two.
+    check(
+        "overrides = [{ key = \"192.0.2.1\", limit = \"5/h\" }]",
+        "cost = 2",
+        over,
+    )
+    .await;
+    check("shadow = true", "cost = 2", bad).await;
+    check("on_limit = \"wait\"", "cost = 2", bad).await;
+}
+
 #[tokio::test]
 async fn a_good_token_counts_in_every_spelling_that_an_origin_may_take() {
     let issuer = Issuer::new();

@@ -8,16 +8,16 @@
 //! is written down; the file's configuration stays as it is, so that a reset finds it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anteroom_config::orders::{Actor, Log, Order, Orders, Record as _, Shown};
 use anteroom_config::{Changed, Problems, RoomConfig};
 use anteroom_core::room::Room;
 use anteroom_core::room::syncing::SYNC_PERIOD;
-use anteroom_store::{ChangeError, OrdersPlace, StoreError, SyncError, chain};
+use anteroom_store::{ChangeError, Hearing, Listener, StoreError, SyncError, chain};
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::asking::{PATIENCE, Patience};
 use super::view::View;
@@ -29,8 +29,6 @@ const FRESH: Duration = Duration::from_secs(1);
 /// The record is read this often: sooner than what is known grows old, by a trip to a far store, so that
 /// nobody waits for a reading while the room is busy.
 const READ_EVERY: Duration = Duration::from_millis(750);
-/// A read that takes longer has failed.
-const READ_TIME_OUT: Duration = Duration::from_secs(1);
 /// A room that syncs more seldom than this many periods is idle: nobody is inside, here or elsewhere.
 const BUSY_PERIODS: u64 = 4;
 
@@ -48,38 +46,32 @@ pub enum ObeyError {
 
 /// What this node knows of what was said.
 pub(super) struct Bulletin {
-    place: OrdersPlace,
-    /// A copy in this data center's own store, for a node that starts while the world's is away.
-    copy: Option<OrdersPlace>,
-    /// Whether other nodes may say something.
-    is_shared: bool,
+    hearing: Hearing<Orders>,
     /// When the newest answer was asked for; `None` before the first.
     asked_at: watch::Sender<Option<Instant>>,
     wake: Notify,
-    is_failing: AtomicBool,
     reads: AtomicU64,
 }
 
 impl Bulletin {
-    pub(super) fn new(place: OrdersPlace, copy: Option<OrdersPlace>, is_shared: bool) -> Self {
+    pub(super) fn new(hearing: Hearing<Orders>) -> Self {
         Self {
-            place,
-            copy,
-            is_shared,
+            hearing,
             asked_at: watch::Sender::new(None),
             wake: Notify::new(),
-            is_failing: AtomicBool::new(false),
             reads: AtomicU64::new(0),
         }
     }
 
     fn is_known(&self) -> bool {
-        self.asked_at.borrow().is_some()
+        self.asked_at.borrow().is_some() && self.hearing.has_heard_copy()
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
         let asked_at = *self.asked_at.borrow();
-        asked_at.is_some_and(|at| !self.is_shared || now.saturating_duration_since(at) <= FRESH)
+        asked_at.is_some_and(|at| {
+            !self.hearing.are_others() || now.saturating_duration_since(at) <= FRESH
+        })
     }
 }
 
@@ -125,7 +117,7 @@ impl RoomHandle {
     pub async fn hear_orders(&self) {
         let bulletin = &self.bulletin;
         let now = Instant::now();
-        if bulletin.is_fresh(now) || bulletin.is_failing.load(Ordering::Relaxed) {
+        if bulletin.is_fresh(now) || bulletin.hearing.is_failing() {
             return;
         }
         bulletin.wake.notify_one();
@@ -154,7 +146,7 @@ impl RoomHandle {
 
     /// Reads what was said for as long as others may say something, until `stop`.
     pub(crate) async fn watch_orders(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        if !self.bulletin.is_shared {
+        if !self.bulletin.hearing.are_others() {
             return;
         }
         let mut next_at = Instant::now();
@@ -181,7 +173,7 @@ impl RoomHandle {
                     return;
                 },
                 () = sleep_until(next_at) => {
-                    if self.bulletin.is_failing.load(Ordering::Relaxed) || is_busy(&self.room.lock()) {
+                    if self.bulletin.hearing.is_failing() || is_busy(&self.room.lock()) {
                         return;
                     }
                     next_at = Instant::now() + READ_EVERY;
@@ -193,108 +185,34 @@ impl RoomHandle {
     /// Learns what was said, if that is not known yet: nobody is let in before. While the world's store
     /// is away, what this data center has heard of will do.
     pub(super) async fn learn_orders(&self) -> Result<(), SyncError> {
+        let Bulletin {
+            hearing, asked_at, ..
+        } = &self.bulletin;
         if self.bulletin.is_known() {
             return Ok(());
         }
-        let mut read = self.read_orders().await;
-        if let (Err(_), Some(copy)) = (&read, &self.bulletin.copy) {
-            read = copy.read().await.map(|found| {
-                self.adopt(found.unwrap_or_default());
-                self.bulletin.asked_at.send_replace(Some(Instant::now()));
-            });
+        // The copy first, and not without it: the world may have lost what it says. It lies where this room's
+        // ledger does, so there is no round without that store either.
+        let mut heard = hearing.read_copy(self).await;
+        if heard.is_ok() {
+            heard = self.read_orders().await;
+            if heard.is_err() && hearing.has_copy() {
+                asked_at.send_replace(Some(Instant::now()));
+                heard = Ok(());
+            }
         }
-        read.map_err(|source| SyncError::Store {
+        heard.map_err(|source| SyncError::Store {
             room: self.name.clone(),
             source,
         })
     }
 
     async fn read_orders(&self) -> Result<(), StoreError> {
-        // Before the answer: what is said here meanwhile is no loss of the store's.
-        let known = self.orders();
         let asked_at = Instant::now();
         self.bulletin.reads.fetch_add(1, Ordering::Relaxed);
-        let read = match timeout(READ_TIME_OUT, self.bulletin.place.read()).await {
-            Ok(read) => read,
-            Err(elapsed) => Err(StoreError::Unavailable {
-                doing: "reach within a second",
-                place: format!("the settings of room {}", self.name),
-                source: Box::new(elapsed),
-            }),
-        };
-        let was_failing = self
-            .bulletin
-            .is_failing
-            .swap(read.is_err(), Ordering::Relaxed);
-        let found = read.inspect_err(|error| {
-            if !was_failing {
-                tracing::warn!(
-                    room = %self.name,
-                    cause = chain(error),
-                    "what operators say is not read: what is known holds"
-                );
-            }
-        })?;
-        let found = found.unwrap_or_default();
-        if known.is_newer_than(&found) {
-            tracing::warn!(
-                room = %self.name,
-                known = known.version,
-                has = found.version,
-                "the store has lost what operators said last; putting it back"
-            );
-            self.keep(&self.bulletin.place, known);
-        } else if found.is_newer_than(&known) {
-            self.adopt(found);
-            self.keep_copy();
-        }
+        self.bulletin.hearing.read(self).await?;
         self.bulletin.asked_at.send_replace(Some(asked_at));
         Ok(())
-    }
-
-    /// Sees to it that a place knows this, while everything goes on.
-    fn keep(&self, place: &OrdersPlace, orders: Arc<Orders>) {
-        let (place, room) = (place.clone(), self.name.clone());
-        tokio::spawn(async move {
-            let kept = timeout(READ_TIME_OUT, place.restore(&orders)).await;
-            if !matches!(kept, Ok(Ok(()))) {
-                tracing::debug!(room, ?kept, "the settings are kept later");
-            }
-        });
-    }
-
-    /// For hard times: in the data center's own store.
-    fn keep_copy(&self) {
-        if let Some(copy) = &self.bulletin.copy {
-            self.keep(copy, self.orders());
-        }
-    }
-
-    /// Applies what was said, here and at once.
-    fn adopt(&self, orders: Orders) {
-        let turn = self.changing.lock();
-        let settings = self.settings.load_full();
-        if !orders.is_newer_than(&settings.orders) {
-            return;
-        }
-        if orders.version <= settings.orders.version {
-            tracing::warn!(
-                room = %self.name,
-                known = settings.orders.version,
-                version = orders.version,
-                "the store had lost what operators said last, and somebody has said something else \
-                 since, which holds: `anteroom room {} show` says what",
-                self.name
-            );
-        }
-        tracing::info!(
-            room = %self.name,
-            version = orders.version,
-            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
-            "an operator's settings take effect here"
-        );
-        self.apply_settings(Arc::clone(&settings.file), Arc::new(orders));
-        drop(turn);
     }
 
     /// Applies a changed configuration at once. What operators said while the room runs still wins.
@@ -337,16 +255,11 @@ impl RoomHandle {
     pub async fn obey(&self, order: &Order, who: &Actor) -> Result<(), ObeyError> {
         let now = self.shared.clock.wall();
         let file = Arc::clone(&self.settings.load().file);
-        let known = self.orders();
         let change = |before: &Orders| before.after(order, &file, who, now);
-        let next = match self.bulletin.place.change(&known, change).await {
+        let next = match self.bulletin.hearing.change(self, change).await {
             Ok(next) => next,
             Err(ChangeError::Refused(problems)) => return Err(ObeyError::Refused(problems)),
-            Err(error) => {
-                // It may have been written down all the same; then it is to hold.
-                let _ = self.read_orders().await;
-                return Err(ObeyError::Away(error));
-            }
+            Err(error) => return Err(ObeyError::Away(error)),
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
@@ -360,8 +273,6 @@ impl RoomHandle {
                 "an operator changed the room"
             );
         }
-        self.adopt(next);
-        self.keep_copy();
         self.rounds.hurry();
         Ok(())
     }
@@ -378,7 +289,29 @@ impl RoomHandle {
     ///
     /// [`StoreError`] if the store fails.
     pub async fn log_of_orders(&self) -> Result<Log, StoreError> {
-        self.bulletin.place.log().await
+        self.bulletin.hearing.log().await
+    }
+}
+
+impl Listener<Orders> for RoomHandle {
+    fn known(&self) -> Arc<Orders> {
+        self.orders()
+    }
+
+    fn adopt(&self, orders: Orders) {
+        let turn = self.changing.lock();
+        let settings = self.settings.load_full();
+        if !orders.is_newer_than(&settings.orders) {
+            return;
+        }
+        tracing::info!(
+            room = %self.name,
+            version = orders.version,
+            what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
+            "an operator's settings take effect here"
+        );
+        self.apply_settings(Arc::clone(&settings.file), Arc::new(orders));
+        drop(turn);
     }
 }
 

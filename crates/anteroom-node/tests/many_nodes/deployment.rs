@@ -149,6 +149,13 @@ impl Deployment {
             .push(Node::start(settings, stores, clock).unwrap());
     }
 
+    /// Stops all nodes, in order.
+    pub(crate) async fn stop_all(&mut self) {
+        for node in self.nodes.drain(..) {
+            node.stop().await;
+        }
+    }
+
     /// Waits until every node knows the world.
     async fn settle(&self) {
         let_pass(Duration::from_secs(5)).await;

@@ -292,6 +292,27 @@ async fn a_store_that_lost_what_was_said_gets_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_the_world_forgot_while_all_nodes_were_down_comes_back() {
+    let mut deployment = Deployment::two_levels(2, 1, SMALL).await;
+    say(&deployment, pause()).await;
+    let_pass(Duration::from_secs(1)).await;
+    deployment.stop_all().await;
+    deployment.world.wipe();
+    // Nobody has been here since.
+    deployment.locals[1].wipe();
+    deployment.start(0);
+    let_pass(Duration::from_secs(2)).await;
+    deployment.start(1);
+    let_pass(Duration::from_secs(2)).await;
+    for node in 0..2 {
+        let room = deployment.room(node);
+        ask(&room, None).await;
+        let orders = room.orders();
+        assert!(orders.pause.is_some(), "node {node} goes by {orders:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_time_of_opening_is_moved_and_ended_while_people_wait() {
     let deployment = Deployment::one_level(2, SMALL).await;
     let now = deployment.room(0).wall_now();

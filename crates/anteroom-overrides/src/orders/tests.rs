@@ -4,7 +4,7 @@ mod anything;
 mod records;
 mod unfit;
 
-use anteroom_config::orders::Actor;
+use anteroom_config::orders::{Actor, DamagedOrders};
 use anteroom_config::{Config, LimitName};
 use anteroom_core::time::Millis;
 use serde_json::{Value, json};

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use anteroom_ratelimit::Doors;
 use http::{Method, StatusCode};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
-use crate::support::{Stage, framed, http, local, question};
+use crate::support::{Stage, framed, http, local, question, settings};
 
 const FILE: &str = "
 domain: d
@@ -108,16 +109,59 @@ async fn whoever_does_not_let_go_is_let_go_of_at_the_end() {
     assert!(ended.is_ok(), "it is still connected");
 }
 
-#[tokio::test]
-async fn a_successor_takes_the_same_address_before_its_predecessor_ends() {
-    let first = Stage::new(FILE).await;
-    let (grpc, http) = (first.service.grpc(), first.service.http());
-    let second = Stage::with(FILE, local(), |config| {
-        (config.grpc, config.http) = (grpc, http);
+/// Both doors of a process that has these sockets, too.
+fn shared(sockets: &[std::net::TcpListener; 2]) -> Doors {
+    let [grpc, http] = sockets.each_ref().map(|socket| {
+        let same = socket.try_clone().unwrap();
+        same.set_nonblocking(true).unwrap();
+        Some(TcpListener::from_std(same).unwrap())
     });
-    let second = second.await;
+    Doors { grpc, http }
+}
+
+async fn at(doors: Doors) -> Stage {
+    let folder = tempfile::tempdir().unwrap();
+    let config = settings(&folder);
+    Stage::at(doors, FILE, local(), (folder, config)).await
+}
+
+const HEALTH: &[u8] = b"GET /healthcheck HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
+
+async fn answer(stream: &mut TcpStream) -> String {
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+#[tokio::test]
+async fn a_successor_answers_those_whom_its_predecessor_has_not_accepted() {
+    let sockets = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let first = at(shared(&sockets)).await;
+    let address = first.service.http().unwrap();
+    let grpc = first.service.grpc();
     first.service.stop().await;
-    for _ in 0..3 {
-        assert!(second.client().await.told(&question(&["other"])).await.0);
+    // Nobody serves, and nobody is refused.
+    let mut waiting = TcpStream::connect(address).await.unwrap();
+    waiting.write_all(HEALTH).await.unwrap();
+    let second = at(shared(&sockets)).await;
+    assert!(answer(&mut waiting).await.starts_with("HTTP/1.1 200 "));
+    assert_eq!(second.service.grpc(), grpc);
+    assert!(second.client().await.told(&question(&["other"])).await.0);
+}
+
+#[tokio::test]
+async fn whoever_has_connected_before_it_ends_is_answered() {
+    let stage = Stage::new(FILE).await;
+    let address = stage.service.http().unwrap();
+    let mut mute = TcpStream::connect(address).await.unwrap();
+    // They are accepted in order.
+    http(address, Method::GET, "/healthcheck", "").await;
+    let ending = tokio::spawn(stage.service.stop());
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
     }
+    mute.write_all(HEALTH).await.unwrap();
+    let answer = answer(&mut mute).await;
+    assert!(answer.starts_with("HTTP/1.1 500 "), "not well: {answer}");
+    ending.await.unwrap();
 }

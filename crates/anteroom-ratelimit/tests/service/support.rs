@@ -11,7 +11,7 @@ use anteroom_limits::time::Micros;
 use anteroom_ratelimit::wire::{
     Code, Descriptor, Entry, RateLimitRequest, RateLimitResponse, UInt64Value,
 };
-use anteroom_ratelimit::{Counts, RateLimitService};
+use anteroom_ratelimit::{Counts, Doors, RateLimitService};
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};
@@ -66,13 +66,25 @@ impl Stage {
         change: impl FnOnce(&mut RateLimitServiceConfig),
     ) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("limits.yaml"), text).unwrap();
         let mut config = settings(&folder);
         change(&mut config);
+        let doors = Doors::open(&config).unwrap();
+        Self::at(doors, text, counts, (folder, config)).await
+    }
+
+    /// The same at doors that are open.
+    pub(crate) async fn at(
+        doors: Doors,
+        text: &str,
+        counts: Counts,
+        (folder, config): (TempDir, RateLimitServiceConfig),
+    ) -> Self {
+        fs::write(folder.path().join("limits.yaml"), text).unwrap();
         let time = Arc::new(AtomicU64::new(START.0));
         let shown = Arc::clone(&time);
         let now = Arc::new(move || Micros(shown.load(Ordering::SeqCst)));
-        let service = RateLimitService::start(&config, counts, now).await.unwrap();
+        let service = RateLimitService::start_at(doors, &config, counts, now);
+        let service = service.await.unwrap();
         Self {
             service,
             folder,

@@ -1,0 +1,218 @@
+//! Envoy's rate limit service answers all the time while the process that serves it is replaced.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anteroom_cluster::eventually;
+use anteroom_cluster::node::Node;
+use bytes::Bytes;
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rustix::process::Signal;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::successor::{SERVES, Successor, count};
+use crate::{config, node};
+
+const FILE: &str =
+    "domain: d\ndescriptors:\n- {key: k, rate_limit: {unit: hour, requests_per_unit: 10000000}}\n";
+/// The same question in JSON and as a message of gRPC: domain `d`, one descriptor, `k` is `v`.
+const JSON: &str = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]}]}"#;
+const MESSAGE: &[u8] = b"\0\0\0\0\x0d\x0a\x01d\x12\x08\x0a\x06\x0a\x01k\x12\x01v";
+const PATH: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+/// Of each kind: so many that some wait in the kernel at every moment.
+const CALLERS: usize = 8;
+
+type Fault = Box<dyn std::error::Error + Send + Sync>;
+
+/// Asks once, on a connection of its own.
+async fn ask_in_json(door: SocketAddr) -> Result<(), Fault> {
+    let mut stream = TcpStream::connect(door).await?;
+    let length = JSON.len();
+    let request = format!(
+        "POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{JSON}"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    let is_answer = answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#""OK""#);
+    is_answer.then_some(()).ok_or_else(|| answer.into())
+}
+
+type Connection = http2::SendRequest<Full<Bytes>>;
+
+async fn connect(door: SocketAddr) -> Result<Connection, Fault> {
+    let stream = TokioIo::new(TcpStream::connect(door).await?);
+    let (connection, driver) = http2::handshake(TokioExecutor::new(), stream).await?;
+    tokio::spawn(driver);
+    Ok(connection)
+}
+
+async fn ask_on(connection: &mut Connection, door: SocketAddr) -> Result<(), Fault> {
+    let request = Request::post(format!("http://{door}{PATH}"))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(Full::from(MESSAGE))?;
+    let response = connection.send_request(request).await?;
+    let answer = response.into_body().collect().await?;
+    let status = answer.trailers().and_then(|all| all.get("grpc-status"));
+    let is_good = status.is_some_and(|status| status == "0");
+    // The overall code comes first: OK.
+    let answer = answer.to_bytes();
+    let is_answer = is_good && answer.get(5..7) == Some(&[8, 1]);
+    is_answer
+        .then_some(())
+        .ok_or_else(|| format!("{answer:?}").into())
+}
+
+/// Asks by gRPC, on a connection of its own.
+async fn ask_in_grpc(door: SocketAddr) -> Result<(), Fault> {
+    ask_on(&mut connect(door).await?, door).await
+}
+
+/// Keeps its connection until that ends, as Envoy does. Returns how often it had to connect.
+async fn ask_and_stay(
+    connection: &mut Option<Connection>,
+    door: SocketAddr,
+) -> Result<usize, Fault> {
+    let mut times = 0;
+    loop {
+        let there = match connection {
+            Some(there) => there,
+            None => {
+                times += 1;
+                connection.insert(connect(door).await?)
+            }
+        };
+        // Whoever was told that it ends asks elsewhere.
+        if there.ready().await.is_err() {
+            *connection = None;
+            continue;
+        }
+        ask_on(there, door).await?;
+        return Ok(times);
+    }
+}
+
+/// All who ask, for ever; how often each kind was answered, and how often those who stay connected.
+#[derive(Default)]
+struct Asked {
+    json: AtomicUsize,
+    grpc: AtomicUsize,
+    stayed: AtomicUsize,
+    connected: AtomicUsize,
+}
+
+impl Asked {
+    fn all(&self) -> [usize; 3] {
+        [&self.json, &self.grpc, &self.stayed].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Waits until each kind was answered again, many times.
+    async fn go_on(&self) {
+        let before = self.all();
+        eventually("all are answered", async || {
+            let now = self.all();
+            now.iter()
+                .zip(before)
+                .all(|(now, before)| *now >= before + 50)
+        })
+        .await;
+    }
+}
+
+/// Begins to ask; each task says what went wrong, if something did.
+fn ask_all(asked: &Arc<Asked>, grpc: SocketAddr, http: SocketAddr) -> JoinSet<Fault> {
+    let mut asking = JoinSet::new();
+    for _ in 0..CALLERS {
+        let (here, there, stay) = (Arc::clone(asked), Arc::clone(asked), Arc::clone(asked));
+        asking.spawn(async move {
+            loop {
+                if let Err(fault) = ask_in_json(http).await {
+                    return format!("JSON: {fault}").into();
+                }
+                here.json.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        asking.spawn(async move {
+            loop {
+                if let Err(fault) = ask_in_grpc(grpc).await {
+                    return format!("gRPC: {fault:?}").into();
+                }
+                there.grpc.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        asking.spawn(async move {
+            let mut connection = None;
+            loop {
+                match ask_and_stay(&mut connection, grpc).await {
+                    Ok(times) => stay.connected.fetch_add(times, Ordering::Relaxed),
+                    Err(fault) => return format!("gRPC that stays: {fault:?}").into(),
+                };
+                stay.stayed.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+    }
+    asking
+}
+
+/// Where the service listens, by the log: gRPC and JSON.
+fn doors(node: &Node) -> Option<(SocketAddr, SocketAddr)> {
+    let log = node.log();
+    let (_, said) = log.split_once("RateLimitService(Some(")?;
+    let (grpc, said) = said.split_once("), Some(")?;
+    let (http, _) = said.split_once("))")?;
+    Some((grpc.parse().ok()?, http.parse().ok()?))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn replaced_twice_the_rate_limit_service_answers_all_the_time() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("node/rate-limits");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("limits.yaml"), FILE).unwrap();
+    let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
+    let service = "[rate_limit_service]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\n\
+                   config_dir = \"rate-limits\"\n";
+    let mut node = node(&temp, &(config(nobody, 10, "") + service)).await;
+    let (grpc, http) = doors(&node).unwrap();
+    let asked = Arc::new(Asked::default());
+    let mut asking = ask_all(&asked, grpc, http);
+    let mut newest: Option<Successor> = None;
+    for times in 1..=2 {
+        asked.go_on().await;
+        let connected = asked.connected.load(Ordering::Relaxed);
+        match &newest {
+            None => node.replace(),
+            Some(successor) => successor.signal(Signal::USR2),
+        }
+        eventually("there is a successor", async || {
+            count(&node, SERVES) == times
+        })
+        .await;
+        asked.go_on().await;
+        let before = newest.replace(Successor::of(&node));
+        match before {
+            None => assert!(node.ends().await, "{}", node.log()),
+            Some(before) => eventually("the one before ends", async || before.has_ended()).await,
+        }
+        eventually("each who stayed is sent to the successor", async || {
+            asked.connected.load(Ordering::Relaxed) >= connected + CALLERS
+        })
+        .await;
+    }
+    asked.go_on().await;
+    if let Some(fault) = asking.try_join_next() {
+        panic!("{}", fault.unwrap());
+    }
+    asking.abort_all();
+    println!("answered: {:?}", asked.all());
+    let last = newest.expect("it was replaced");
+    last.signal(Signal::TERM);
+    eventually("the last one ends", async || last.has_ended()).await;
+}
