@@ -7,12 +7,12 @@ use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
 use crate::ASSUMPTIONS;
-use crate::chart::Chart;
-use crate::escape::escape;
 use crate::plan;
 use crate::rows::{self, GROUPS, NOTES};
 use crate::variant::{Variant, blocks};
 use crate::verdict;
+use anteroom_chart::Chart;
+use anteroom_chart::escape::escape;
 
 /// Stands in every page, so that a later run knows that it may overwrite it.
 pub(super) const MARK: &str = "<meta name=\"generator\" content=\"anteroom simulate\">";
@@ -246,7 +246,7 @@ fn push_violations(html: &mut String, outcomes: &[Outcome]) {
         for violation in outcome.violations.iter().take(SHOWN) {
             let text = format!(
                 "{} into the run: {} ({})",
-                crate::number::since_start(violation.at_ms),
+                anteroom_chart::number::since_start(violation.at_ms),
                 violation.seen,
                 crate::json::promise(violation.promise)
             );

@@ -5,7 +5,7 @@ use anteroom_scenario::model::{
     FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
 };
 
-use crate::number::{counted, grouped, length, percent, since_start};
+use anteroom_chart::number::{counted, grouped, length, percent, since_start};
 
 /// Faults that are told one by one; a rolling restart of a large deployment has thousands.
 const FAULTS_MAX: usize = 20;

@@ -4,7 +4,7 @@
 use anteroom_config::words;
 use anteroom_sim::outcome::{Figures, Outcome, Violation};
 
-use crate::number::{duration, grouped, percent};
+use anteroom_chart::number::{duration, grouped, percent};
 
 /// Rows under one heading.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 use anteroom_core::rules::AllocationKind;
 use anteroom_sim::outcome::{Outcome, Promise};
 
-use crate::number::{counted, duration, grouped, percent};
 use crate::rows::column;
 use crate::variant::Variant;
+use anteroom_chart::number::{counted, duration, grouped, percent};
 
 /// A verdict on one allocation.
 #[derive(Clone, Debug, Eq, PartialEq)]

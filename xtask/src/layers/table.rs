@@ -151,9 +151,11 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-sim",
         &["anteroom-core", "anteroom-ticket", "anteroom-scenario"],
     ),
+    ("anteroom-chart", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-report",
         &[
+            "anteroom-chart",
             "anteroom-core",
             "anteroom-config",
             "anteroom-scenario",
@@ -161,8 +163,18 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-lab",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-limits",
+            "anteroom-chart",
+        ],
+    ),
+    (
         "anteroom-rehearsal",
         &[
+            "anteroom-lab",
             "anteroom-core",
             "anteroom-config",
             "anteroom-scenario",

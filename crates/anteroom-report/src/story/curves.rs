@@ -8,10 +8,11 @@ use plotters::style::RGBColor;
 
 use super::article::{exponent_millionths, rules};
 use super::crowd::admitted_before_the_first_waits;
-use crate::chart::axis::Axis;
-use crate::chart::line::{Line, LineChart};
-use crate::chart::palette::{LIMIT, Look, Mark, look};
-use crate::chart::{Caption, Chart};
+use crate::look::look;
+use anteroom_chart::axis::Axis;
+use anteroom_chart::line::{Line, LineChart};
+use anteroom_chart::palette::{LIMIT, Look, Mark};
+use anteroom_chart::{Caption, Chart};
 
 const ONE: u32 = 1_000_000;
 const TWO: u32 = 2_000_000;

@@ -10,10 +10,10 @@ use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run::run;
 
 use super::tell::{push, push_chart};
-use crate::chart::Chart;
 use crate::charts::charts;
-use crate::number::{duration, grouped, percent};
 use crate::variant::Variant;
+use anteroom_chart::Chart;
+use anteroom_chart::number::{duration, grouped, percent};
 
 const KINDS: [AllocationKind; 4] = [
     AllocationKind::Even,

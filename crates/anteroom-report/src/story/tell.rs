@@ -12,8 +12,8 @@ use super::crowd::admitted_before_the_first_waits;
 use super::curves;
 use super::rehearsals;
 use super::{MARK, Story};
-use crate::chart::Chart;
-use crate::number::percent;
+use anteroom_chart::Chart;
+use anteroom_chart::number::percent;
 
 /// Computes the story.
 pub(super) fn tell() -> Story {
