@@ -1,18 +1,18 @@
 //! Which charts show a rehearsal? For each room and setting: who is inside, who waits, who comes in
 //! and how long it took, all allocations in one chart; then the same crowd by data center.
 
-use anteroom_config::words;
-use anteroom_sim::outcome::Outcome;
-
-use crate::look::look;
-use crate::series::{self, Row};
-use crate::variant::Variant;
 use anteroom_chart::axis::{Axis, as_f64};
 use anteroom_chart::bars::{BarChart, BarRow};
 use anteroom_chart::heat::HeatChart;
 use anteroom_chart::line::{Line, LineChart};
 use anteroom_chart::palette::LIMIT;
 use anteroom_chart::{Caption, Chart};
+use anteroom_config::words;
+use anteroom_sim::outcome::Outcome;
+
+use crate::look::look;
+use crate::series::{self, Row};
+use crate::variant::Variant;
 
 /// Waits longer than this are drawn in minutes.
 const MINUTES_FROM_MS: f64 = 600_000.0;

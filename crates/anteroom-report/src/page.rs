@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use anteroom_chart::Chart;
+use anteroom_chart::escape::escape;
 use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
@@ -11,8 +13,6 @@ use crate::plan;
 use crate::rows::{self, GROUPS, NOTES};
 use crate::variant::{Variant, blocks};
 use crate::verdict;
-use anteroom_chart::Chart;
-use anteroom_chart::escape::escape;
 
 /// Stands in every page, so that a later run knows that it may overwrite it.
 pub(super) const MARK: &str = "<meta name=\"generator\" content=\"anteroom simulate\">";

@@ -1,5 +1,7 @@
 //! The same argument with a crowd: three rehearsals, each under all four allocations.
 
+use anteroom_chart::Chart;
+use anteroom_chart::number::{duration, grouped, percent};
 use anteroom_config::words;
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
@@ -12,8 +14,6 @@ use anteroom_sim::run::run;
 use super::tell::{push, push_chart};
 use crate::charts::charts;
 use crate::variant::Variant;
-use anteroom_chart::Chart;
-use anteroom_chart::number::{duration, grouped, percent};
 
 const KINDS: [AllocationKind; 4] = [
     AllocationKind::Even,

@@ -1,12 +1,12 @@
 //! The parts of the text after `even`: the curve, the counters, and what leases add.
 
+use anteroom_chart::Chart;
 use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 
 use super::{push, push_chart};
 use crate::story::article::{Facts, NODES, SAN_JOSE};
 use crate::story::crowd::{TwoNodes, admitted_before_the_first_waits};
-use anteroom_chart::Chart;
 
 pub(super) fn push_curve(text: &mut String, facts: &Facts, charts: &[Chart]) {
     let case = case(facts, AllocationKind::Curve, [7, 1]);
