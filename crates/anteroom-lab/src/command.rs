@@ -320,8 +320,24 @@ fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()> {
     let files = files.map(|chart| (folder.join(&chart.file_name), chart.svg.as_str()));
     anteroom_chart::files::write_files(folder, files.collect(), &[])
         .context("cannot write the charts")?;
-    tell(&format!("\nThe charts are in {}", folder.display()));
+    tell(&format!(
+        "\nThe charts are in {}{}",
+        folder.display(),
+        whose(&comparison.traffic)
+    ));
     Ok(())
+}
+
+/// Charts show one client; which one is only of interest where there are several.
+fn whose(traffic: &Traffic) -> String {
+    if traffic.clients() < 2 {
+        return String::new();
+    }
+    let client = traffic.busiest();
+    match traffic.names.get(client as usize) {
+        Some(name) => format!("; they show the busiest client, \"{name}\""),
+        None => "; they show the busiest client".to_owned(),
+    }
 }
 
 /// Told before the runs, which may take long.

@@ -77,8 +77,12 @@ fn recorded_calls_are_judged_by_their_clients() {
         "--algorithm",
         "sliding-log",
     ];
-    let figures = compared(&flags).unwrap().runs[0].outcome.figures;
+    let comparison = compared(&flags).unwrap();
+    let figures = comparison.runs[0].outcome.figures;
     assert_eq!((figures.admitted, figures.refused), (2, 1));
+    assert!(whose(&comparison.traffic).ends_with("client, \"a\""));
+    let made_up = compared(&flags[2..]).unwrap();
+    assert_eq!(whose(&made_up.traffic), "");
 }
 
 #[test]
