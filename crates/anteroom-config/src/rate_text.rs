@@ -69,7 +69,8 @@ impl RateText {
     }
 
     /// How a rate is written; one whose window is no whole seconds as if it ended with the next.
-    pub(crate) const fn of(rate: Rate) -> Self {
+    #[must_use]
+    pub const fn of(rate: Rate) -> Self {
         Self(rate)
     }
 }

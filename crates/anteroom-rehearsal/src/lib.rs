@@ -10,11 +10,12 @@ use std::process::ExitCode;
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
+use anteroom_lab::command::LimitsOptions;
 use anteroom_report::story;
 use anteroom_sim::outcome::Outcome;
 use anyhow::Context as _;
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, Subcommand};
 
 mod runs;
 mod source;
@@ -30,8 +31,10 @@ pub enum Rehearsed {
 
 /// Flags of `anteroom simulate`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimulateOptions {
+    #[command(subcommand)]
+    other: Option<Other>,
     /// A scenario file, or the name of a ready-made scenario
     #[arg(value_name = "SCENARIO", required_unless_present_any = ["list", "story"])]
     scenario: Option<String>,
@@ -65,6 +68,13 @@ pub struct SimulateOptions {
     story: Option<PathBuf>,
 }
 
+/// What else can be simulated.
+#[derive(Clone, Debug, Subcommand)]
+enum Other {
+    /// Compare how well limits of calls count: the algorithms on the same traffic, beside the truth
+    Limits(LimitsOptions),
+}
+
 const ALLOCATIONS: [&str; 4] = ["even", "curve", "counters", "leases"];
 
 const EXAMPLES: &str = "\
@@ -79,6 +89,8 @@ What if the limit were another one, or the crowd twice as large?
 Your own: begin with one that resembles it, put your figures in, show it to others
   anteroom simulate flash-sale --print > friday.toml
   anteroom simulate friday.toml --out friday && open friday/index.html
+Limits of calls:
+  anteroom simulate limits --help
 A setting is a path of keys as in the file; elements of lists are counted from 1. Everything about
 visitors is an assumption, and the origin is not simulated.
 Exit code: 0, or 1 if leases broke a promise, or 2 if the scenario has mistakes.";
@@ -89,6 +101,10 @@ Exit code: 0, or 1 if leases broke a promise, or 2 if the scenario has mistakes.
 ///
 /// If a file cannot be read or the report cannot be written.
 pub fn run(options: &SimulateOptions) -> anyhow::Result<Rehearsed> {
+    if let Some(Other::Limits(options)) = &options.other {
+        anteroom_lab::command::run(options)?;
+        return Ok(Rehearsed::Done(ExitCode::SUCCESS));
+    }
     if let Some(folder) = &options.story {
         return write_story(folder).map(Rehearsed::Done);
     }

@@ -1,13 +1,11 @@
 //! Where does the report go? Into a folder: one page, and each chart as a file for slides.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
+pub use anteroom_chart::files::WriteError as ReportError;
 use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
-use crate::chart;
 use crate::charts::charts;
 use crate::page::{self, Section};
 use crate::story;
@@ -16,34 +14,6 @@ use crate::variant::Variant;
 /// Rooms and settings whose charts are drawn. A sweep can have dozens, of up to ten charts each;
 /// nobody looks through more, and the page should still fit into a mail.
 const DRAWN_MAX: usize = 8;
-
-/// Why the report could not be written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReportError {
-    /// The folder could not be made.
-    #[error("cannot make the folder {}", folder.display())]
-    MakeFolder {
-        /// Which.
-        folder: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-    /// A file of that name is there and is no report: nothing was written.
-    #[error("{} is there already and was not written by a run of the simulator", file.display())]
-    NotOurs {
-        /// Which.
-        file: PathBuf,
-    },
-    /// A file could not be written.
-    #[error("cannot write {}", file.display())]
-    Write {
-        /// Which.
-        file: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
 
 /// Writes `index.html` and one SVG file for each chart into `folder`, which is made if it is not
 /// there, and returns the path of the page. The page holds all charts itself and can be mailed.
@@ -86,35 +56,5 @@ pub fn write_html(
 /// Writes files into a folder that is made if it is not there; all of them, or none if one would
 /// replace a file that nobody wrote from here.
 pub(crate) fn write_files(folder: &Path, files: Vec<(PathBuf, &str)>) -> Result<(), ReportError> {
-    fs::create_dir_all(folder).map_err(|source| ReportError::MakeFolder {
-        folder: folder.to_owned(),
-        source,
-    })?;
-    for (file, _) in &files {
-        check_may_be_written(file)?;
-    }
-    for (file, content) in files {
-        fs::write(&file, content).map_err(|source| ReportError::Write { file, source })?;
-    }
-    Ok(())
-}
-
-/// Whether a file is not there, or bears the mark of a report.
-fn check_may_be_written(file: &Path) -> Result<(), ReportError> {
-    let content = match fs::read(file) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(source) => {
-            let file = file.to_owned();
-            return Err(ReportError::Write { file, source });
-        }
-        Ok(content) => content,
-    };
-    let text = String::from_utf8_lossy(&content);
-    let marks = [chart::MARK, page::MARK, story::MARK];
-    if marks.iter().any(|mark| text.contains(mark)) {
-        return Ok(());
-    }
-    Err(ReportError::NotOurs {
-        file: file.to_owned(),
-    })
+    anteroom_chart::files::write_files(folder, files, &[page::MARK, story::MARK])
 }

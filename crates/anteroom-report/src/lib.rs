@@ -6,12 +6,10 @@
 //! It shows what [`Outcome`](anteroom_sim::outcome::Outcome) holds and judges nothing anew. The
 //! same outcomes give the same bytes.
 
-mod chart;
 mod charts;
-mod escape;
 mod files;
 mod json;
-mod number;
+mod look;
 mod page;
 mod plan;
 mod rows;

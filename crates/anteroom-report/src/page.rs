@@ -3,12 +3,12 @@
 
 use std::fmt::Write as _;
 
+use anteroom_chart::Chart;
+use anteroom_chart::escape::escape;
 use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
 use crate::ASSUMPTIONS;
-use crate::chart::Chart;
-use crate::escape::escape;
 use crate::plan;
 use crate::rows::{self, GROUPS, NOTES};
 use crate::variant::{Variant, blocks};
@@ -246,7 +246,7 @@ fn push_violations(html: &mut String, outcomes: &[Outcome]) {
         for violation in outcome.violations.iter().take(SHOWN) {
             let text = format!(
                 "{} into the run: {} ({})",
-                crate::number::since_start(violation.at_ms),
+                anteroom_chart::number::since_start(violation.at_ms),
                 violation.seen,
                 crate::json::promise(violation.promise)
             );

@@ -1,11 +1,10 @@
 //! What was rehearsed, in words: the deployment, the rooms, and what went wrong on purpose.
 
+use anteroom_chart::number::{counted, grouped, length, percent, since_start};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_scenario::model::{
     FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
 };
-
-use crate::number::{counted, grouped, length, percent, since_start};
 
 /// Faults that are told one by one; a rolling restart of a large deployment has thousands.
 const FAULTS_MAX: usize = 20;

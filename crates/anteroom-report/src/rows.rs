@@ -1,10 +1,9 @@
 //! Which figures stand in the table, under which names, and what do they mean? One registry for the
 //! terminal and for the page.
 
+use anteroom_chart::number::{duration, grouped, percent};
 use anteroom_config::words;
 use anteroom_sim::outcome::{Figures, Outcome, Violation};
-
-use crate::number::{duration, grouped, percent};
 
 /// Rows under one heading.
 #[derive(Debug)]

@@ -1,9 +1,8 @@
 //! Which points does a chart need? Fewer than there are samples, with every peak kept.
 
+use anteroom_chart::axis::as_f64;
 use anteroom_core::time::Millis;
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Sample};
-
-use crate::chart::axis::as_f64;
 
 /// Points of a line that are drawn: twice as many as a phone has pixels for.
 const POINTS_MAX: usize = 600;

@@ -62,7 +62,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let story = Story {
             markdown: format!("{MARK} -->\n"),
-            charts: vec![("a.svg".to_owned(), crate::chart::MARK.to_owned())],
+            charts: vec![("a.svg".to_owned(), anteroom_chart::MARK.to_owned())],
         };
         let text = story.write(folder.path()).unwrap();
         assert_eq!(story.write(folder.path()).unwrap(), text);

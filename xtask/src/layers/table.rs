@@ -163,9 +163,11 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-sim",
         &["anteroom-core", "anteroom-ticket", "anteroom-scenario"],
     ),
+    ("anteroom-chart", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-report",
         &[
+            "anteroom-chart",
             "anteroom-core",
             "anteroom-config",
             "anteroom-scenario",
@@ -173,8 +175,18 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-lab",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-limits",
+            "anteroom-chart",
+        ],
+    ),
+    (
         "anteroom-rehearsal",
         &[
+            "anteroom-lab",
             "anteroom-core",
             "anteroom-config",
             "anteroom-scenario",

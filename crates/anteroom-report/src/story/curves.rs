@@ -1,17 +1,17 @@
 //! The charts of the article's argument: the curve, what it gives, and when queueing begins.
 
+use anteroom_chart::axis::Axis;
+use anteroom_chart::line::{Line, LineChart};
+use anteroom_chart::palette::{LIMIT, Look, Mark, PURPLE};
+use anteroom_chart::{Caption, Chart};
 use anteroom_config::words;
 use anteroom_core::allocation::{curve, even};
 use anteroom_core::rules::{AllocationKind, Rules};
 use anteroom_core::snapshot::Utilization;
-use plotters::style::RGBColor;
 
 use super::article::{exponent_millionths, rules};
 use super::crowd::admitted_before_the_first_waits;
-use crate::chart::axis::Axis;
-use crate::chart::line::{Line, LineChart};
-use crate::chart::palette::{LIMIT, Look, Mark, look};
-use crate::chart::{Caption, Chart};
+use crate::look::look;
 
 const ONE: u32 = 1_000_000;
 const TWO: u32 = 2_000_000;
@@ -146,7 +146,7 @@ const fn straight() -> Look {
 
 const fn bent() -> Look {
     Look {
-        colour: RGBColor(0x88, 0x2e, 0x72),
+        colour: PURPLE,
         mark: Mark::Cross,
         is_dashed: false,
     }

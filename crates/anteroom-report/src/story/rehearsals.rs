@@ -1,5 +1,7 @@
 //! The same argument with a crowd: three rehearsals, each under all four allocations.
 
+use anteroom_chart::Chart;
+use anteroom_chart::number::{duration, grouped, percent};
 use anteroom_config::words;
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
@@ -10,9 +12,7 @@ use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run::run;
 
 use super::tell::{push, push_chart};
-use crate::chart::Chart;
 use crate::charts::charts;
-use crate::number::{duration, grouped, percent};
 use crate::variant::Variant;
 
 const KINDS: [AllocationKind; 4] = [

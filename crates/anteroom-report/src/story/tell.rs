@@ -4,6 +4,8 @@ mod tries;
 
 use std::fmt::Write as _;
 
+use anteroom_chart::Chart;
+use anteroom_chart::number::percent;
 use anteroom_core::rules::AllocationKind;
 use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 
@@ -12,8 +14,6 @@ use super::crowd::admitted_before_the_first_waits;
 use super::curves;
 use super::rehearsals;
 use super::{MARK, Story};
-use crate::chart::Chart;
-use crate::number::percent;
 
 /// Computes the story.
 pub(super) fn tell() -> Story {

@@ -248,3 +248,20 @@ async fn the_story_stands_alone_and_goes_into_a_folder() {
     let ended = file.simulate(&["--story", &taken]).await;
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""));
 }
+
+#[tokio::test]
+async fn limits_of_calls_are_compared_on_the_same_traffic() {
+    let flags = ["--algorithm", "fixed-window,sliding-log", "--json"];
+    let ended = run(&[&["simulate", "limits"], &flags[..]].concat()).await;
+    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!(report["runs"][0]["calls"], report["runs"][1]["calls"]);
+    assert_eq!(report["runs"][1]["highest_in_any_window"], 100);
+    let ended = run(&["simulate", "limits", "--traffic", "burst"]).await;
+    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
+    assert!(
+        ended.err.contains("write random, bursty, adversary"),
+        "{}",
+        ended.err
+    );
+}

@@ -1,10 +1,10 @@
 //! The parts of the text after `even`: the curve, the counters, and what leases add.
 
+use anteroom_chart::Chart;
 use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 
 use super::{push, push_chart};
-use crate::chart::Chart;
 use crate::story::article::{Facts, NODES, SAN_JOSE};
 use crate::story::crowd::{TwoNodes, admitted_before_the_first_waits};
 

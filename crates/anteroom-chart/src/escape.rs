@@ -2,7 +2,7 @@
 
 /// `text` with the five characters replaced that mean something between tags or in attributes.
 #[must_use]
-pub(crate) fn escape(text: &str) -> String {
+pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -1,7 +1,7 @@
 //! How are numbers written for people? `1,234`, `12.5 %`, `4 min 10 s`.
 
 /// `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -19,12 +19,12 @@ pub(crate) fn grouped(number: u64) -> String {
     clippy::cast_sign_loss,
     reason = "a cast of a float saturates"
 )]
-pub(crate) fn rounded(number: f64) -> u64 {
+pub fn rounded(number: f64) -> u64 {
     number.round() as u64
 }
 
 /// `12.5 %`; what is there but too little to be seen is `<0.1 %`.
-pub(crate) fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.05 {
         "<0.1 %".to_owned()
@@ -34,7 +34,7 @@ pub(crate) fn percent(share: f64) -> String {
 }
 
 /// `850 ms`, `12.3 s`, `4 min 10 s`, `1 h 05 min`.
-pub(crate) fn duration(ms: u64) -> String {
+pub fn duration(ms: u64) -> String {
     let (tenths, secs) = (ms / 100, ms.div_ceil(1_000));
     if ms < 1_000 {
         format!("{ms} ms")
@@ -49,7 +49,7 @@ pub(crate) fn duration(ms: u64) -> String {
 }
 
 /// A length of time in words, without parts that are zero: `10 min`, `2 days`, `1 h 30 min`.
-pub(crate) fn length(ms: u64) -> String {
+pub fn length(ms: u64) -> String {
     let secs = ms / 1_000;
     let units = [
         (secs / 86_400, if secs < 172_800 { "day" } else { "days" }),
@@ -69,13 +69,13 @@ pub(crate) fn length(ms: u64) -> String {
 }
 
 /// Time since the start as `0:05:00`.
-pub(crate) fn since_start(ms: u64) -> String {
+pub fn since_start(ms: u64) -> String {
     let secs = ms / 1_000;
     format!("{}:{:02}:{:02}", secs / 3_600, secs / 60 % 60, secs % 60)
 }
 
 /// `1 visitor`, `2 visitors`.
-pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+pub fn counted(number: u64, one: &str, many: &str) -> String {
     format!(
         "{} {}",
         grouped(number),

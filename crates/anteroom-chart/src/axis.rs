@@ -41,14 +41,14 @@ const MONTHS: [&str; 12] = [
 
 /// A range with lines that have names.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Axis {
+pub struct Axis {
     range: Range<f64>,
     ticks: Vec<(f64, String)>,
 }
 
 impl Axis {
     /// From 0 to a round number at or above `max`, with at most six steps.
-    pub(crate) fn count(max: f64) -> Self {
+    pub fn count(max: f64) -> Self {
         let max = if max.is_finite() { max.max(1.0) } else { 1.0 };
         let step = round_step(max / 6.0);
         let steps = (max / step).ceil();
@@ -65,7 +65,7 @@ impl Axis {
     }
 
     /// From 0 to 1, written in percent.
-    pub(crate) fn share() -> Self {
+    pub fn share() -> Self {
         let tick = |fifth: u32| (f64::from(fifth) / 5.0, format!("{} %", fifth * 20));
         Self {
             range: 0.0..1.0,
@@ -74,7 +74,7 @@ impl Axis {
     }
 
     /// From one whole number to another, with a unit behind each: `50 %`.
-    pub(crate) fn between(from: u32, to: u32, step: u32, unit: &str) -> Self {
+    pub fn between(from: u32, to: u32, step: u32, unit: &str) -> Self {
         let tick = |at: u32| (f64::from(at), format!("{at}{unit}"));
         let step = usize::try_from(step.max(1)).unwrap_or(1);
         Self {
@@ -84,7 +84,7 @@ impl Axis {
     }
 
     /// Wall-clock time (UTC) over a run; values are milliseconds since its start.
-    pub(crate) fn time(starts_at: Millis, length_ms: u64) -> Self {
+    pub fn time(starts_at: Millis, length_ms: u64) -> Self {
         let length = length_ms.max(SECOND);
         let has_days = length > DAY;
         let lines_max = if has_days { 5 } else { 7 };
@@ -108,12 +108,12 @@ impl Axis {
     }
 
     /// The lines and what they say.
-    pub(crate) fn ticks(&self) -> &[(f64, String)] {
+    pub fn ticks(&self) -> &[(f64, String)] {
         &self.ticks
     }
 
     /// Where a value lies between the ends, in 0..=1.
-    pub(crate) fn place(&self, value: f64) -> f64 {
+    pub fn place(&self, value: f64) -> f64 {
         ((value - self.range.start) / (self.range.end - self.range.start)).clamp(0.0, 1.0)
     }
 }
@@ -157,7 +157,7 @@ fn time_label(at: Millis, step: u64, has_days: bool) -> String {
     clippy::cast_precision_loss,
     reason = "a run is shorter than 285,000 years"
 )]
-pub(crate) const fn as_f64(ms: u64) -> f64 {
+pub const fn as_f64(ms: u64) -> f64 {
     ms as f64
 }
 

@@ -1,16 +1,20 @@
-//! How is a chart drawn? Lines over an axis, shaded rows, bars with marks: SVG as text.
+//! How is a chart drawn? Lines over an axis, shaded rows, bars with marks: SVG as text. And what stands
+//! beside charts: numbers as people write them, and files that overwrite nothing of others.
 //!
-//! Charts know nothing of rooms and runs: who calls them has prepared numbers and names. The same
+//! Charts know nothing of rooms, limits and runs: who calls them has prepared numbers and names. The same
 //! input gives the same bytes on every machine. No font is measured (the reader's browser has its
 //! own), so widths of texts are estimated on the generous side.
 //!
 //! Everything is drawn at twice the size that is shown, because the library has whole pixels only.
 
-pub(crate) mod axis;
-pub(crate) mod bars;
-pub(crate) mod heat;
-pub(crate) mod line;
-pub(crate) mod palette;
+pub mod axis;
+pub mod bars;
+pub mod escape;
+pub mod files;
+pub mod heat;
+pub mod line;
+pub mod number;
+pub mod palette;
 mod text;
 
 use plotters::coord::Shift;
@@ -24,30 +28,30 @@ const WIDTH: u32 = 1280;
 /// Shown pixels are half as many.
 const SHOWN: u32 = 2;
 /// Stands in every file, so that a later run knows that it may overwrite it.
-pub(crate) const MARK: &str = "<!-- anteroom simulate -->";
+pub const MARK: &str = "<!-- anteroom simulate -->";
 
 /// A finished chart.
 #[derive(Clone, Debug)]
-pub(crate) struct Chart {
+pub struct Chart {
     /// `1-inside.svg`.
-    pub(crate) file_name: String,
+    pub file_name: String,
     /// What it shows, in a few words.
-    pub(crate) title: String,
+    pub title: String,
     /// What there is to see, for those who cannot see it.
-    pub(crate) description: String,
+    pub description: String,
     /// The SVG document.
-    pub(crate) svg: String,
+    pub svg: String,
 }
 
 /// What names a chart and explains it.
 #[derive(Clone, Debug)]
-pub(crate) struct Caption {
+pub struct Caption {
     /// `1-inside.svg`; letters, digits and hyphens.
-    pub(crate) file_name: String,
+    pub file_name: String,
     /// What it shows, in a few words.
-    pub(crate) title: String,
+    pub title: String,
     /// What there is to see, for those who cannot see it.
-    pub(crate) description: String,
+    pub description: String,
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;

@@ -3,11 +3,11 @@
 use plotters::prelude::{PathElement, Rectangle};
 use plotters::style::Color as _;
 
-use super::axis::Axis;
-use super::line::draw_mark;
-use super::palette::{BACKDROP, GRID, Look, Mark};
-use super::text::{self, Stand, pixels};
-use super::{Area, Caption, Chart, Drawn, WIDTH, draw};
+use crate::axis::Axis;
+use crate::line::draw_mark;
+use crate::palette::{BACKDROP, GRID, Look, Mark};
+use crate::text::{self, Stand, pixels};
+use crate::{Area, Caption, Chart, Drawn, WIDTH, draw};
 
 const ROW: i32 = 64;
 /// Marks of a row are this far above each other, so that equal ones do not hide each other.
@@ -22,35 +22,35 @@ const NAME_MAX: usize = 16;
 
 /// What is drawn.
 #[derive(Clone, Debug)]
-pub(crate) struct BarChart {
+pub struct BarChart {
     /// Names.
-    pub(crate) caption: Caption,
+    pub caption: Caption,
     /// From left to right, starting at 0.
-    pub(crate) across: Axis,
+    pub across: Axis,
     /// What it counts.
-    pub(crate) across_is: String,
+    pub across_is: String,
     /// What the bars are: `came`.
-    pub(crate) bars_are: String,
+    pub bars_are: String,
     /// What the marks are, in the order of every row's marks.
-    pub(crate) marks: Vec<(String, Look)>,
+    pub marks: Vec<(String, Look)>,
     /// From top to bottom.
-    pub(crate) rows: Vec<BarRow>,
+    pub rows: Vec<BarRow>,
 }
 
 /// One bar.
 #[derive(Clone, Debug)]
-pub(crate) struct BarRow {
+pub struct BarRow {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its length.
-    pub(crate) bar: f64,
+    pub bar: f64,
     /// Where its marks are.
-    pub(crate) marks: Vec<f64>,
+    pub marks: Vec<f64>,
 }
 
 impl BarChart {
     /// Draws it.
-    pub(crate) fn draw(self) -> Chart {
+    pub fn draw(self) -> Chart {
         let rows = i32::try_from(self.rows.len()).unwrap_or(i32::MAX);
         let bottom = HEAD + rows.saturating_mul(ROW);
         let caption = self.caption.clone();

@@ -8,10 +8,10 @@ use plotters::prelude::{
 };
 use plotters::style::{Color as _, ShapeStyle, TRANSPARENT};
 
-use super::axis::Axis;
-use super::palette::{GRID, INK, Look, Mark};
-use super::text::{self, LABEL, Stand};
-use super::{Area, Caption, Chart, DrawError, Drawn, WIDTH, draw};
+use crate::axis::Axis;
+use crate::palette::{GRID, INK, Look, Mark};
+use crate::text::{self, LABEL, Stand};
+use crate::{Area, Caption, Chart, DrawError, Drawn, WIDTH, draw};
 
 /// Height of the part with the lines, in drawn pixels.
 const PLOT_HEIGHT: u32 = 560;
@@ -28,35 +28,35 @@ const DASH: (i32, i32) = (16, 10);
 
 /// What is drawn.
 #[derive(Clone, Debug)]
-pub(crate) struct LineChart {
+pub struct LineChart {
     /// Names.
-    pub(crate) caption: Caption,
+    pub caption: Caption,
     /// From left to right.
-    pub(crate) across: Axis,
+    pub across: Axis,
     /// What it counts: `time of day (UTC)`.
-    pub(crate) across_is: String,
+    pub across_is: String,
     /// From bottom to top.
-    pub(crate) up: Axis,
+    pub up: Axis,
     /// What it counts: `visitors`.
-    pub(crate) up_is: String,
+    pub up_is: String,
     /// The later ones lie above.
-    pub(crate) lines: Vec<Line>,
+    pub lines: Vec<Line>,
 }
 
 /// A line.
 #[derive(Clone, Debug)]
-pub(crate) struct Line {
+pub struct Line {
     /// Its name.
-    pub(crate) name: String,
+    pub name: String,
     /// Its looks.
-    pub(crate) look: Look,
+    pub look: Look,
     /// By the axes, from left to right.
-    pub(crate) points: Vec<(f64, f64)>,
+    pub points: Vec<(f64, f64)>,
 }
 
 impl LineChart {
     /// Draws it.
-    pub(crate) fn draw(self) -> Chart {
+    pub fn draw(self) -> Chart {
         let keys = place_keys(&self.lines);
         let rows = keys.last().map_or(1, |(_, row)| row + 1);
         let head = KEYS_AT + ROW * (rows + 1);
@@ -162,7 +162,7 @@ fn draw_key(area: &Area<'_>, line: &Line, (x, y): (i32, i32)) -> Drawn {
 }
 
 /// The figure of a look on a sheet.
-pub(super) fn draw_mark(area: &Area<'_>, look: Look, at: (i32, i32)) -> Drawn {
+pub(crate) fn draw_mark(area: &Area<'_>, look: Look, at: (i32, i32)) -> Drawn {
     let (filled, lines) = (look.colour.filled(), look.colour.stroke_width(4));
     match look.mark {
         Mark::None => Ok(()),

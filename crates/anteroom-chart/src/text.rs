@@ -4,14 +4,14 @@ use plotters::prelude::Text;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, IntoFont as _, TextStyle};
 
-use super::palette::INK;
-use super::{Area, Drawn};
 use crate::escape::escape;
+use crate::palette::INK;
+use crate::{Area, Drawn};
 
 /// Size of labels in drawn pixels.
-pub(super) const LABEL: f64 = 28.0;
+pub(crate) const LABEL: f64 = 28.0;
 /// Size of a chart's title in drawn pixels.
-pub(super) const TITLE: f64 = 34.0;
+pub(crate) const TITLE: f64 = 34.0;
 /// Mean width of a character over its size: wider than common sans-serif fonts (0.5 to 0.55), so
 /// that what fits here fits there.
 const CHARACTER: f64 = 0.58;
@@ -19,7 +19,7 @@ const CHARACTER: f64 = 0.58;
 const LIBRARY_FACTOR: f64 = 1.24;
 
 /// How wide `text` is at most, in drawn pixels.
-pub(super) fn width(text: &str, size: f64) -> i32 {
+pub(crate) fn width(text: &str, size: f64) -> i32 {
     let characters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     pixels(f64::from(characters) * CHARACTER * size)
 }
@@ -29,12 +29,12 @@ pub(super) fn width(text: &str, size: f64) -> i32 {
     clippy::cast_possible_truncation,
     reason = "pixels of a chart; a cast of a float saturates"
 )]
-pub(super) fn pixels(length: f64) -> i32 {
+pub(crate) fn pixels(length: f64) -> i32 {
     length.ceil() as i32
 }
 
 /// `text` cut to so many characters, the last of them `…` if something is missing.
-pub(super) fn cut(text: &str, characters_max: usize) -> String {
+pub(crate) fn cut(text: &str, characters_max: usize) -> String {
     if text.chars().count() <= characters_max {
         return text.to_owned();
     }
@@ -43,7 +43,7 @@ pub(super) fn cut(text: &str, characters_max: usize) -> String {
 }
 
 /// For text between tags: without control characters, which XML cannot hold, and escaped.
-pub(super) fn clean(text: &str) -> String {
+pub(crate) fn clean(text: &str) -> String {
     escape(&without_controls(text))
 }
 
@@ -57,7 +57,7 @@ fn without_controls(text: &str) -> String {
 
 /// How a text stands to the point that is named for it.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Stand {
+pub(crate) enum Stand {
     /// Right of it.
     RightOf,
     /// Left of it.
@@ -67,7 +67,7 @@ pub(super) enum Stand {
 }
 
 /// A style for labels, ink on white.
-pub(super) fn style(size: f64, stand: Stand) -> TextStyle<'static> {
+pub(crate) fn style(size: f64, stand: Stand) -> TextStyle<'static> {
     styled(size, stand, FontStyle::Normal)
 }
 
@@ -86,12 +86,12 @@ fn styled(size: f64, stand: Stand, font: FontStyle) -> TextStyle<'static> {
 }
 
 /// Writes a label; `at` is its middle in height.
-pub(super) fn write(area: &Area<'_>, text: &str, at: (i32, i32), stand: Stand) -> Drawn {
+pub(crate) fn write(area: &Area<'_>, text: &str, at: (i32, i32), stand: Stand) -> Drawn {
     area.draw(&Text::new(without_controls(text), at, style(LABEL, stand)))
 }
 
 /// Writes a chart's title into its upper left corner.
-pub(super) fn write_title(area: &Area<'_>, text: &str) -> Drawn {
+pub(crate) fn write_title(area: &Area<'_>, text: &str) -> Drawn {
     let style = styled(TITLE, Stand::RightOf, FontStyle::Bold);
     let fits = 60;
     area.draw(&Text::new(

@@ -1,21 +1,15 @@
 //! Charts as text: escaped, signed, the same every time, and without labels that run into each
 //! other.
 
-use anteroom_core::rules::AllocationKind;
 use anteroom_core::time::Millis;
 
 use super::axis::Axis;
 use super::heat::HeatChart;
 use super::line::{Line, LineChart};
-use super::palette::{LIMIT, look};
+use super::palette::{BLUE, LIMIT, Look, Mark};
 use super::{Caption, Chart};
 
-const KINDS: [AllocationKind; 4] = [
-    AllocationKind::Even,
-    AllocationKind::Curve,
-    AllocationKind::Counters,
-    AllocationKind::Leases,
-];
+const MARKS: [Mark; 4] = [Mark::Triangle, Mark::Cross, Mark::Dot, Mark::None];
 
 fn caption(title: &str) -> Caption {
     Caption {
@@ -26,14 +20,18 @@ fn caption(title: &str) -> Caption {
 }
 
 fn four_lines(title: &str) -> Chart {
-    let line = |(at, kind): (usize, AllocationKind)| Line {
+    let line = |(at, mark): (usize, Mark)| Line {
         name: format!("a line with quite a long name, number {at}"),
-        look: look(kind),
+        look: Look {
+            colour: BLUE,
+            mark,
+            is_dashed: false,
+        },
         points: (0..50)
             .map(|x| (f64::from(x) * 1_000.0, f64::from(x)))
             .collect(),
     };
-    let mut lines: Vec<Line> = KINDS.into_iter().enumerate().map(line).collect();
+    let mut lines: Vec<Line> = MARKS.into_iter().enumerate().map(line).collect();
     lines.push(Line {
         name: "limit".to_owned(),
         look: LIMIT,

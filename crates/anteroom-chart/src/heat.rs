@@ -3,11 +3,11 @@
 use plotters::prelude::Rectangle;
 use plotters::style::Color as _;
 
-use super::axis::Axis;
-use super::palette::SHADES;
-use super::text::{self, Stand, pixels};
-use super::{Area, Caption, Chart, Drawn, WIDTH, draw};
+use crate::axis::Axis;
 use crate::number::grouped;
+use crate::palette::SHADES;
+use crate::text::{self, Stand, pixels};
+use crate::{Area, Caption, Chart, Drawn, WIDTH, draw};
 
 const ROW: i32 = 44;
 const HEAD: i32 = 176;
@@ -20,24 +20,24 @@ const NAME_MAX: usize = 16;
 
 /// What is drawn.
 #[derive(Clone, Debug)]
-pub(crate) struct HeatChart {
+pub struct HeatChart {
     /// Names.
-    pub(crate) caption: Caption,
+    pub caption: Caption,
     /// From left to right.
-    pub(crate) across: Axis,
+    pub across: Axis,
     /// What it counts.
-    pub(crate) across_is: String,
+    pub across_is: String,
     /// What is shaded: `visitors who wait`.
-    pub(crate) shaded_is: String,
+    pub shaded_is: String,
     /// From top to bottom: a name, and a number for each column; columns are equally wide.
-    pub(crate) rows: Vec<(String, Vec<u32>)>,
+    pub rows: Vec<(String, Vec<u32>)>,
     /// What the darkest shade stands for; the same in charts that are to be compared.
-    pub(crate) most: u32,
+    pub most: u32,
 }
 
 impl HeatChart {
     /// Draws it.
-    pub(crate) fn draw(self) -> Chart {
+    pub fn draw(self) -> Chart {
         let rows = i32::try_from(self.rows.len()).unwrap_or(i32::MAX);
         let height = (HEAD + rows.saturating_mul(ROW) + FOOT).unsigned_abs();
         let caption = self.caption.clone();

@@ -1,0 +1,173 @@
+//! The charts, in the manner of the article: the true count in grey, what the algorithm counts dashed in
+//! orange, the limit as a line.
+
+use anteroom_chart::axis::{Axis, as_f64};
+use anteroom_chart::line::{Line, LineChart};
+use anteroom_chart::palette::{BLUE, GREEN, GREY, INK, Look, Mark, ORANGE, PURPLE};
+use anteroom_chart::{Caption, Chart};
+use anteroom_config::time_text::rfc3339_secs;
+use anteroom_core::time::Millis;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::Micros;
+
+use crate::estimate::{Counted, admitted, counted};
+use crate::outcome::Outcome;
+use crate::traffic::Traffic;
+
+const TRUTH: Look = plain(GREY, Mark::None);
+/// A limit: ink, without marks.
+pub(crate) const LIMIT: Look = plain(INK, Mark::None);
+const ESTIMATE: Look = Look {
+    colour: ORANGE,
+    mark: Mark::None,
+    is_dashed: true,
+};
+/// Four lines that are told apart without colours, too.
+pub(crate) const LINES: [Look; 4] = [
+    plain(BLUE, Mark::None),
+    plain(ORANGE, Mark::Triangle),
+    plain(GREEN, Mark::Dot),
+    plain(PURPLE, Mark::Cross),
+];
+
+const fn plain(colour: anteroom_chart::palette::Colour, mark: Mark) -> Look {
+    Look {
+        colour,
+        mark,
+        is_dashed: false,
+    }
+}
+
+/// What an algorithm counts of the busiest client's calls. `None` if it does not keep counts.
+pub(crate) fn counts(slug: &str, word: &str, policy: &Policy, traffic: &Traffic) -> Option<Chart> {
+    let counted = counted(policy, traffic, traffic.busiest())?;
+    let (begin, _) = traffic.span;
+    let line = |name: String, look, value: &dyn Fn(&Counted) -> u64| Line {
+        name,
+        look,
+        points: counted
+            .iter()
+            .map(|one| (ms(begin, one.at), as_f64(value(one))))
+            .collect(),
+    };
+    let most = counted.iter().map(|one| one.truth.max(one.estimate)).max();
+    let figure = Figure {
+        file_name: format!("{slug}.svg"),
+        title: format!(
+            "Calls in the last {}, and what {word} counts",
+            policy.rate().window()
+        ),
+        description: describe(&counted, policy.rate(), word),
+        up_is: "calls".to_owned(),
+    };
+    let lines = vec![
+        line("true count".to_owned(), TRUTH, &|one| one.truth),
+        line(format!("{word} counts"), ESTIMATE, &|one| one.estimate),
+    ];
+    Some(figure.draw(policy.rate(), traffic, lines, most.unwrap_or(0)))
+}
+
+/// How much of the busiest client was admitted in the last window.
+pub(crate) fn admissions(
+    slug: &str,
+    word: &str,
+    rate: Rate,
+    outcome: &Outcome,
+    traffic: &Traffic,
+) -> Chart {
+    let client = traffic.busiest();
+    let admitted = admitted(rate, &outcome.decisions, client, traffic.span);
+    let most = admitted.iter().map(|(_, count)| *count).max().unwrap_or(0);
+    let (begin, _) = traffic.span;
+    let figure = Figure {
+        file_name: format!("{slug}.svg"),
+        title: format!("Calls that {word} admitted in the last {}", rate.window()),
+        description: format!(
+            "The limit is {}. At its highest the count of admitted calls is {most}.",
+            rate.calls()
+        ),
+        up_is: "calls".to_owned(),
+    };
+    let points = admitted
+        .iter()
+        .map(|(at, count)| (ms(begin, *at), as_f64(*count)));
+    let line = Line {
+        name: "admitted in the last window".to_owned(),
+        look: LINES[0],
+        points: points.collect(),
+    };
+    figure.draw(rate, traffic, vec![line], most)
+}
+
+struct Figure {
+    file_name: String,
+    title: String,
+    description: String,
+    up_is: String,
+}
+
+impl Figure {
+    fn draw(self, rate: Rate, traffic: &Traffic, mut lines: Vec<Line>, most: u64) -> Chart {
+        let (begin, end) = traffic.span;
+        let length = end.since(begin).0 / 1_000;
+        let limit = as_f64(u64::from(rate.calls()));
+        lines.push(Line {
+            name: format!("limit: {}", rate.calls()),
+            look: LIMIT,
+            points: vec![(0.0, limit), (as_f64(length), limit)],
+        });
+        LineChart {
+            caption: Caption {
+                file_name: self.file_name,
+                title: self.title,
+                description: self.description,
+            },
+            across: Axis::time(Millis(begin.0 / 1_000), length),
+            across_is: "time of day (UTC)".to_owned(),
+            up: Axis::count(as_f64(most).max(limit) * 1.05),
+            up_is: self.up_is,
+            lines,
+        }
+        .draw()
+    }
+}
+
+/// What there is to see, for those who cannot see it.
+fn describe(counted: &[Counted], rate: Rate, word: &str) -> String {
+    let limit = u64::from(rate.calls());
+    let share = |is_so: &dyn Fn(&Counted) -> bool| {
+        let count = counted.iter().filter(|one| is_so(one)).count();
+        count * 100 / counted.len().max(1)
+    };
+    let over = share(&|one| one.truth >= limit);
+    let seen = share(&|one| one.estimate >= limit);
+    let low = counted
+        .iter()
+        .max_by_key(|one| one.truth.saturating_sub(one.estimate));
+    let high = counted
+        .iter()
+        .max_by_key(|one| one.estimate.saturating_sub(one.truth));
+    let clock = |at: Micros| {
+        let text = rfc3339_secs(Millis(at.0 / 1_000));
+        text.get(11..19).unwrap_or_default().to_owned()
+    };
+    let off = |one: Option<&Counted>, how: &str| match one {
+        Some(one) if one.truth != one.estimate => format!(
+            "{how} by {} at {}",
+            one.truth.abs_diff(one.estimate),
+            clock(one.at)
+        ),
+        _ => format!("never {how}"),
+    };
+    format!(
+        "The true count is at the limit of {limit} or above it {over} % of the time, the count of \
+         {word} {seen} %. At most it is {}, and {}.",
+        off(low.filter(|one| one.truth > one.estimate), "too low"),
+        off(high.filter(|one| one.estimate > one.truth), "too high"),
+    )
+}
+
+fn ms(begin: Micros, at: Micros) -> f64 {
+    as_f64(at.since(begin).0) / 1_000.0
+}

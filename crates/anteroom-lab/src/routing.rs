@@ -1,0 +1,86 @@
+//! To which node does each call go?
+
+use anteroom_limits::time::Micros;
+
+use crate::dice::{Dice, Purpose, mixed};
+use crate::traffic::Call;
+
+/// How calls are spread over nodes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Routing {
+    /// Any node, at random: a load balancer without memory.
+    Spread,
+    /// The same node for the same client, as long as there are as many nodes.
+    Sticky(Vec<Grown>),
+}
+
+/// From a moment on there are more nodes, or fewer. Those who stay have their clients; of all clients
+/// only as many move as must.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Grown {
+    /// From when on.
+    pub at: Micros,
+    /// How many there are then.
+    pub nodes: u32,
+}
+
+/// The node of each call, from 0.
+pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, calls: &[Call]) -> Vec<u32> {
+    match routing {
+        Routing::Spread => {
+            let mut dice = Dice::new(seed, Purpose::Routing);
+            calls.iter().map(|_| dice.below(nodes)).collect()
+        }
+        Routing::Sticky(grown) => {
+            let nodes_at = |at| {
+                let newest = grown.iter().rev().find(|grown| grown.at <= at);
+                newest.map_or(nodes, |grown| grown.nodes)
+            };
+            let node_of = |call: &Call| home(seed, call.client, nodes_at(call.at));
+            calls.iter().map(node_of).collect()
+        }
+    }
+}
+
+/// The node that ranks highest with this client (rendezvous hashing): a node that is added takes clients
+/// from all others and leaves the rest where they are.
+fn home(seed: u64, client: u32, nodes: u32) -> u32 {
+    let rank = |node: &u32| mixed(seed ^ (u64::from(client) << 32 | u64::from(*node)));
+    (0..nodes).max_by_key(rank).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_is_added_takes_its_part_and_nobody_else_moves() {
+        let before: Vec<u32> = (0..3_000).map(|client| home(1, client, 2)).collect();
+        let after: Vec<u32> = (0..3_000).map(|client| home(1, client, 3)).collect();
+        let moved = before
+            .iter()
+            .zip(&after)
+            .filter(|(before, after)| before != after);
+        let moved: Vec<_> = moved.collect();
+        assert!((900..1_100).contains(&moved.len()), "{}", moved.len());
+        assert!(moved.iter().all(|(_, after)| **after == 2));
+    }
+
+    #[test]
+    fn sticky_calls_move_only_when_nodes_come() {
+        let call = |secs: u64| Call {
+            at: Micros(secs * 1_000_000),
+            client: 7,
+        };
+        let calls: Vec<Call> = (0..60).map(call).collect();
+        let grown = Grown {
+            at: Micros(30_000_000),
+            nodes: 64,
+        };
+        let nodes = route(&Routing::Sticky(vec![grown]), 1, 1, &calls);
+        assert_eq!(nodes[..30], [0; 30]);
+        assert!(nodes[30..].iter().all(|node| *node == home(1, 7, 64)));
+        let spread = route(&Routing::Spread, 3, 1, &calls);
+        assert!((0..3).all(|node| spread.contains(&node)));
+    }
+}

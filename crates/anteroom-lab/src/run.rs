@@ -1,0 +1,170 @@
+//! One algorithm, over one way of sharing counts, on one traffic: what comes out?
+
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::lending::widened::LendingError;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::time::MicroSpan;
+
+use crate::outcome::Outcome;
+use crate::referee;
+use crate::routing::{Routing, route};
+use crate::stores::desk::{self, Desk, Store};
+use crate::stores::{Gossip, Kafka, Leases, Local, Memcached, MemcachedCounters, OneStore};
+use crate::traffic::Traffic;
+
+/// Most nodes. More would be slow, and shows nothing else.
+pub const NODES_MAX: u32 = 1_000;
+
+/// How nodes share what they know of clients.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StoreKind {
+    /// Not at all: each counts by itself.
+    Local,
+    /// One place decides about every call.
+    Valkey,
+    /// Calls are lent to nodes ahead of demand.
+    Leases,
+    /// One place that can add to counters, and otherwise swap what nobody has changed meanwhile.
+    Memcached,
+    /// Every node tells all others what it let through.
+    Gossip,
+    /// Calls are events, which somebody counts; every node hears the counts.
+    Kafka,
+}
+
+impl StoreKind {
+    /// All of them, the exact ones first.
+    pub const ALL: [Self; 6] = [
+        Self::Local,
+        Self::Valkey,
+        Self::Leases,
+        Self::Memcached,
+        Self::Gossip,
+        Self::Kafka,
+    ];
+
+    /// Its word.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Valkey => "valkey",
+            Self::Leases => "leases",
+            Self::Memcached => "memcached",
+            Self::Gossip => "gossip",
+            Self::Kafka => "kafka",
+        }
+    }
+
+    /// The one with this word.
+    #[must_use]
+    pub fn of_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.word() == word)
+    }
+
+    /// How much of one client is admitted in any window at most. `None` where that depends on how late
+    /// news are.
+    #[must_use]
+    pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> Option<u64> {
+        let most = policy.most_in_any_window(1);
+        match self {
+            Self::Local => Some(most.saturating_mul(u64::from(nodes))),
+            Self::Valkey | Self::Leases | Self::Memcached => Some(most),
+            Self::Gossip | Self::Kafka => None,
+        }
+    }
+
+    /// Whether it can keep this algorithm.
+    ///
+    /// # Errors
+    ///
+    /// [`UnfitError`], with the reason.
+    pub fn check(self, policy: &Policy) -> Result<(), UnfitError> {
+        match self {
+            Self::Local | Self::Valkey | Self::Memcached => Ok(()),
+            Self::Leases => Leases::lending(policy)
+                .map(drop)
+                .map_err(UnfitError::Lending),
+            Self::Gossip | Self::Kafka if policy.counters().is_some() => Ok(()),
+            Self::Gossip | Self::Kafka => Err(UnfitError::NoCounts),
+        }
+    }
+}
+
+/// Why a store cannot keep an algorithm.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnfitError {
+    /// Nodes tell each other counts, and that is not what the algorithm keeps.
+    #[error("it shares counts of calls, which only windows are made of")]
+    NoCounts,
+    /// It cannot be lent.
+    #[error(transparent)]
+    Lending(LendingError),
+}
+
+/// What surrounds an algorithm.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Plan {
+    /// The algorithm, with its limit.
+    pub policy: Policy,
+    /// How nodes share.
+    pub store: StoreKind,
+    /// How many there are, from 1 to [`NODES_MAX`].
+    pub nodes: u32,
+    /// To which of them calls go.
+    pub routing: Routing,
+    /// A message takes between half as long and this long.
+    pub delay: MicroSpan,
+    /// So many events a second are counted, where counting is somebody's work.
+    pub events_per_second: u32,
+    /// Another throw of the dice.
+    pub seed: u64,
+}
+
+/// Runs all calls and judges the decisions.
+///
+/// # Errors
+///
+/// [`UnfitError`] if the store cannot keep the algorithm.
+pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
+    plan.store.check(&plan.policy)?;
+    Ok(match plan.store {
+        StoreKind::Local => run_on(Local::new(plan), plan, traffic),
+        StoreKind::Valkey => run_on(OneStore::new(plan), plan, traffic),
+        StoreKind::Leases => {
+            let lending = Leases::lending(&plan.policy).map_err(UnfitError::Lending)?;
+            run_on(Leases::new(plan, lending), plan, traffic)
+        }
+        StoreKind::Memcached => match plan.policy.counters() {
+            Some(counters) => run_on(MemcachedCounters::new(counters), plan, traffic),
+            None => run_on(Memcached::new(plan), plan, traffic),
+        },
+        StoreKind::Gossip | StoreKind::Kafka => {
+            let raised = crate::algorithm::raised(&plan.policy).ok_or(UnfitError::NoCounts)?;
+            match plan.store {
+                StoreKind::Gossip => run_on(Gossip::new(plan, raised), plan, traffic),
+                _ => run_on(Kafka::new(plan, raised), plan, traffic),
+            }
+        }
+    })
+}
+
+/// The optimistic way of `memcached` for any algorithm, also for those that could be counters.
+pub(crate) fn run_optimistic(plan: &Plan, traffic: &Traffic) -> Outcome {
+    run_on(Memcached::new(plan), plan, traffic)
+}
+
+fn run_on<S: Store>(mut store: S, plan: &Plan, traffic: &Traffic) -> Outcome {
+    let nodes = route(&plan.routing, plan.nodes, plan.seed, &traffic.calls);
+    let mut desk = Desk::new(plan.seed, plan.delay);
+    desk::serve(&mut store, &mut desk, &traffic.calls, &nodes);
+    let (mut decisions, costs) = desk.close();
+    let mut figures = referee::judge(plan.policy.rate(), &mut decisions);
+    figures.messages = costs.messages;
+    figures.stranded = store.stranded();
+    figures.lag = costs.lag;
+    figures.writes = costs.writes;
+    figures.writes_lost = costs.writes_lost;
+    Outcome { figures, decisions }
+}

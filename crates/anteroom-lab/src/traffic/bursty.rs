@@ -1,0 +1,56 @@
+//! Calls that come in bursts: each client is loud for a while, then quiet for a while.
+
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use super::{BEGIN, Call, Demand, TooManyCallsError, Traffic};
+use crate::dice::{Dice, Purpose};
+
+/// A loud phase has so many tenths of the mean rate, a quiet one the rest of twenty.
+const LOUD_TENTHS: u64 = 19;
+/// So many phases in a window, on average: long enough to fill a part of it, short enough that both kinds
+/// meet in one window.
+const PHASES: u64 = 3;
+
+/// Calls in bursts.
+///
+/// # Errors
+///
+/// [`TooManyCallsError`].
+pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
+    demand.check()?;
+    let mut dice = Dice::new(demand.seed, Purpose::Traffic);
+    let phase = MicroSpan(demand.rate.window().0 / PHASES);
+    let mut calls = Vec::new();
+    if let Some(apart) = demand.apart() {
+        for client in 0..demand.clients {
+            let (mut from, mut is_loud) = (BEGIN, false);
+            while from < demand.end() {
+                let to = (from + dice.exponential(phase)).min(demand.end());
+                let tenths = if is_loud {
+                    LOUD_TENTHS
+                } else {
+                    20 - LOUD_TENTHS
+                };
+                let apart = MicroSpan((apart.0.saturating_mul(10) / tenths).max(1));
+                push_phase(&mut calls, &mut dice, client, apart, (from, to));
+                from = to + MicroSpan(1);
+                is_loud = !is_loud;
+            }
+        }
+    }
+    Ok(demand.made("bursty", calls))
+}
+
+fn push_phase(
+    calls: &mut Vec<Call>,
+    dice: &mut Dice,
+    client: u32,
+    apart: MicroSpan,
+    (from, to): (Micros, Micros),
+) {
+    let mut at = from + dice.exponential(apart);
+    while at < to {
+        calls.push(Call { at, client });
+        at = at + dice.exponential(apart).max(MicroSpan(1));
+    }
+}

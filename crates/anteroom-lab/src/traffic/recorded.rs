@@ -1,0 +1,271 @@
+//! Recorded calls: a CSV file with a time in each line and, if there are several, a client.
+//!
+//! A time is a number of seconds, with up to six decimals, or a moment such as
+//! `2022-02-24T07:10:23.5Z`; one file has one of both. The first line may name the columns. Lines may
+//! be in any order, as a log that is written when calls end has them.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use anteroom_limits::time::Micros;
+use csv::{ByteRecord, ReaderBuilder};
+use jiff::Timestamp;
+
+use super::{CALLS_MAX, Call, Traffic};
+
+/// The longest file: lines of 100 bytes, as many as there may be calls.
+const FILE_BYTES_MAX: u64 = 200_000_000;
+/// The longest name of a client.
+const NAME_BYTES_MAX: usize = 256;
+/// The last moment, in seconds: the year 9999. Windows are added to it, and must not overflow.
+const SECS_MAX: u64 = 253_402_300_799;
+
+/// Why a file is no recorded traffic.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// It cannot be read.
+    #[error("{}: cannot read the file", file.display())]
+    Open {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// It is longer than 200 MB.
+    #[error("{}: longer than {FILE_BYTES_MAX} bytes; cut a part out of it", file.display())]
+    FileTooLong {
+        /// Which.
+        file: PathBuf,
+    },
+    /// A line is wrong.
+    #[error("{}:{line}: {mistake}", file.display())]
+    Line {
+        /// Which file.
+        file: PathBuf,
+        /// Which line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        mistake: Mistake,
+    },
+    /// It has no calls.
+    #[error("{}: no line with a time", file.display())]
+    Empty {
+        /// Which.
+        file: PathBuf,
+    },
+}
+
+/// What is wrong with a line.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Mistake {
+    /// What should be a time is none.
+    #[error(
+        "\"{found}\" is no time: write seconds such as 23.5, or a moment such as \
+         2022-02-24T07:10:23.5Z, until the year 9999"
+    )]
+    NoTime {
+        /// What is there.
+        found: String,
+    },
+    /// More than two fields, or none.
+    #[error("{found} fields; write a time, or a time, a comma and a client")]
+    Fields {
+        /// How many there are.
+        found: usize,
+    },
+    /// A client's name is too long.
+    #[error("a client of {bytes} bytes; at most {NAME_BYTES_MAX}")]
+    NameTooLong {
+        /// How long it is.
+        bytes: usize,
+    },
+    /// It is one too many.
+    #[error("more than {CALLS_MAX} calls; cut a part out of the file")]
+    TooManyCalls,
+}
+
+/// Reads a file of calls.
+///
+/// # Errors
+///
+/// [`ReadError`], with the first line that is wrong.
+pub fn read(file: &Path) -> Result<Traffic, ReadError> {
+    let open = |source| ReadError::Open {
+        file: file.to_owned(),
+        source,
+    };
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(open)?;
+    let mut bounded = opened.take(FILE_BYTES_MAX + 1);
+    bounded.read_to_end(&mut bytes).map_err(open)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(ReadError::FileTooLong {
+            file: file.to_owned(),
+        });
+    }
+    let traffic = parse(&bytes).map_err(|(line, mistake)| ReadError::Line {
+        file: file.to_owned(),
+        line,
+        mistake,
+    })?;
+    if traffic.calls.is_empty() {
+        return Err(ReadError::Empty {
+            file: file.to_owned(),
+        });
+    }
+    Ok(Traffic {
+        about: format!("recorded in {}", file.display()),
+        ..traffic
+    })
+}
+
+/// Reads calls; or says which line is wrong, and how.
+fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .comment(Some(b'#'))
+        .trim(csv::Trim::All)
+        .from_reader(bytes);
+    let mut clients: BTreeMap<String, u32> = BTreeMap::new();
+    let mut calls = Vec::new();
+    let mut record = ByteRecord::new();
+    let mut is_first = true;
+    // Reading from memory fails on nothing; a broken quote is only an odd field.
+    while reader.read_byte_record(&mut record).unwrap_or(false) {
+        let line = record.position().map_or(0, csv::Position::line);
+        let is_heading = is_first && is_heading(&record);
+        is_first = false;
+        if is_heading {
+            continue;
+        }
+        let (at, name) = read_line(&record).map_err(|mistake| (line, mistake))?;
+        if calls.len() == CALLS_MAX {
+            return Err((line, Mistake::TooManyCalls));
+        }
+        // There are not more clients than calls.
+        let next = u32::try_from(clients.len()).unwrap_or(u32::MAX);
+        let client = *clients.entry(name).or_insert(next);
+        calls.push(Call { at, client });
+    }
+    let mut names = vec![String::new(); clients.len()];
+    for (name, client) in clients {
+        names[client as usize] = name;
+    }
+    Ok(Traffic {
+        names,
+        ..Traffic::new(String::new(), calls)
+    })
+}
+
+/// Whether the first line names the columns: it begins with a letter.
+fn is_heading(record: &ByteRecord) -> bool {
+    let first = record.get(0).and_then(|field| field.first());
+    first.is_some_and(u8::is_ascii_alphabetic)
+}
+
+fn read_line(record: &ByteRecord) -> Result<(Micros, String), Mistake> {
+    let text = |at| record.get(at).map(String::from_utf8_lossy);
+    let (Some(time), name, 1..=2) = (text(0), text(1).unwrap_or_default(), record.len()) else {
+        return Err(Mistake::Fields {
+            found: record.len(),
+        });
+    };
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Mistake::NameTooLong { bytes: name.len() });
+    }
+    let at = seconds(&time).or_else(|| moment(&time));
+    let at = at.ok_or_else(|| Mistake::NoTime {
+        found: time.chars().take(40).collect(),
+    })?;
+    Ok((at, name.into_owned()))
+}
+
+/// `23`, `23.5`, `1645686623.000001`: never by way of floats, which are wrong in the sixth decimal.
+fn seconds(text: &str) -> Option<Micros> {
+    let (whole, decimals) = text.split_once('.').unwrap_or((text, "0"));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !is_digits(whole) || !is_digits(decimals) || decimals.len() > 6 {
+        return None;
+    }
+    let whole: u64 = whole.parse().ok().filter(|secs| *secs <= SECS_MAX)?;
+    let micros: u64 = format!("{decimals:0<6}").parse().ok()?;
+    Some(Micros(whole * 1_000_000 + micros))
+}
+
+fn moment(text: &str) -> Option<Micros> {
+    let moment: Timestamp = text.parse().ok()?;
+    u64::try_from(moment.as_microsecond()).ok().map(Micros)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(u64, u32)]) {
+        let traffic = parse(text.as_bytes()).unwrap();
+        let found: Vec<(u64, u32)> = traffic
+            .calls
+            .iter()
+            .map(|call| (call.at.0, call.client))
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn times_are_seconds_or_moments_and_clients_are_numbered_as_they_come() {
+        check("1\n2.5\n", &[(1_000_000, 0), (2_500_000, 0)]);
+        check(
+            "time,client\n# a comment\n2,b\n1.000001,a\n3,b\n",
+            &[(1_000_001, 1), (2_000_000, 0), (3_000_000, 0)],
+        );
+        check(
+            "2022-02-24T07:00:00Z,a\n2022-02-24T08:00:01+01:00,a\n",
+            &[
+                (super::super::BEGIN.0, 0),
+                (super::super::BEGIN.0 + 1_000_000, 0),
+            ],
+        );
+        check("0,\"a, b\"", &[(0, 0)]);
+        assert_eq!(parse(b"1,x\n2,y").unwrap().names, ["x", "y"]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let no_time = |found: &str| Mistake::NoTime {
+            found: found.to_owned(),
+        };
+        for (text, line, mistake) in [
+            ("time\n1\nx\n", 3, no_time("x")),
+            ("1\n-1\n", 2, no_time("-1")),
+            ("1.0000001\n", 1, no_time("1.0000001")),
+            ("1e3\n", 1, no_time("1e3")),
+            ("253402300800", 1, no_time("253402300800")),
+            ("1969-12-31T23:59:59Z", 1, no_time("1969-12-31T23:59:59Z")),
+            ("1,a,b\n", 1, Mistake::Fields { found: 3 }),
+        ] {
+            assert_eq!(parse(text.as_bytes()), Err((line, mistake)), "{text}");
+        }
+        let long = format!("1\n1,{}", "x".repeat(257));
+        let error = parse(long.as_bytes()).unwrap_err();
+        assert_eq!(error, (2, Mistake::NameTooLong { bytes: 257 }));
+    }
+
+    #[test]
+    fn a_file_is_told_by_its_name_and_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("calls.csv");
+        let told = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            read(&file).unwrap_err().to_string()
+        };
+        assert!(told("1\nnoon\n").contains("calls.csv:2: \"noon\" is no time"));
+        assert!(told("").contains("no line with a time"));
+        let missing = read(&folder.path().join("none.csv")).unwrap_err();
+        assert!(missing.to_string().contains("none.csv: cannot read"));
+    }
+}

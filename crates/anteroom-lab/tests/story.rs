@@ -1,0 +1,136 @@
+//! Does docs/rate-limits.md say what the code does, and does the code do what its sentences say?
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anteroom_lab::story::{Story, tell};
+
+const REWRITE: &str = "`anteroom simulate limits --story docs`, or this test with ANTEROOM_UPDATE=1, writes it \
+                       anew; look at the difference before you commit it";
+
+fn docs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
+}
+
+#[test]
+fn the_page_about_counting_calls_is_what_the_code_yields_and_its_sentences_are_true() {
+    let story = tell();
+    if std::env::var_os("ANTEROOM_UPDATE").is_some() {
+        story.write(&docs()).expect("the docs can be written");
+    }
+    check_sentences(&story.markdown);
+    check_files(&story);
+}
+
+fn check_files(story: &Story) {
+    let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
+    let (found, expected) = (read(&docs().join("rate-limits.md")), &story.markdown);
+    let mut lines = found.lines().zip(expected.lines());
+    let first = lines.find(|(found, expected)| found != expected);
+    assert!(
+        found == *expected,
+        "docs/rate-limits.md is out of date, first at {first:#?}; {REWRITE}"
+    );
+    let folder = docs().join("rate-limits");
+    for (name, svg) in &story.charts {
+        let is_current = read(&folder.join(name)) == *svg;
+        assert!(
+            is_current,
+            "docs/rate-limits/{name} is out of date; {REWRITE}"
+        );
+        let link = format!("](rate-limits/{name})");
+        assert!(expected.contains(&link), "the page does not show {name}");
+    }
+    let files = fs::read_dir(folder)
+        .expect("the charts have a folder")
+        .count();
+    let shown = story.charts.len();
+    assert_eq!(
+        files, shown,
+        "docs/rate-limits has files that the page does not show"
+    );
+}
+
+/// What the text says in words about its tables.
+fn check_sentences(markdown: &str) {
+    let tables = tables(markdown);
+    let [windows, finer, bucket, nodes, load, writers, shared] = &tables[..] else {
+        panic!("seven tables, not {}", tables.len());
+    };
+    let [fixed, two, five, strict, log] = &windows[..] else {
+        panic!("five kinds of windows: {windows:#?}");
+    };
+    for column in [0, 2] {
+        let better = two[column].max(five[column]);
+        assert!(fixed[column] > 2 * better, "{windows:#?}");
+    }
+    assert!(
+        two[0] > five[0],
+        "in random traffic the finer guess is better"
+    );
+    assert!(two[2] < five[2], "in ten minutes of bursts it is not");
+    assert!(finer[0][2] > finer[2][2], "in an hour of them it is");
+    for exact in [strict, log] {
+        assert_eq!((exact[0], exact[2], exact[5]), (0, 0, 100));
+    }
+    assert_eq!((log[1], log[3]), (0, 0));
+    assert_eq!([fixed[5], two[5], five[5]], [200, 199, 199]);
+    for row in finer {
+        assert_eq!((row[4], row[6]), (199, 100), "{finer:#?}");
+    }
+    assert!(finer.is_sorted_by(|one, next| one[1] >= next[1] && one[5] >= next[5]));
+    assert!(
+        bucket.iter().all(|row| row[0] <= 100),
+        "never above its capacity"
+    );
+    let [first, .., last] = &nodes[..] else {
+        panic!("several numbers of nodes: {nodes:#?}");
+    };
+    assert!(first[1] == 0 && last[1] > 10 * last[2]);
+    assert!(
+        first[3] < first[2] && last[3] > last[2],
+        "leases: {nodes:#?}"
+    );
+    assert!(
+        load.is_sorted_by_key(|row| row[1]),
+        "the more load, the more pass"
+    );
+    assert!(
+        load.iter().all(|row| row[2] <= 100),
+        "one store is never above"
+    );
+    assert!(writers.is_sorted_by_key(|row| row[1]));
+    let [alone, chatty, queue, valkey, leases] = &shared[..] else {
+        panic!("five ways of sharing: {shared:#?}");
+    };
+    assert!(alone[1] > 1_000 && chatty[1] > 0 && queue[1] > 0);
+    assert_eq!((valkey[1], leases[1]), (0, 0));
+    assert!(leases[0] < valkey[0] && leases[3] > 0 && leases[4] < valkey[4]);
+}
+
+/// The numbers in the tables, without the first column; fractions as so many hundredths or tenths, units
+/// left out.
+fn tables(markdown: &str) -> Vec<Vec<Vec<u64>>> {
+    let mut tables: Vec<Vec<Vec<u64>>> = Vec::new();
+    let mut is_inside = false;
+    for line in markdown.lines() {
+        let is_row = line.starts_with("| ");
+        if is_row && !is_inside {
+            tables.push(Vec::new());
+        } else if is_row && !line.starts_with("| ---") {
+            let cells = line.trim_matches('|').split(" | ").skip(1);
+            let row = cells.map(number).collect();
+            tables
+                .last_mut()
+                .expect("a row stands in a table")
+                .push(row);
+        }
+        is_inside = is_row;
+    }
+    tables
+}
+
+fn number(cell: &str) -> u64 {
+    let digits: String = cell.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().expect("a cell has a number")
+}

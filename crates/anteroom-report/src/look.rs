@@ -1,0 +1,19 @@
+//! Which colour and which mark stand for an allocation? The same in all charts.
+
+use anteroom_chart::palette::{BLUE, GREEN, Look, Mark, ORANGE, PURPLE};
+use anteroom_core::rules::AllocationKind;
+
+/// The looks of an allocation.
+pub(crate) const fn look(kind: AllocationKind) -> Look {
+    let (colour, mark) = match kind {
+        AllocationKind::Even => (ORANGE, Mark::Triangle),
+        AllocationKind::Curve => (PURPLE, Mark::Cross),
+        AllocationKind::Counters => (GREEN, Mark::Dot),
+        AllocationKind::Leases => (BLUE, Mark::None),
+    };
+    Look {
+        colour,
+        mark,
+        is_dashed: false,
+    }
+}
