@@ -12,6 +12,7 @@ use forms::EpochForm;
 const VERSION: u8 = 1;
 
 /// Writes an epoch's record down.
+#[expect(clippy::missing_panics_doc, reason = "writing into memory cannot fail")]
 #[must_use]
 pub fn encode_epoch(epoch: &Epoch) -> Vec<u8> {
     postcard::to_extend(&EpochForm::from(epoch), vec![VERSION])

@@ -46,7 +46,7 @@ enum Command {
     /// Give single clients limits of their own at a running gateway
     Limits(limits_command::LimitsOptions),
     /// Rehearse a rush: what would happen, by the gateway's own code under a simulated crowd
-    Simulate(simulate::SimulateOptions),
+    Simulate(Box<simulate::SimulateOptions>),
 }
 
 #[expect(

@@ -2,6 +2,8 @@
 //! file or a node may lose.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
+mod small;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,11 +11,7 @@ use anteroom_config::orders::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName};
 use anteroom_core::id::BirthId;
 use anteroom_core::time::Millis;
-use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::policy::{Needs, Policy, State};
 use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
 use anteroom_meter::{CountStores, Meter, Surroundings};
 use anteroom_node::{HandClock, Stores};
 use anteroom_overrides::orders::{LimitOrder, LimitOrders, RefusedOrder};
@@ -22,49 +20,9 @@ use anteroom_store::SaidPlace;
 use anteroom_store::memory::Memory;
 use serde_json::json;
 
+use crate::small::Small;
+
 const NOW: Millis = Millis(1_900_000_000_000);
-
-/// A store to which every caller is new, and which can count so many calls.
-#[derive(Debug)]
-struct Small {
-    calls_max: u32,
-}
-
-impl SharedCounts for Small {
-    fn kind(&self) -> &'static str {
-        "small"
-    }
-
-    fn offers(&self) -> Needs {
-        Needs::Transaction
-    }
-
-    fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
-        if policy.rate().calls() <= self.calls_max {
-            return Ok(());
-        }
-        Err(UnfitError::NeedsMore {
-            limit: limit.to_owned(),
-            algorithm: "counting far",
-            needs: Needs::Transaction,
-            store: self.kind(),
-            offers: Needs::AtomicAdd,
-        })
-    }
-
-    fn charge<'a>(
-        &'a self,
-        charges: &'a [SharedCharge<'a>],
-    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
-        let now = Micros(NOW.0 * 1_000);
-        let step = |charge: &SharedCharge<'_>| {
-            let mut state = State::default();
-            charge.policy.step(&mut state, now, charge.cost)
-        };
-        let verdicts = charges.iter().map(step).collect();
-        Box::pin(async move { Ok(verdicts) })
-    }
-}
 
 struct Still;
 
