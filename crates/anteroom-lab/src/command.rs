@@ -335,7 +335,8 @@ fn whose(traffic: &Traffic) -> String {
     }
     let client = traffic.busiest();
     match traffic.names.get(client as usize) {
-        Some(name) => format!("; they show the busiest client, \"{name}\""),
+        // A file's bytes are not for the terminal to obey.
+        Some(name) => format!("; they show the busiest client, \"{}\"", name.escape_debug()),
         None => "; they show the busiest client".to_owned(),
     }
 }

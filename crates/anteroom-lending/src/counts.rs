@@ -126,7 +126,7 @@ impl LeasedCounts {
                 self.inner.counters.asked.add(1);
             }
             let answered = timeout_at(deadline, join_all(bells)).await;
-            answered.map_err(|_| AskError::Timeout {
+            answered.map_err(|_| AskError::Late {
                 ms: self.inner.settings.patience.as_millis(),
             })?;
         }

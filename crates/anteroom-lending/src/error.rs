@@ -12,6 +12,9 @@ pub(crate) enum AskError {
     Store(#[source] Arc<CountsError>),
     #[error("no answer within {ms} ms")]
     Timeout { ms: u128 },
+    /// Whoever asked did not wait for longer.
+    #[error("not decided within {ms} ms")]
+    Late { ms: u128 },
     #[error("other nodes were quicker, {times} times")]
     Contended { times: u32 },
     #[error("too many requests are on their way already")]
@@ -27,9 +30,12 @@ pub(crate) enum AskError {
 }
 
 impl AskError {
-    /// Whether this says something about the store.
+    /// Whether this says that the store is away. One that has no time or no room has answered.
     pub(crate) fn is_of_the_store(&self) -> bool {
-        matches!(self, Self::Store(_) | Self::Timeout { .. })
+        match self {
+            Self::Store(error) => !matches!(**error, CountsError::Busy { .. }),
+            _ => matches!(self, Self::Timeout { .. }),
+        }
     }
 
     /// As callers see it. Nothing was charged in any of these.
@@ -52,7 +58,12 @@ impl AskError {
             )),
             _ => None,
         };
-        let is_busy = matches!(self, Self::Contended { .. } | Self::TooMany | Self::Crowded);
+        let is_busy = match &self {
+            Self::Store(error) => matches!(**error, CountsError::Busy { .. }),
+            _ => matches!(self, Self::Contended { .. } | Self::TooMany | Self::Crowded),
+        };
+        // It has waited already: nobody must ask again and wait as long.
+        let is_late = matches!(self, Self::Late { .. });
         let source = Box::new(self);
         match refused {
             Some((refusal, remedy)) => CountsError::Refused {
@@ -62,6 +73,7 @@ impl AskError {
                 source,
             },
             None if is_busy => CountsError::Busy { place, source },
+            None if is_late => CountsError::Late { place, source },
             None => CountsError::Unreachable { place, source },
         }
     }

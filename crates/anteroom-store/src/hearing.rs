@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anteroom_config::orders::{Log, Record as Said};
+use anteroom_config::orders::{DamagedOrders, Log, Record as Said};
 use tokio::time::timeout;
 
 use crate::orders::{ChangeError, SaidPlace};
@@ -162,7 +162,8 @@ impl<R: Said> Hearing<R> {
         };
         match in_time(copy, &self.about).await {
             Ok(found) => listener.adopt(found),
-            Err(error @ StoreError::Refused { .. }) => {
+            // A store that refuses for another reason may answer later: it is asked again.
+            Err(error) if is_damaged(&error) => {
                 tracing::error!(about = &*self.about, cause = chain(&error), "no copy");
             }
             Err(error) => return Err(error),
@@ -171,7 +172,8 @@ impl<R: Said> Hearing<R> {
         Ok(())
     }
 
-    /// Changes what was said, as [`SaidPlace::change`]; it holds here when this returns.
+    /// Changes what was said, as [`SaidPlace::change`]; it holds here when this returns. The copy is read before, if
+    /// that was not done yet: what it knows would be older than this for ever.
     ///
     /// # Errors
     ///
@@ -182,6 +184,7 @@ impl<R: Said> Hearing<R> {
         listener: &impl Listener<R>,
         change: impl FnMut(&R) -> Result<R, E>,
     ) -> Result<Arc<R>, ChangeError<E>> {
+        self.read_copy(listener).await.map_err(ChangeError::Store)?;
         let changed = self.place.change(&listener.known(), change).await;
         match changed {
             Ok(next) => {
@@ -212,6 +215,14 @@ impl<R: Said> Hearing<R> {
         if let Some(copy) = &self.copy {
             keep(copy, &listener.known());
         }
+    }
+}
+
+/// Whether there is a record, and nobody can read it.
+fn is_damaged(error: &StoreError) -> bool {
+    match error {
+        StoreError::Refused { source, .. } => source.is::<DamagedOrders>(),
+        _ => false,
     }
 }
 

@@ -1,7 +1,8 @@
-//! Calls are lent to nodes: the lending of `anteroom-limits` itself, over a store that reads and swaps.
+//! Calls are lent to nodes: the lending of `anteroom-limits` itself, in one step at the store.
 //!
-//! A round is what a node of the gateway does: read the client's record, compute what is lent, write it
-//! over the version that was read, and begin again if somebody else was quicker.
+//! A round is what a node of the gateway does where nothing is unusual: one question, which the store answers from what
+//! it keeps of the client and has written down before it answers. What costs a gateway more (a store that was emptied, a
+//! clock that was set back, a changed limit) does not happen here.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ const PATIENCE: MicroSpan = MicroSpan::from_secs(1);
 pub(crate) struct Leases {
     lending: Lending,
     epoch: Epoch,
-    kept: BTreeMap<u32, (u64, Record)>,
+    kept: BTreeMap<u32, Record>,
     holders: BTreeMap<Place, Holder>,
     number: u64,
     lent: u64,
@@ -53,29 +54,16 @@ struct Holder {
 pub(crate) struct Round {
     place: Place,
     request: Request,
-    /// When the read was sent on which all rests.
-    read_at: Micros,
-    /// When the newest message was sent: if it is a write that comes too late, it was a read.
+    /// When it was sent: from then on a lease is counted.
     sent_at: Micros,
-}
-
-/// What was read: version, record, and the store's clock.
-pub(crate) struct Found {
-    version: u64,
-    record: Option<Record>,
-    now: Micros,
 }
 
 /// What is on its way.
 pub(crate) enum Message {
     /// To the store.
-    Read(Round),
+    Ask(Round),
     /// To the node.
-    Found(Round, Box<Found>),
-    /// To the store.
-    Write(Round, u64, Box<(Record, Answer)>),
-    /// To the node: the write was the first.
-    Written(Round, Box<Answer>),
+    Answer(Round, Box<Answer>),
     /// Somebody may have waited too long.
     Look(Place),
 }
@@ -118,10 +106,9 @@ impl Leases {
         let now = desk.now();
         if let Some(request) = holder.holding.poll_request(now, id, &self.lending) {
             self.number += 1;
-            desk.send(Message::Read(Round {
+            desk.send(Message::Ask(Round {
                 place,
                 request,
-                read_at: now,
                 sent_at: now,
             }));
         }
@@ -154,27 +141,23 @@ impl Leases {
         self.poll(place, desk);
     }
 
-    /// At the node: what was read is made into what is to be written.
-    fn compute(&mut self, round: Round, found: &Found, desk: &mut Desk<Message>) {
-        let record = found.record.as_ref();
+    /// At the store.
+    fn step(&mut self, round: Round, desk: &mut Desk<Message>) {
+        let client = round.place.client;
+        let record = self.kept.get(&client);
         let lent = lend(
             &self.lending,
             &self.epoch,
             record,
             &round.request,
-            found.now,
+            desk.now(),
         );
-        match lent.write {
-            Some(write) => {
-                let round = Round {
-                    sent_at: desk.now(),
-                    ..round
-                };
-                let write = Box::new((write.record, lent.answer));
-                desk.send(Message::Write(round, found.version, write));
-            }
-            None => self.take(round, &lent.answer, desk),
+        if let Some(write) = lent.write {
+            desk.costs.writes += 1;
+            self.lent += u64::from(lent.answer.held);
+            self.kept.insert(client, write.record);
         }
+        desk.send(Message::Answer(round, Box::new(lent.answer)));
     }
 
     /// At the node: what was lent is there.
@@ -182,45 +165,8 @@ impl Leases {
         let holder = self.holders.entry(round.place).or_default();
         holder
             .holding
-            .handle_answer(desk.now(), answer, round.read_at);
+            .handle_answer(desk.now(), answer, round.sent_at);
         self.settle(round.place, desk);
-    }
-
-    /// At the store.
-    fn write(
-        &mut self,
-        round: Round,
-        version: u64,
-        write: Box<(Record, Answer)>,
-        desk: &mut Desk<Message>,
-    ) {
-        desk.costs.writes += 1;
-        let client = round.place.client;
-        let current = self.kept.get(&client).map_or(0, |kept| kept.0);
-        if current != version {
-            desk.costs.writes_lost += 1;
-            // What is there comes back at once, and is read as of now.
-            let found = self.found(client, desk.now());
-            let round = Round {
-                read_at: round.sent_at,
-                ..round
-            };
-            desk.send(Message::Found(round, found));
-            return;
-        }
-        let (record, answer) = *write;
-        self.lent += u64::from(answer.held);
-        self.kept.insert(client, (version + 1, record));
-        desk.send(Message::Written(round, Box::new(answer)));
-    }
-
-    fn found(&self, client: u32, now: Micros) -> Box<Found> {
-        let kept = self.kept.get(&client);
-        Box::new(Found {
-            version: kept.map_or(0, |kept| kept.0),
-            record: kept.map(|kept| kept.1.clone()),
-            now,
-        })
     }
 }
 
@@ -250,13 +196,8 @@ impl Store for Leases {
 
     fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
         match message {
-            Message::Read(round) => {
-                let found = self.found(round.place.client, desk.now());
-                desk.send(Message::Found(round, found));
-            }
-            Message::Found(round, found) => self.compute(round, &found, desk),
-            Message::Write(round, version, write) => self.write(round, version, write, desk),
-            Message::Written(round, answer) => self.take(round, &answer, desk),
+            Message::Ask(round) => self.step(round, desk),
+            Message::Answer(round, answer) => self.take(round, &answer, desk),
             Message::Look(place) => self.settle(place, desk),
         }
     }

@@ -180,7 +180,7 @@ fn read_line(record: &ByteRecord) -> Result<(Micros, String), Mistake> {
     }
     let at = seconds(&time).or_else(|| moment(&time));
     let at = at.ok_or_else(|| Mistake::NoTime {
-        found: time.chars().take(40).collect(),
+        found: time.chars().take(40).flat_map(char::escape_debug).collect(),
     })?;
     Ok((at, name.into_owned()))
 }

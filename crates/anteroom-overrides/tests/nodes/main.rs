@@ -239,6 +239,23 @@ async fn what_the_world_forgot_while_all_nodes_were_down_comes_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_is_said_over_a_copy_that_was_not_heard_yet() {
+    let (local, world) = (memory(), memory());
+    let stores = two_levels(&local, &world);
+    say(&node(&stores, &api()), &set("gold", "500/min")).await;
+    a_few_seconds().await;
+    // The world is emptied while nobody runs, and the copy cannot be read when the next one begins.
+    world.wipe();
+    local.set_away(true);
+    let one = node(&stores, &api());
+    let said = one.obey(&set("tin", "7/min"), &Actor::default()).await;
+    assert!(matches!(said, Err(ObeyError::Away(_))), "{said:?}");
+    local.set_away(false);
+    say(&one, &set("tin", "7/min")).await;
+    assert_eq!((calls(&one, "gold").await, calls(&one, "tin").await), (500, 7));
+}
+
+#[tokio::test(start_paused = true)]
 async fn of_the_world_and_the_copy_the_newer_one_holds() {
     let (local, world) = (memory(), memory());
     let here = two_levels(&local, &world);
