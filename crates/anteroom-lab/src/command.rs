@@ -20,6 +20,9 @@ use crate::run::{NODES_MAX, Plan, StoreKind, run as run_one};
 use crate::traffic::{self, Demand, Traffic};
 use crate::{charts, json, story, table};
 
+/// Most messages of a run: a gigabyte of them, if none has come when the last is sent.
+const MESSAGES_MAX: u64 = 20_000_000;
+
 /// Flags of `anteroom simulate limits`.
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -162,6 +165,7 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
     let traffic = make_traffic(options, &policies)?;
     let mut runs = Vec::with_capacity(pairs.len());
     for (algorithm, store, policy) in pairs {
+        check_messages(store, traffic.calls.len() as u64, options.nodes)?;
         let plan = Plan {
             policy,
             store,
@@ -237,6 +241,19 @@ fn fit(algorithm: Algorithm, store: StoreKind, policy: Policy) -> anyhow::Result
         .check(&policy)
         .with_context(|| unfit(algorithm, store))?;
     Ok(policy)
+}
+
+/// Those who tell all others what they let through fill the memory with it.
+fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()> {
+    let messages = calls.saturating_mul(u64::from(nodes));
+    let tells_all = matches!(store, StoreKind::Gossip | StoreKind::Kafka);
+    anyhow::ensure!(
+        !tells_all || messages <= MESSAGES_MAX,
+        "--store {} would send some {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
+         --nodes, or fewer calls",
+        store.word()
+    );
+    Ok(())
 }
 
 fn unfit(algorithm: Algorithm, store: StoreKind) -> String {

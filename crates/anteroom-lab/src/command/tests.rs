@@ -96,6 +96,10 @@ fn what_cannot_be_run_is_told_with_what_to_do() {
             &["--store", "gossip", "--algorithm", "gcra"],
             "counts of calls",
         ),
+        (
+            &["--store", "gossip", "--nodes", "900", "--rate", "90000/min"],
+            "take fewer --nodes",
+        ),
         (&["--traffic", "burst"], "write random, bursty, adversary"),
         (&["--traffic", "none.csv"], "none.csv: cannot read the file"),
         (&["--rate", "4000000000/s"], "take a lower --rate"),
