@@ -161,7 +161,8 @@ async fn what_a_store_cannot_count_is_refused_and_nothing_changes() {
     )
     .await;
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let told = String::from_utf8_lossy(&output.stderr);
+    // As a program is told it, which asked for JSON.
+    let told = String::from_utf8_lossy(&output.stdout);
     assert!(told.contains("at most 142 years"), "{told}");
     let shown = limits(&node, &folder, &["list", "api"]).await;
     let overrides = shown["limits"][0]["overrides"].as_array().unwrap();

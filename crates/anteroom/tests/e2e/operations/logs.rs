@@ -62,7 +62,9 @@ async fn every_request_has_a_line_with_what_was_decided() {
         };
         assert_eq!(line["room"], room, "{line}");
     }
-    assert_eq!(lines_about(&site, "/wait")[0]["reason"], "full");
+    // For a moment longer it is not its turn, if the one who is inside had to wait, too.
+    let reason = &lines_about(&site, "/wait")[0]["reason"];
+    assert!(reason == "full" || reason == "not_your_turn", "{reason}");
     assert!(!site.gateway.log().join("\n").contains("secret"));
 }
 
