@@ -88,7 +88,7 @@ fn check_sentences(markdown: &str) {
     };
     assert!(first[1] == 0 && last[1] > 10 * last[2]);
     assert!(
-        first[3] < first[2] && last[3] > last[2],
+        first[3] * 10 < first[2] && last[3] < last[2] && last[3] * 10 > last[2] * 8,
         "leases: {nodes:#?}"
     );
     assert!(

@@ -92,8 +92,8 @@ fn push_chatty(page: &mut Page) {
     );
     page.push(format_args!(
         "Messages a second; each node brings a client with it who makes {calls} calls a minute of {limit} that are allowed, spread over all nodes. News can be gathered and sent less\n\
-         often, and are later then: what has not been told yet is admitted twice. Leases save messages where a node sees much of a client. With many nodes that each see a\n\
-         call a second of it, they ask for each call, and that is two round trips where one store takes one.\n\
+         often, and are later then: what has not been told yet is admitted twice. Leases save messages where a node sees much of a client. Many nodes that each see a\n\
+         call a second of it ask for nearly each call, as they ask the one store.\n\
          \n",
         calls = grouped(u64::from(chatty::CALLS)),
         limit = grouped(u64::from(chatty::LIMIT_CALLS)),
