@@ -79,8 +79,8 @@ fn draw(rows: &[Row]) -> Chart {
             title: "Messages a second, against the number of nodes".to_owned(),
             description: format!(
                 "Where each node tells all others, messages rise with the square of the nodes, to \
-                 {most} a second with {last}. With one store they rise with the calls, with leases a \
-                 little faster.",
+                 {most} a second with {last}. With one store they rise with the calls; with leases \
+                 they are fewer, and come near that.",
                 most = grouped(most),
             ),
         },
