@@ -7,7 +7,7 @@ use redb::Database;
 use tokio::sync::oneshot::Sender;
 
 use crate::failure::{Failure, cause};
-use crate::tables::{Name, Tables, bytes_of};
+use crate::tables::{Name, Tables, begin, bytes_of};
 
 /// Ends are rounded up to this, so that a client who calls all the time does not move in the table of ends with every
 /// write.
@@ -53,9 +53,7 @@ pub(crate) fn write_all(
     bytes: &mut u64,
 ) -> Result<Vec<Outcome>, Failure> {
     let unknown = |error: redb::Error| Failure::Unknown(cause(error));
-    let write = database
-        .begin_write()
-        .map_err(|error| unknown(error.into()))?;
+    let write = begin(database).map_err(unknown)?;
     let mut left = *bytes;
     let outcomes = {
         let mut tables = Tables::open(&write).map_err(unknown)?;
