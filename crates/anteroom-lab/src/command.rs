@@ -353,7 +353,10 @@ fn whose(traffic: &Traffic) -> String {
     let client = traffic.busiest();
     match traffic.names.get(client as usize) {
         // A file's bytes are not for the terminal to obey.
-        Some(name) => format!("; they show the busiest client, \"{}\"", name.escape_debug()),
+        Some(name) => format!(
+            "; they show the busiest client, \"{}\"",
+            name.escape_debug()
+        ),
         None => "; they show the busiest client".to_owned(),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{Config, LimitConfig, LimitStore, StoreConfig, ValkeyConfig};
-use anteroom_counts::lent::{LentRecords, Shelf};
+use anteroom_counts::lent::LentRecords;
 use anteroom_counts::shared::SharedCounts;
 use anteroom_lending::LeasedCounts;
 use anteroom_lent::LentFile;
@@ -89,11 +89,11 @@ impl Opened {
         Ok(self)
     }
 
-    /// Opens what was lent, beside everything else: a large file takes longer to be looked through than a call waits.
+    /// Opens what was lent, beside everything else, as soon as a predecessor lets go of it.
     fn look_at_what_was_lent(&self) {
         if let Some(lent) = self.lent.clone() {
             tokio::spawn(async move {
-                if let Err(error) = lent.load(Shelf(0), None).await {
+                if let Err(error) = lent.open().await {
                     let cause = anteroom_counts::shared::chain(&error);
                     tracing::info!(cause, "what was lent of calls is not open yet");
                 }

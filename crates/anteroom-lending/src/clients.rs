@@ -3,8 +3,8 @@
 //! A client that holds nothing and knows nothing may be forgotten; so may any other, for a lease is prepaid, but what
 //! is left of it is lost then. So nobody is forgotten for a newcomer's sake: where there is no place left newcomers are
 //! *guests*, who are forgotten as soon as their call is decided. There are as few guests as there may be requests on
-//! their way to the store. A flood of keys takes nothing from those who are known here: a part of those requests is kept
-//! for them.
+//! their way to the store. A flood of keys takes nothing from those who are known here, which is to whom something was lent
+//! within some five seconds: a part of those requests is kept for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;

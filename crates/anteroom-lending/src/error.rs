@@ -23,7 +23,7 @@ pub(crate) enum AskError {
     Crowded,
     #[error("it did not answer lately")]
     Away,
-    #[error("its epoch was written by a later version of this program")]
+    #[error("what is there was written by a later version of this program")]
     Later,
     #[error("the limit cannot be lent")]
     CannotBeLent(#[source] anteroom_limits::lending::widened::LendingError),

@@ -1,8 +1,9 @@
 //! Who may send one more request to the store?
 //!
 //! Whoever makes up keys is a new client each time, and each new client needs a request at once. So a part of the
-//! requests is kept for clients to whom something was lent before, as long as they are known here: a flood of keys that
-//! come once takes nothing from them. Somebody who calls with each of many keys until something was lent to it is a
+//! requests is kept for clients to whom something was lent before, as long as they are known here: while a lease of theirs
+//! lasts, or what the store said of it, which is some five seconds at most. A flood of keys that come once takes nothing
+//! from them; who comes back after a pause is as new as those. Somebody who calls with each of many keys until something was lent to it is a
 //! known client by that, many times; nothing here can tell that from many clients.
 
 use std::sync::Arc;

@@ -165,7 +165,7 @@ impl Inner {
             return Ok(Try::Again(None));
         };
         let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
-        let record = self.read(asked, &epoch, kept);
+        let record = self.read(asked, &epoch, kept)?;
         let Lent { write, answer } = lend(
             &asked.lending,
             &epoch,
@@ -268,21 +268,31 @@ impl Inner {
         Ok(has_begun)
     }
 
-    /// What is there of a client. What cannot be read is as if it had spent all.
-    fn read(&self, asked: &Asked, epoch: &Epoch, kept: Option<&[u8]>) -> Option<Record> {
-        match client::decode(kept?) {
-            Ok(record) => Some(record),
+    /// What is there of a client. What is damaged, or older than what is read here, is as if it had spent all; what a
+    /// later version wrote is left to that.
+    fn read(
+        &self,
+        asked: &Asked,
+        epoch: &Epoch,
+        kept: Option<&[u8]>,
+    ) -> Result<Option<Record>, AskError> {
+        let Some(kept) = kept else {
+            return Ok(None);
+        };
+        match client::decode(kept) {
+            Ok(record) => Ok(Some(record)),
+            Err(RecordError::Version { found, known }) if found > known => Err(AskError::Later),
             Err(error) => {
                 self.counters.unreadable.add(1);
                 tracing::warn!(%error, limit = asked.limit, "a client counts as having spent all");
                 // So far ahead that it is not believed, and written anew.
-                Some(Record {
+                Ok(Some(Record {
                     epoch: epoch.id,
                     as_of: Micros(u64::MAX),
                     nothing_until: Micros(0),
                     lent_by: *asked.lending,
                     state: State::New,
-                })
+                }))
             }
         }
     }

@@ -7,7 +7,7 @@ use redb::Database;
 use tokio::sync::oneshot::Sender;
 
 use crate::failure::{Failure, cause};
-use crate::tables::{Name, Tables, bytes_of};
+use crate::tables::{Name, Tables, begin, bytes_of};
 
 /// Ends are rounded up to this, so that a client who calls all the time does not move in the table of ends with every
 /// write.
@@ -16,6 +16,9 @@ const END_STEP: u64 = 10_000_000;
 const SWEEP_LEAST: usize = 16;
 /// And so many at once where there is little room.
 const SWEEP_MOST: usize = 4_096;
+/// One of so many bytes is kept for clients who are in the file already: what is written of them grows while they call,
+/// and somebody who makes up keys must not take that room from them.
+const KEPT_PART: u64 = 8;
 
 /// A read, and who waits for it.
 pub(crate) struct Read {
@@ -53,9 +56,7 @@ pub(crate) fn write_all(
     bytes: &mut u64,
 ) -> Result<Vec<Outcome>, Failure> {
     let unknown = |error: redb::Error| Failure::Unknown(cause(error));
-    let write = database
-        .begin_write()
-        .map_err(|error| unknown(error.into()))?;
+    let write = begin(database).map_err(unknown)?;
     let mut left = *bytes;
     let outcomes = {
         let mut tables = Tables::open(&write).map_err(unknown)?;
@@ -117,7 +118,10 @@ fn attempt(
     let before = tables.bytes(name)?;
     let after = bytes_of(name, change.kept.value.len());
     let would_be = bytes.saturating_sub(before).saturating_add(after);
-    let bytes_max = setting.bytes_max;
+    let bytes_max = match before {
+        0 => setting.bytes_max - setting.bytes_max / KEPT_PART,
+        _ => setting.bytes_max,
+    };
     if after > before && would_be > bytes_max {
         return Ok(Err(Failure::Full { bytes_max }));
     }

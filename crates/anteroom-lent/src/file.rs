@@ -14,7 +14,7 @@ use redb::{Builder, Database, DatabaseError, ReadableDatabase as _};
 
 use crate::failure::{Failure, cause, is_damage};
 use crate::mark::Mark;
-use crate::tables::{About, FORM, Tables, about};
+use crate::tables::{About, FORM, Tables, about, begin};
 use crate::time::FileClock;
 
 /// What of the file is kept in memory. A few thousand clients who are busy fit; the others lie in the system's own
@@ -286,7 +286,7 @@ fn write(
     database: &Database,
     work: impl FnOnce(&mut Tables<'_>) -> Result<(), redb::Error>,
 ) -> Result<(), redb::Error> {
-    let write = database.begin_write()?;
+    let write = begin(database)?;
     work(&mut Tables::open(&write)?)?;
     Ok(write.commit()?)
 }

@@ -111,7 +111,9 @@ impl Keeper {
                 Job::Close(tell) => closers.push(tell),
             }
         }
-        if let Err(failure) = self.ensure_open() {
+        // Whoever only closes needs no file; one that this process has had may be gone, and the next would not know.
+        let is_wanted = !reads.is_empty() || !changes.is_empty() || self.has_known;
+        if is_wanted && let Err(failure) = self.ensure_open() {
             reads
                 .drain(..)
                 .for_each(|read| tell(read.tell, Err(failure.clone())));

@@ -25,12 +25,14 @@ use crate::time::{FileClock, OfRooms};
 const HELD_FOR: Duration = Duration::from_millis(400);
 /// Between two tries.
 const HELD_AGAIN: Duration = Duration::from_millis(20);
+/// Between two tries of one for whom nobody waits. A predecessor lets go as soon as its successor serves, so most need one.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// How much a file may keep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bounds {
-    /// So many bytes of clients, about 200 for each of a usual limit. Whoever comes when it is full is told that there
-    /// is no room, until somebody's time is over: to forget somebody would be to give its calls back. The file takes two
+    /// So many bytes of clients, about 200 for each of a usual limit, an eighth of them for those who are there already.
+    /// Whoever comes when it is full is told that there is no room, until somebody's time is over: to forget somebody would be to give its calls back. The file takes two
     /// or three times as much on the disk.
     pub bytes_max: u64,
 }
@@ -86,6 +88,21 @@ impl LentFile {
     #[must_use]
     pub fn with_clock(dir: DataDir, clock: Arc<dyn FileClock>, bounds: Bounds) -> Self {
         Self::with(dir, clock, bounds, open_file)
+    }
+
+    /// Opens the file ahead of the first call, or makes one: a large one takes longer to be looked through than a call
+    /// waits. Waits for a predecessor for as long as it has the file, and ends when this is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`CountsError`] if it cannot be opened, or was closed.
+    pub async fn open(&self) -> Result<(), CountsError> {
+        loop {
+            match self.load_once(None).await {
+                Err(Failure::Held) => sleep(LOOK_AGAIN).await,
+                looked => return looked.map(drop).map_err(|failure| self.failed(failure)),
+            }
+        }
     }
 
     /// Lets go of the file, so that a successor has it; later calls fail.

@@ -3,7 +3,7 @@
 use anteroom_counts::lent::{Kept, Loaded, Token};
 use anteroom_limits::lending::epoch::StoreIdentity;
 use anteroom_limits::time::Micros;
-use redb::{ReadableTable, TableDefinition, WriteTransaction};
+use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::mark::Mark;
 
@@ -54,6 +54,19 @@ pub(crate) struct Tables<'t> {
 pub(crate) struct ReadTables {
     epoch: redb::ReadOnlyTable<&'static str, (u128, &'static [u8])>,
     clients: redb::ReadOnlyTable<ClientKey, (u128, u64, &'static [u8])>,
+}
+
+/// Begins to write, in two phases.
+///
+/// # Why two phases
+///
+/// They cost a second wait for the disk with each commit. In one, the state before is believed when the newest one cannot
+/// be read after an unclean end, for it may have been under way: what was told as written, and rotted, would be forgotten
+/// unseen. What was written in two had reached the disk whole, so whatever of it cannot be read is damage.
+pub(crate) fn begin(database: &Database) -> Result<WriteTransaction, redb::Error> {
+    let mut write = database.begin_write()?;
+    write.set_two_phase_commit(true);
+    Ok(write)
 }
 
 impl<'t> Tables<'t> {

@@ -54,7 +54,7 @@ impl Inner {
         Ok(match self.within(stepped).await? {
             Stepped::Lent(lent) => {
                 self.counters.steps.add(1);
-                let answer = self.answer(asked, epoch, &lent);
+                let answer = self.answer(asked, epoch, &lent)?;
                 Some(Beginning::Lent(Answered { answer, read_at }))
             }
             Stepped::Not(loaded) => Some(Beginning::Read(loaded, read_at)),
@@ -64,8 +64,8 @@ impl Inner {
 
     /// What is told of calls that were lent in one step. If the store comes to another figure than [`lend`] itself one of
     /// them is wrong; nobody knows which, so the smaller one holds.
-    fn answer(&self, asked: &Asked, epoch: &Epoch, lent: &LentInStep) -> Answer {
-        let record = self.read(asked, epoch, lent.record.as_deref());
+    fn answer(&self, asked: &Asked, epoch: &Epoch, lent: &LentInStep) -> Result<Answer, AskError> {
+        let record = self.read(asked, epoch, lent.record.as_deref())?;
         let (lending, request) = (&asked.lending, &asked.request);
         let mut answer = lend(lending, epoch, record.as_ref(), request, lent.now).answer;
         if answer.held != lent.held {
@@ -80,6 +80,6 @@ impl Inner {
             );
             answer.held = answer.held.min(lent.held);
         }
-        answer
+        Ok(answer)
     }
 }

@@ -267,7 +267,6 @@ async fn a_record_that_cannot_be_read_counts_as_all_spent_and_never_as_new() {
     for broken in [
         &b""[..],
         b"\x02",
-        b"\x63later",
         // As it was written before stores lent by themselves.
         b"\x01\x03\x84\x86\x88\x08\xf3\x86\x3d\x05\xc0\x8d\xb7\x01\x0a\x80\x8e\xce\x1c\x01\x02\x00\x03",
         b"\x023 1 3000000 10 60000000 e;1 5;d 1 ",
@@ -287,6 +286,33 @@ async fn a_record_that_cannot_be_read_counts_as_all_spent_and_never_as_new() {
         after_secs(60).await;
         assert_eq!(admitted(&node, &policy, 1, 20).await, 10);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_of_a_later_version_is_left_alone_and_nothing_is_lent_by_it() {
+    let (memory, way, first) = one(Settings::default()).await;
+    let policy = log(10);
+    call(&first, &policy, 1, Cost::ONE).await.unwrap();
+    let usual = memory.client("api", 1);
+    for later in [&b"\x03"[..], b"\x63later"] {
+        memory.spoil_clients(later);
+        let node = node(&way);
+        // Whether it lends in one step or not.
+        for _ in 0..2 {
+            let refused = call(&node, &policy, 1, Cost::ONE).await.unwrap_err();
+            let CountsError::Refused { refusal, .. } = refused else {
+                panic!("{refused:?}");
+            };
+            assert!(refusal.contains("a later version"), "{refusal}");
+            after_secs(2).await;
+        }
+        assert_eq!(memory.client("api", 1), later);
+        assert_eq!(node.figures().unreadable, 0);
+        // It is no fault of the store, and others are lent to.
+        assert_eq!(admitted(&node, &policy, later[0].into(), 1).await, 1);
+    }
+    memory.spoil_clients(&usual);
+    assert_eq!(admitted(&node(&way), &policy, 1, 20).await, 9);
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,6 +140,13 @@ impl Memory {
         }
     }
 
+    /// The bytes that are kept of a client.
+    pub(crate) fn client(&self, limit: &str, key: u128) -> Vec<u8> {
+        let state = self.0.state.lock();
+        let name = (0, Some((limit.to_owned(), key)));
+        state.records[&name].kept.value.clone()
+    }
+
     /// Writes something over the epoch's record.
     pub(crate) fn spoil_epoch(&self, value: &[u8]) {
         let mut state = self.0.state.lock();

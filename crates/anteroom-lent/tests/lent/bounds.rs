@@ -1,10 +1,20 @@
 //! Who is forgotten when, and what happens when the file is full.
 
-use anteroom_counts::lent::Swapped;
-use anteroom_counts::shared::{CountsError, chain};
-use anteroom_lent::Bounds;
-use anteroom_limits::time::{MicroSpan, Micros};
+use std::sync::Arc;
 
+use anteroom_counts::CallKey;
+use anteroom_counts::lent::Swapped;
+use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
+use anteroom_lending::{LeasedCounts, Settings};
+use anteroom_lent::Bounds;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::sliding_log::SlidingLog;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+
+use crate::conformance::SameTime;
 use crate::folder::{Folder, KEPT, must_write, token, write};
 
 /// Ends are rounded up to this.
@@ -57,23 +67,73 @@ async fn a_full_file_forgets_nobody_and_takes_nobody_else_until_time_has_passed(
             }
         }
     }
-    // A client takes a thousand bytes with what is around it.
-    assert_eq!(kept, 10);
-    // Who is known goes on, in the room that it has; after a restart too.
+    // A client takes a thousand bytes with what is around it, and an eighth is for those who are known.
+    assert_eq!(kept, 8);
+    // They go on; after a restart too.
     file.close().await;
     let file = folder.start_with(bounds);
     must_write(&file, 1, 101, &value).await;
-    assert!(write(&file, 1, 102, &[7; 2_000]).await.is_err());
-    assert!(write(&file, 11, 111, &value).await.is_err());
+    must_write(&file, 1, 102, &[7; 2_000]).await;
+    assert!(write(&file, 11, 111, &[7; 1]).await.is_err());
+    // As far as there is room.
+    assert!(write(&file, 2, 112, &[7; 2_000]).await.is_err());
     for key in 2..=kept {
         assert_eq!(token(&file, key).await, key);
     }
     folder.time.set(folder.time.now() + KEPT + ROUNDED);
-    for key in 11..=20 {
+    for key in 11..=18 {
         must_write(&file, key, key, &value).await;
     }
     assert_eq!(token(&file, 1).await, 0);
     assert!(write(&file, 21, 21, &value).await.is_err());
+}
+
+/// Charges one client of a limit of a thousand calls a minute.
+async fn call(node: &LeasedCounts, key: u128, calls: u32) -> Result<Verdict, CountsError> {
+    let rate = Rate::new(1_000, MicroSpan::from_secs(60)).unwrap();
+    let charge = SharedCharge {
+        limit: "api",
+        policy: &Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+        key: CallKey(key),
+        cost: Cost::take(calls),
+    };
+    Ok(node.charge(&[charge]).await?[0])
+}
+
+#[tokio::test]
+async fn newcomers_to_a_full_file_are_told_so_and_make_nobody_believe_that_it_is_away() {
+    let folder = Folder::new();
+    let bounds = Bounds { bytes_max: 2_000 };
+    let file = Arc::new(folder.start_with(bounds));
+    let clock = Arc::new(SameTime(folder.time.clone()));
+    let node = LeasedCounts::with_clock(file, Settings::default(), clock).unwrap();
+    let (mut known, mut refused) = (0, 0);
+    for key in 1..=20 {
+        match call(&node, key, 1).await {
+            Ok(verdict) => {
+                assert!(verdict.is_admitted());
+                known += 1;
+            }
+            Err(error) => {
+                assert!(matches!(error, CountsError::Busy { .. }), "{error:?}");
+                assert!(chain(&error).contains("it is full"), "{}", chain(&error));
+                assert!(!node.is_away("api", CallKey(key)));
+                refused += 1;
+            }
+        }
+    }
+    // More than it takes to give a store up.
+    assert!(known > 3 && refused > 3, "{known}, {refused}");
+    for key in 1..=known {
+        let requests = node.figures().requests;
+        // More than lies at the node.
+        let verdict = call(&node, key, 200).await.unwrap();
+        assert!(verdict.is_admitted(), "client {key}");
+        assert!(
+            node.figures().requests > requests,
+            "client {key} had to ask"
+        );
+    }
 }
 
 #[tokio::test]

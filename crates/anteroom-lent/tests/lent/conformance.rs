@@ -19,7 +19,7 @@ struct Leases {
 
 /// The node's clock, which goes with the file's.
 #[derive(Debug)]
-struct SameTime(TestTime);
+pub(crate) struct SameTime(pub(crate) TestTime);
 
 impl Clock for SameTime {
     fn now(&self) -> Micros {

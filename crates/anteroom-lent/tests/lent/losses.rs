@@ -1,8 +1,11 @@
 //! What is believed after files were deleted, damaged, copied back, or written by a later version.
 
 use std::fs;
+use std::path::PathBuf;
 
+use anteroom_counts::lent::Loaded;
 use anteroom_counts::shared::{CountsError, chain};
+use anteroom_lent::LentFile;
 use anteroom_limits::lending::epoch::Before;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_store::faults::Faults;
@@ -40,6 +43,18 @@ async fn a_folder_that_is_deleted_under_the_process_is_a_loss() {
     assert_eq!(folder.look(1).await.unwrap().expected().client.0, 12);
 }
 
+/// Nobody may have asked since: whoever closes it says that it is gone, for the next process cannot know.
+#[tokio::test]
+async fn a_file_that_is_deleted_just_before_it_is_closed_is_a_loss() {
+    let folder = Folder::new();
+    let file = folder.start();
+    must_write(&file, 1, 11, b"one").await;
+    fs::remove_file(folder.file()).unwrap();
+    file.close().await;
+    let then = folder.look(1).await.unwrap();
+    assert_eq!(before(&then, None), Before::Lost);
+}
+
 #[tokio::test]
 async fn a_file_that_is_deleted_while_nobody_runs_is_a_first_start() {
     let folder = Folder::new();
@@ -50,86 +65,176 @@ async fn a_file_that_is_deleted_while_nobody_runs_is_a_first_start() {
     assert_eq!(before(&then, None), Before::Nothing);
 }
 
-/// The bytes of a file with a few clients.
-async fn bytes_of_some(folder: &Folder) -> Vec<u8> {
-    let file = folder.start();
-    for key in 1..=20 {
-        must_write(&file, key, key, &[7; 300]).await;
-    }
-    file.close().await;
-    fs::read(folder.file()).unwrap()
+/// A file that was made here, and what stood in it. It can be written over in place, again and again: neither its number
+/// nor its birth says then that anything was done to it.
+struct Made {
+    folder: Folder,
+    whole: Vec<u8>,
 }
 
-/// Opens a damaged file: all counts as spent, or nothing was lost of it. Returns whether it was moved aside.
-async fn check_damaged(damaged: &[u8], what: &str) -> bool {
-    let folder = Folder::new();
-    let file = folder.start();
-    fs::write(folder.file(), damaged).unwrap();
-    let loaded = load(&file, 1).await;
-    let loaded = loaded.unwrap_or_else(|error| panic!("{what}: {}", chain(&error)));
-    let was_moved = folder.names() == ["lent.redb", "lent.redb.damaged"];
-    if before(&loaded, None) == Before::Lost {
-        must_write(&file, 99, 99, b"new").await;
-    } else {
+/// What came of bytes that were written over it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Found {
+    /// All counts as spent.
+    Lost { was_moved: bool },
+    /// Every client as it was written.
+    AllThere,
+}
+
+impl Made {
+    /// With a few clients.
+    async fn new() -> Self {
+        let folder = Folder::new();
+        let file = folder.start();
+        for key in 1..=20 {
+            must_write(&file, key, key, &[7; 300]).await;
+        }
+        file.close().await;
+        let whole = fs::read(folder.file()).unwrap();
+        Self::of(folder, whole)
+    }
+
+    fn of(folder: Folder, whole: Vec<u8>) -> Self {
+        // So it stays when another takes its place.
+        fs::hard_link(folder.file(), Self::itself(&folder)).unwrap();
+        Self { folder, whole }
+    }
+
+    fn itself(folder: &Folder) -> PathBuf {
+        folder.path("../itself")
+    }
+
+    /// What a process finds that starts when these bytes stand in the file; nobody else does.
+    async fn open_with(&self, bytes: &[u8]) -> (LentFile, Result<Loaded, CountsError>) {
+        let names = self.folder.names();
+        let names = names.iter().filter(|name| name.starts_with("lent"));
+        names.for_each(|name| fs::remove_file(self.folder.path(name)).unwrap());
+        fs::hard_link(Self::itself(&self.folder), self.folder.file()).unwrap();
+        // Cut off and written: it stays the same file.
+        fs::write(self.folder.file(), bytes).unwrap();
+        let file = self.folder.start();
+        let loaded = load(&file, 1).await;
+        (file, loaded)
+    }
+
+    /// Opens it with a few bytes changed: all counts as spent, or nothing was lost of it.
+    async fn check(&self, damaged: &[u8], what: &str) -> Found {
+        let (file, loaded) = self.open_with(damaged).await;
+        let loaded = loaded.unwrap_or_else(|error| panic!("{what}: {}", chain(&error)));
+        let was_moved = self.folder.names() == ["lent.redb", "lent.redb.damaged"];
+        if was_moved {
+            assert_eq!(loaded.client, None, "{what}");
+            let aside = fs::read(self.folder.path("lent.redb.damaged")).unwrap();
+            assert_eq!(aside.len(), damaged.len(), "{what}");
+        }
+        if before(&loaded, None) == Before::Lost {
+            must_write(&file, 99, 99, b"new").await;
+            file.close().await;
+            return Found::Lost { was_moved };
+        }
         // What was damaged is not in use.
         assert!(!was_moved, "{what}");
         for key in 1..=20 {
             let kept = load(&file, key).await.unwrap().client.expect(what);
             assert_eq!((kept.token.0, kept.value), (key, vec![7; 300]), "{what}");
         }
+        file.close().await;
+        Found::AllThere
     }
-    if was_moved {
-        assert_eq!(loaded.client, None, "{what}");
-        let aside = fs::read(folder.path("lent.redb.damaged")).unwrap();
-        assert_eq!(aside.len(), damaged.len(), "{what}");
-    }
-    was_moved
+}
+
+const MOVED: Found = Found::Lost { was_moved: true };
+
+#[tokio::test]
+async fn what_was_written_here_is_believed_if_nothing_of_it_has_changed() {
+    let made = Made::new().await;
+    // Nothing else than damage is what the tests below find.
+    let found = made.check(&made.whole, "as it was").await;
+    assert_eq!(found, Found::AllThere);
 }
 
 #[tokio::test]
 async fn a_file_that_was_cut_off_anywhere_is_moved_aside_and_all_counts_as_spent() {
-    let whole = bytes_of_some(&Folder::new()).await;
+    let made = Made::new().await;
+    let whole = &made.whole;
     let steps = (0..whole.len()).step_by(whole.len() / 60);
     for len in (0..128).step_by(9).chain(steps) {
-        check_damaged(&whole[..len], &format!("{len} bytes")).await;
+        made.check(&whole[..len], &format!("{len} bytes")).await;
     }
-    assert!(check_damaged(&whole[..0], "nothing").await);
-    assert!(check_damaged(&whole[..4_000], "a page").await);
+    assert_eq!(made.check(&whole[..0], "nothing").await, MOVED);
+    assert_eq!(made.check(&whole[..4_000], "a page").await, MOVED);
 }
 
 #[tokio::test]
 async fn what_rotted_is_noticed_when_the_file_is_opened() {
-    let whole = bytes_of_some(&Folder::new()).await;
-    assert!(check_damaged(b"nonsense", "nonsense").await);
-    assert!(check_damaged(&[0; 100_000], "zeros").await);
-    assert!(check_damaged(&[0xFF; 100_000], "ones").await);
+    let made = Made::new().await;
+    let whole = &made.whole;
+    for (bytes, what) in [
+        (&b"nonsense"[..], "nonsense"),
+        (&[0; 100_000], "zeros"),
+        (&[0xFF; 100_000], "ones"),
+    ] {
+        assert_eq!(made.check(bytes, what).await, MOVED, "{what}");
+    }
+    let mut losses = 0;
     for at in (0..whole.len()).step_by(whole.len() / 80) {
         let mut damaged = whole.clone();
         let end = damaged.len().min(at + 64);
         damaged[at..end].fill(0xA5);
-        check_damaged(&damaged, &format!("from {at}")).await;
+        let found = made.check(&damaged, &format!("from {at}")).await;
+        losses += usize::from(found != Found::AllThere);
     }
+    assert!(losses > 0, "nothing is shown by these");
 }
 
 /// Not all that is in a file is in use, but what clients have spent is: one bit of it is missed.
 #[tokio::test]
 async fn one_bit_of_what_a_client_has_spent_makes_all_count_as_spent() {
-    let whole = bytes_of_some(&Folder::new()).await;
-    let values: Vec<usize> = (0..whole.len() - 300)
-        .filter(|at| whole[*at..at + 300] == [7; 300])
-        .collect();
+    let made = Made::new().await;
     let mut losses = 0;
-    for at in values {
-        let mut damaged = whole.clone();
+    for at in values(&made.whole, 7) {
+        let mut damaged = made.whole.clone();
         damaged[at + 100] ^= 1;
-        let folder = Folder::new();
-        let file = folder.start();
-        fs::write(folder.file(), damaged).unwrap();
-        let loaded = load(&file, 1).await.unwrap();
-        losses += usize::from(before(&loaded, None) == Before::Lost);
+        let found = made.check(&damaged, &format!("one bit at {at}")).await;
+        losses += usize::from(found != Found::AllThere);
     }
     // Older writes may lie there too, of which nobody needs anything any more.
     assert!(losses >= 20, "{losses}");
+}
+
+/// Where three hundred bytes of this kind lie.
+fn values(whole: &[u8], byte: u8) -> Vec<usize> {
+    let starts = 0..whole.len() - 300;
+    starts
+        .filter(|at| whole[*at..at + 300] == [byte; 300])
+        .collect()
+}
+
+/// Nobody may take it for a write that was under way when the process ended: whoever waited was told that it is written.
+#[tokio::test]
+async fn one_bit_of_the_last_write_is_missed_after_an_unclean_end() {
+    let folder = Folder::new();
+    let file = folder.start();
+    must_write(&file, 1, 11, &[7; 300]).await;
+    must_write(&file, 1, 12, &[8; 300]).await;
+    // As a process leaves it that is killed now.
+    let whole = fs::read(folder.file()).unwrap();
+    file.close().await;
+    let made = Made::of(folder, whole);
+    let (file, loaded) = made.open_with(&made.whole).await;
+    let loaded = loaded.unwrap();
+    assert_eq!(before(&loaded, None), Before::Nothing);
+    assert_eq!(loaded.expected().client.0, 12);
+    file.close().await;
+    let last = values(&made.whole, 8);
+    assert!(!last.is_empty());
+    for at in last {
+        let mut damaged = made.whole.clone();
+        damaged[at + 100] ^= 1;
+        let (file, loaded) = made.open_with(&damaged).await;
+        assert_eq!(before(&loaded.unwrap(), None), Before::Lost, "at {at}");
+        file.close().await;
+    }
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! One process at a time has the file.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use anteroom_counts::shared::{CountsError, chain};
 
 use crate::folder::{Folder, load, must_write, token};
@@ -40,6 +43,58 @@ async fn whoever_asks_while_a_predecessor_ends_is_answered_when_it_has() {
         first.close().await;
     });
     assert_eq!(loaded.unwrap().expected().client.0, 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_opens_it_ahead_waits_for_its_predecessor_as_long_as_that_has_it() {
+    let folder = Folder::new();
+    let (first, second) = (folder.start(), Arc::new(folder.start()));
+    must_write(&first, 1, 11, b"one").await;
+    let opening = tokio::spawn({
+        let second = Arc::clone(&second);
+        async move { second.open().await }
+    });
+    tokio::time::sleep(Duration::from_secs(30)).await; // tidy: paused time
+    assert!(!opening.is_finished());
+    first.close().await;
+    opening.await.unwrap().unwrap();
+    let refused = load(&folder.start(), 1).await.unwrap_err();
+    assert!(chain(&refused).contains("another process has it"));
+    assert_eq!(token(&second, 1).await, 11);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_closes_it_waits_for_it_no_longer() {
+    let folder = Folder::new();
+    let (first, second) = (folder.start(), Arc::new(folder.start()));
+    must_write(&first, 1, 11, b"one").await;
+    let opening = tokio::spawn({
+        let second = Arc::clone(&second);
+        async move { second.open().await }
+    });
+    tokio::time::sleep(Duration::from_secs(1)).await; // tidy: paused time
+    second.close().await;
+    let closed = opening.await.unwrap().unwrap_err();
+    assert!(
+        chain(&closed).contains("it is closed"),
+        "{}",
+        chain(&closed)
+    );
+}
+
+#[tokio::test]
+async fn one_that_nobody_asked_makes_no_file_when_it_is_closed() {
+    let folder = Folder::new();
+    let file = folder.start();
+    file.close().await;
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
+    let closed = load(&file, 1).await.unwrap_err();
+    assert!(
+        chain(&closed).contains("it is closed"),
+        "{}",
+        chain(&closed)
+    );
+    assert!(folder.names().is_empty(), "{:?}", folder.names());
 }
 
 #[tokio::test]

@@ -252,7 +252,10 @@ async fn nothing_is_said_over_a_copy_that_was_not_heard_yet() {
     assert!(matches!(said, Err(ObeyError::Away(_))), "{said:?}");
     local.set_away(false);
     say(&one, &set("tin", "7/min")).await;
-    assert_eq!((calls(&one, "gold").await, calls(&one, "tin").await), (500, 7));
+    assert_eq!(
+        (calls(&one, "gold").await, calls(&one, "tin").await),
+        (500, 7)
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,6 +2,7 @@
 -- its own where calls are counted. It is read from end to end each time, so one that is longer than this is left to the
 -- node.
 local LOG_MOST = 4096
+local CALLS_MAX = 4294967295
 
 -- Entries that count now, all of them of which the last is the newest, and when the next one would be; nil if they cannot
 -- be read.
@@ -9,11 +10,14 @@ local function stored_log(text, window)
   local entries, newest_at = {}, 0
   if text ~= '' then
     if #text > LOG_MOST or not match(text, '^d[%d ]+$') then return nil end
+    local size = 1
     for after, calls in string.gmatch(text, ' (%d+) (%d+)') do
-      newest_at = newest_at + after
-      entries[#entries + 1] = {at = newest_at, calls = calls + 0}
+      size, newest_at, calls = size + 2 + #after + #calls, newest_at + after, calls + 0
+      if calls < 1 or calls > CALLS_MAX then return nil end
+      entries[#entries + 1] = {at = newest_at, calls = calls}
     end
-    if #entries == 0 or newest_at >= EXACT then return nil end
+    -- What has no partner, or more than one space before it, would be passed over.
+    if #entries == 0 or size ~= #text or newest_at >= EXACT then return nil end
   end
   -- What another limit lent may count as lent later than now.
   local at, live = max(now, newest_at), {}

@@ -84,7 +84,7 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
         ..record.clone()
     };
     let usual = record::encode(&record);
-    let damaged = [&usual[..usual.len() - 1], b"x;"].concat();
+    let with_state = |state: &str| [&usual[..usual.len() - 1], state.as_bytes(), b";"].concat();
     let by = |what, epoch, lending: &Lending, value: &[u8]| Unusual {
         what,
         epoch,
@@ -93,7 +93,7 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
     };
     let of = |what, value: Vec<u8>| by(what, (known, token), lending, &value);
     let unheard_of = Token(0xFFFF);
-    vec![
+    let mut all = vec![
         by(
             "another write's epoch",
             (known, unheard_of),
@@ -105,9 +105,27 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
         by("another limit", (known, token), &other_limit, &usual),
         of("a record that lies ahead", record::encode(&as_of_ahead)),
         of("all is spent", record::encode(&nothing_until_ahead)),
-        of("a record that cannot be read", damaged),
+        of("a record that cannot be read", with_state("x")),
         of("no record at all", Vec::new()),
-    ]
+    ];
+    if matches!(lending.promised(), Policy::SlidingLog(_)) {
+        // All of them of calls that do not count any more, so nothing but their form speaks against them.
+        for damaged in [
+            "d",
+            "d 5",
+            "d 5 1 7",
+            "d 5 1 ",
+            "d  5 1",
+            "d 5  1",
+            "d 5 1  7 1",
+            "d 5 0",
+            "d 5 1 7 0",
+            "d 5 4294967296",
+        ] {
+            all.push(of("a log that cannot be read", with_state(damaged)));
+        }
+    }
+    all
 }
 
 impl On<'_> {

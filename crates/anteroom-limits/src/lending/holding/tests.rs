@@ -126,6 +126,18 @@ fn one_request_speaks_for_all_who_wait_when_it_is_sent() {
 }
 
 #[test]
+fn what_is_missing_for_a_call_is_asked_for_and_not_what_lies_here_already() {
+    let mut holding = Holding::new();
+    holding.decide(Micros(0), Cost::take(9));
+    holding.poll_request(Micros(0), id(1), &lending()).unwrap();
+    holding.handle_answer(Micros(9), &answer(1, 9), Micros(0));
+    let waits = holding.decide(Micros(10), Cost::take(10));
+    assert!(matches!(waits, Decision::Ask(_)));
+    let request = holding.poll_request(Micros(10), id(2), &lending()).unwrap();
+    assert_eq!((request.least, request.wants), (1, 1));
+}
+
+#[test]
 fn what_the_parent_refused_is_refused_here_until_it_may_be_had() {
     let mut holding = Holding::new();
     holding.decide(Micros(0), Cost::take(2));
