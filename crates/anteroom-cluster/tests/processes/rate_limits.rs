@@ -1,5 +1,6 @@
 //! Envoy's rate limit service answers all the time while the process that serves it is replaced.
 
+use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,12 +54,16 @@ async fn connect(door: SocketAddr) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-async fn ask_on(connection: &mut Connection, door: SocketAddr) -> Result<(), Fault> {
+/// Asks once. `false` if the server said before the question was sent that it takes no more on this connection.
+async fn ask_on(connection: &mut Connection, door: SocketAddr) -> Result<bool, Fault> {
     let request = Request::post(format!("http://{door}{PATH}"))
         .header("content-type", "application/grpc")
         .header("te", "trailers")
         .body(Full::from(MESSAGE))?;
-    let response = connection.send_request(request).await?;
+    let response = match connection.send_request(request).await {
+        Err(fault) if is_taken_elsewhere(&fault) => return Ok(false),
+        response => response?,
+    };
     let answer = response.into_body().collect().await?;
     let status = answer.trailers().and_then(|all| all.get("grpc-status"));
     let is_good = status.is_some_and(|status| status == "0");
@@ -66,13 +71,31 @@ async fn ask_on(connection: &mut Connection, door: SocketAddr) -> Result<(), Fau
     let answer = answer.to_bytes();
     let is_answer = is_good && answer.get(5..7) == Some(&[8, 1]);
     is_answer
-        .then_some(())
+        .then_some(true)
         .ok_or_else(|| format!("{answer:?}").into())
+}
+
+/// Was nothing asked, since the server had said without an error that it is about to go? Between a client's look at
+/// its connection and its question there is always time for those words to arrive. What the server has not seen then
+/// is never answered (RFC 9113, 6.8), and a client asks on another connection.
+fn is_taken_elsewhere(fault: &hyper::Error) -> bool {
+    let reason = fault.source().and_then(|source| source.downcast_ref());
+    let is_told = reason.is_some_and(|reason: &h2::Error| {
+        reason.is_go_away() && reason.is_remote() && reason.reason() == Some(h2::Reason::NO_ERROR)
+    });
+    // Cancelled is what never left the client's own queue.
+    is_told || fault.is_canceled()
 }
 
 /// Asks by gRPC, on a connection of its own.
 async fn ask_in_grpc(door: SocketAddr) -> Result<(), Fault> {
-    ask_on(&mut connect(door).await?, door).await
+    // Who is about to go accepts nobody any more: the second connection is the successor's.
+    for _ in 0..2 {
+        if ask_on(&mut connect(door).await?, door).await? {
+            return Ok(());
+        }
+    }
+    Err("sent elsewhere twice".into())
 }
 
 /// Keeps its connection until that ends, as Envoy does. Returns how often it had to connect.
@@ -90,12 +113,13 @@ async fn ask_and_stay(
             }
         };
         // Whoever was told that it ends asks elsewhere.
-        if there.ready().await.is_err() {
-            *connection = None;
-            continue;
+        if there.ready().await.is_ok() && ask_on(there, door).await? {
+            return Ok(times);
         }
-        ask_on(there, door).await?;
-        return Ok(times);
+        if times == 2 {
+            return Err("sent elsewhere twice".into());
+        }
+        *connection = None;
     }
 }
 
@@ -161,6 +185,15 @@ fn ask_all(asked: &Arc<Asked>, grpc: SocketAddr, http: SocketAddr) -> JoinSet<Fa
     asking
 }
 
+/// # Panics
+///
+/// If one of those who ask has ended, with what went wrong.
+fn nobody_failed(asking: &mut JoinSet<Fault>) {
+    if let Some(fault) = asking.try_join_next() {
+        panic!("{}", fault.unwrap());
+    }
+}
+
 /// Where the service listens, by the log: gRPC and JSON.
 fn doors(node: &Node) -> Option<(SocketAddr, SocketAddr)> {
     let log = node.log();
@@ -201,15 +234,15 @@ async fn replaced_twice_the_rate_limit_service_answers_all_the_time() {
             None => assert!(node.ends().await, "{}", node.log()),
             Some(before) => eventually("the one before ends", async || before.has_ended()).await,
         }
-        eventually("each who stayed is sent to the successor", async || {
-            asked.connected.load(Ordering::Relaxed) >= connected + CALLERS
+        eventually("each who stayed is sent to the successor", || {
+            nobody_failed(&mut asking);
+            let are_all = asked.connected.load(Ordering::Relaxed) >= connected + CALLERS;
+            std::future::ready(are_all)
         })
         .await;
     }
     asked.go_on().await;
-    if let Some(fault) = asking.try_join_next() {
-        panic!("{}", fault.unwrap());
-    }
+    nobody_failed(&mut asking);
     asking.abort_all();
     println!("answered: {:?}", asked.all());
     let last = newest.expect("it was replaced");
