@@ -52,6 +52,21 @@ impl Pair {
                 .all(|shown| shown.contains("last_status=ESTA"))
         })
         .await;
+        // That may be a connection that is being given up: only what arrives shows that one lasts. It is
+        // about clients who do not call.
+        let Self { a, b, .. } = &pair;
+        for (from, to, table, key) in [
+            (a, b, tables.of_a, "::ffff:192.0.2.1"),
+            (b, a, tables.of_b, "::ffff:192.0.2.2"),
+        ] {
+            let set = format!("set table {table} key {key} data.http_req_rate 1");
+            from.ask(&set).await;
+            eventually("the other hears of a client", async || {
+                let heard = to.counts(table).await;
+                heard.iter().any(|(client, _)| client == key)
+            })
+            .await;
+        }
         pair
     }
 
