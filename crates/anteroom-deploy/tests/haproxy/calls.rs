@@ -1,0 +1,147 @@
+//! Who calls, and what is behind HAProxy.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anteroom_testkit::wire::{Origin, Wire, header};
+use tokio::task::{JoinHandle, JoinSet};
+
+/// What became of calls.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Tally {
+    pub(crate) passed: usize,
+    pub(crate) refused: usize,
+}
+
+impl Tally {
+    pub(crate) const fn new(passed: usize, refused: usize) -> Self {
+        Self { passed, refused }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.refused += other.refused;
+    }
+}
+
+/// One client on one connection.
+#[derive(Debug)]
+pub(crate) struct Caller(Wire);
+
+impl Caller {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self(Wire::connect(address).await)
+    }
+
+    /// Calls a path, with further header lines; the head of the answer, in lower case.
+    pub(crate) async fn call(&mut self, path: &str, headers: &[&str]) -> String {
+        let mut request = format!("GET {path} HTTP/1.1\r\nhost: shop.example\r\n");
+        for line in headers {
+            request.push_str(line);
+            request.push_str("\r\n");
+        }
+        request.push_str("\r\n");
+        self.0.send(&request).await;
+        let head = self.0.head().await;
+        let length = header(&head, "content-length").unwrap().parse().unwrap();
+        self.0.try_read(length).await.unwrap();
+        head
+    }
+
+    /// Whether a call passes. Nothing but 200 and 429 comes of one.
+    pub(crate) async fn passes(&mut self, path: &str, headers: &[&str]) -> bool {
+        let head = self.call(path, headers).await;
+        match head.split(' ').nth(1) {
+            Some("200") => true,
+            Some("429") => {
+                assert_eq!(header(&head, "retry-after"), Some("60"));
+                false
+            }
+            _ => panic!("neither passed nor refused: {head}"),
+        }
+    }
+
+    /// What becomes of so many calls, one after the other.
+    pub(crate) async fn calls(&mut self, count: usize, headers: &[&str]) -> Tally {
+        let mut tally = Tally::default();
+        for _ in 0..count {
+            let passes = self.passes("/", headers).await;
+            tally.add(Tally::new(usize::from(passes), usize::from(!passes)));
+        }
+        tally
+    }
+}
+
+/// What becomes of calls over several connections at once.
+pub(crate) async fn burst(address: SocketAddr, connections: usize, calls_each: usize) -> Tally {
+    let mut callers = JoinSet::new();
+    for _ in 0..connections {
+        callers.spawn(async move {
+            let mut caller = Caller::connect(address).await;
+            caller.calls(calls_each, &[]).await
+        });
+    }
+    let mut tally = Tally::default();
+    for of_one in callers.join_all().await {
+        tally.add(of_one);
+    }
+    tally
+}
+
+/// An origin that counts what reaches it, and answers with the last address in `X-Forwarded-For`.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    pub(crate) address: SocketAddr,
+    served: Arc<AtomicUsize>,
+    task: JoinHandle<()>,
+}
+
+impl Counting {
+    pub(crate) async fn start() -> Self {
+        let origin = Origin::new().await;
+        let address = origin.address;
+        let served = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&served);
+        let task = tokio::spawn(async move {
+            let mut connections = JoinSet::new();
+            loop {
+                let wire = origin.accept().await;
+                connections.spawn(serve(wire, Arc::clone(&counter)));
+            }
+        });
+        Self {
+            address,
+            served,
+            task,
+        }
+    }
+
+    /// How many calls have reached it.
+    pub(crate) fn served(&self) -> usize {
+        self.served.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+async fn serve(mut wire: Wire, served: Arc<AtomicUsize>) {
+    while let Some(head) = wire.try_read_until("\r\n\r\n").await {
+        served.fetch_add(1, Ordering::SeqCst);
+        let head = head.to_lowercase();
+        let mut told = head
+            .lines()
+            .filter_map(|line| line.strip_prefix("x-forwarded-for:"));
+        let last = told.next_back().and_then(|list| list.rsplit(',').next());
+        let client = last.unwrap_or_default().trim();
+        let answer =
+            format!("HTTP/1.1 200 OK\r\nx-client: {client}\r\ncontent-length: 2\r\n\r\nok");
+        if !wire.try_send(answer.as_bytes()).await {
+            return;
+        }
+    }
+}
