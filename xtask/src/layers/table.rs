@@ -33,6 +33,10 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
         ],
     ),
+    (
+        "anteroom-memcached",
+        &["anteroom-config", "anteroom-limits", "anteroom-counts"],
+    ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-lent",
