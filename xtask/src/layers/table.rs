@@ -124,6 +124,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-counts",
             "anteroom-lending",
             "anteroom-lent",
+            "anteroom-memcached",
         ],
     ),
     (
