@@ -82,6 +82,15 @@ pub(crate) const REDIS_SERVER: Requirement = Requirement {
         service: Some("redis-server"),
     },
 };
+/// What counts calls in tests; they start their own, each at a port of its own.
+pub(crate) const MEMCACHED: Requirement = Requirement {
+    binary: "memcached",
+    package: Package::Apt {
+        debian: "memcached",
+        ubuntu: "memcached",
+        service: Some("memcached"),
+    },
+};
 
 /// Brings packages of Python's index.
 pub(crate) const PIP: Requirement = Requirement {

@@ -9,7 +9,8 @@ use std::process::Command;
 use anyhow::bail;
 
 use crate::requirements::{
-    CHROMEDRIVER, CHROMIUM, CLIPPY, ENVOY, HAPROXY, PIP, REDIS_SERVER, RUSTFMT, Requirement,
+    CHROMEDRIVER, CHROMIUM, CLIPPY, ENVOY, HAPROXY, MEMCACHED, PIP, REDIS_SERVER, RUSTFMT,
+    Requirement,
 };
 use crate::tally::{Tally, run_counted};
 use crate::{bench, cargo, deploy, layers, licences, tidy};
@@ -115,7 +116,15 @@ pub(crate) const STEPS: &[Step] = &[
         group: "tests",
         name: "tests",
         finds: "failing unit, property, integration and browser tests",
-        needs: &[CHROMIUM, CHROMEDRIVER, REDIS_SERVER, PIP, ENVOY, HAPROXY],
+        needs: &[
+            CHROMIUM,
+            CHROMEDRIVER,
+            REDIS_SERVER,
+            MEMCACHED,
+            PIP,
+            ENVOY,
+            HAPROXY,
+        ],
         run: tests,
     },
     Step {

@@ -42,6 +42,18 @@ pub(super) fn refuse_claims(notes: &mut Notes, limits: &[LimitRead]) {
     }
 }
 
+/// Notes limits that are to be counted on memcached, where nothing says on which.
+pub(super) fn refuse_memcached(notes: &mut Notes, limits: &[LimitRead]) {
+    for spot in limits
+        .iter()
+        .filter_map(|limit| limit.of_memcached.as_ref())
+    {
+        let finding = "there is no [memcached], so there is no server".to_owned();
+        let allowed = "\"memcached\" only beside a table [memcached] with servers";
+        notes.refuse(spot, Finding::Remark(finding), allowed, None);
+    }
+}
+
 /// Whether a request can be covered by the limit and by a room.
 fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     let routes = || rooms.iter().flat_map(|room| &room.routes);

@@ -22,6 +22,7 @@ mod kind;
 pub mod language;
 mod limit;
 mod live;
+mod memcached;
 mod model;
 pub mod orders;
 pub mod path;
@@ -40,15 +41,15 @@ pub use anteroom_reading::duration;
 pub use checks::Checks;
 pub use flags::Flags;
 pub use host::{HostError, OriginError};
-pub use limit::policy_values;
+pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
     JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
-    OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
-    PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
-    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig,
-    TokenPlace, WithoutKey,
+    MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands,
+    OriginLimits, PageConfig, PageTemplate, RateLimitHeaders, RateLimitServiceConfig,
+    RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig,
+    SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
@@ -161,7 +162,7 @@ impl Config {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
-             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}",
+             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);
@@ -177,6 +178,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         rooms,
         limits,
         jwt,
+        memcached,
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
@@ -199,6 +201,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .filter_map(|limit| limit.config)
             .collect(),
         jwt,
+        memcached,
         rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
@@ -228,6 +231,7 @@ struct FileRead {
     rooms: Vec<RoomRead>,
     limits: Vec<LimitRead>,
     jwt: Option<JwtConfig>,
+    memcached: Option<MemcachedConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -242,6 +246,13 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     if !has_jwt {
         clashes::refuse_claims(root.notes, &limits);
     }
+    let has_memcached = root.has("memcached");
+    let memcached = has_memcached
+        .then(|| memcached::read(root.table("memcached")))
+        .flatten();
+    if !has_memcached {
+        clashes::refuse_memcached(root.notes, &limits);
+    }
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =
@@ -253,6 +264,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         rooms,
         limits,
         jwt,
+        memcached,
         rate_limit_service,
     }
 }

@@ -27,6 +27,7 @@ use keys::{
 pub use live::policy_values;
 use policy::AlgorithmKind;
 pub(crate) use policy::Settings;
+pub use store::SWAPPED_LOG_LONGEST;
 
 /// A limit as far as it could be read; the parts outlive mistakes elsewhere in the limit, so that
 /// clashes between limits are found in the same run.
@@ -38,6 +39,8 @@ pub(super) struct LimitRead {
     pub(super) of_rooms: Vec<(Spot, &'static str)>,
     /// Where it says that a server of all nodes counts.
     pub(super) of_valkey: Option<Spot>,
+    /// What means nothing without `[memcached]`.
+    pub(super) of_memcached: Option<Spot>,
     /// What means nothing without `[jwt]`.
     pub(super) of_jwt: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
@@ -71,6 +74,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
     let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
+    let of_memcached = (store == LimitStore::Memcached).then(|| table.spot(STORE.name));
     let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
     let has_claim = key
         .as_ref()
@@ -102,6 +106,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         routes,
         of_rooms,
         of_valkey,
+        of_memcached,
         of_jwt,
         config,
     }

@@ -18,7 +18,8 @@ mod rate_limit_service;
 
 pub use limit::{
     Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
-    LimitName, LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, TokenPlace, WithoutKey,
+    LimitName, LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, TokenPlace,
+    WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{
@@ -38,6 +39,8 @@ pub struct Config {
     pub limits: Vec<LimitConfig>,
     /// The signed tokens by which limits may tell clients apart.
     pub jwt: Option<JwtConfig>,
+    /// The servers of memcached where limits may be counted.
+    pub memcached: Option<MemcachedConfig>,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
 }

@@ -57,7 +57,7 @@ const PASSWORD: Key<Password> = Key {
 
 const PASSWORD_FILE: Key<Text<PathBuf>> = path_key("password_file", A_FILE, None);
 const CA_FILE: Key<Text<PathBuf>> = path_key("ca_file", A_FILE, None);
-const PREFIX: Key<Text<String>> = Key {
+pub(super) const PREFIX: Key<Text<String>> = Key {
     name: "prefix",
     kind: Text {
         allowed: "1 to 64 of A-Z a-z 0-9 - _ . :",

@@ -158,6 +158,23 @@ fn a_server_counts_where_there_is_one() {
 }
 
 #[test]
+fn memcached_counts_where_there_is_one() {
+    let memcached =
+        "[memcached]\nservers = [\"10.0.0.5\", \"[::1]:11212\", \"Cache.example.:1\"]\n";
+    let limit = "[[limit]]\nname = \"api\"\nlimit = \"10000/m\"\nstore = \"memcached\"\n\
+                 algorithm = \"sliding-log\"\non_store_failure = \"open\"\n";
+    let config = parse(&format!("{memcached}{ROOM}{limit}")).config;
+    assert_eq!(config.limits[0].store, LimitStore::Memcached);
+    let memcached = config.memcached.unwrap();
+    let servers = memcached.servers.iter().map(ToString::to_string);
+    let servers: Vec<String> = servers.collect();
+    let expected = ["10.0.0.5:11211", "[::1]:11212", "cache.example:1"];
+    assert_eq!(servers, expected);
+    assert_eq!(memcached.prefix, "anteroom");
+    assert_eq!(parse(ROOM).config.memcached, None);
+}
+
+#[test]
 fn each_algorithm_has_its_settings_and_their_defaults() {
     let rate = rate("100/m");
     let check = |lines: &str, policy: Policy| assert_eq!(limit(lines).policy, policy, "{lines}");

@@ -18,7 +18,7 @@
 //! would write over what it never saw. Each write brings a token of its own that nobody ever brings again.
 
 pub mod record;
-mod states;
+pub mod states;
 pub mod step;
 
 use std::fmt;

@@ -30,7 +30,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 /// # Invariants
 ///
 /// - However many nodes charge a client at once, one limit never admits more than its algorithm does.
-/// - The time is the store's, the same for all nodes.
+/// - The time is the store's, the same for all nodes; a store that has none says how far their clocks may be apart.
 /// - What is charged to one client of one limit touches no other.
 pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     /// What kind of store it is, as whoever configures it calls it.
@@ -156,6 +156,20 @@ pub enum UnfitError {
         store: &'static str,
         /// How far ahead it can count.
         years_max: u64,
+    },
+    /// A lower limit, another algorithm, or another store.
+    #[error(
+        "the limit {limit:?} by sliding-log remembers {calls} calls; {store} keeps logs of up to {calls_max}"
+    )]
+    LogTooLong {
+        /// The limit's name.
+        limit: String,
+        /// How many calls it admits in a window.
+        calls: u32,
+        /// The store.
+        store: &'static str,
+        /// How many it can remember.
+        calls_max: u32,
     },
     /// Another algorithm, a larger burst, or another store.
     #[error("the limit {limit:?} by {algorithm} cannot be kept by {store}")]

@@ -5,11 +5,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, LimitConfig, LimitStore, StoreConfig, ValkeyConfig};
+use anteroom_config::{
+    Config, LimitConfig, LimitStore, MemcachedConfig, StoreConfig, ValkeyConfig,
+};
 use anteroom_counts::lent::LentRecords;
 use anteroom_counts::shared::SharedCounts;
 use anteroom_lending::LeasedCounts;
 use anteroom_lent::LentFile;
+use anteroom_limits::time::Micros;
+use anteroom_memcached::MemcachedCounts;
 use anteroom_node::Stores;
 use anteroom_store::{
     Clock, DataDir, Deployment, Embedded, Identity, JoinError, Membership, Store, StoreError,
@@ -103,6 +107,25 @@ impl Opened {
 }
 
 async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Opened, OpenError> {
+    let memcached = config.memcached.as_ref();
+    let memcached = memcached.map(|memcached| on_memcached(memcached, Arc::clone(&clock)));
+    let mut opened = open_store(config, dir, clock).await?;
+    opened.counts.memcached = memcached;
+    Ok(opened)
+}
+
+/// Counts by the clock of rooms: it goes to the wall clock, and does not jump.
+fn on_memcached(config: &MemcachedConfig, clock: Arc<dyn Clock>) -> Arc<dyn SharedCounts> {
+    let now = Arc::new(move || Micros(clock.now().0.saturating_mul(1_000)));
+    let counts = MemcachedCounts::new(&config.servers, &config.prefix, now);
+    Arc::new(counts)
+}
+
+async fn open_store(
+    config: &Config,
+    dir: &DataDir,
+    clock: Arc<dyn Clock>,
+) -> Result<Opened, OpenError> {
     match &config.store {
         StoreConfig::Embedded => {
             let identity = Identity(dir.deployment()?.birth.0);
@@ -173,6 +196,7 @@ fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::CountStores, OpenErro
     Ok(anteroom_meter::CountStores {
         valkey: Some(Arc::new(valkey)),
         leases: Some(Arc::new(leases)),
+        memcached: None,
     })
 }
 

@@ -172,7 +172,9 @@ fn new_counts(config: &LimitConfig) -> Kept {
         keys: match config.store {
             // Nobody else has to find the same entries.
             LimitStore::Local => KeyMaker::new(rand::random()),
-            LimitStore::Valkey | LimitStore::Leases => KeyMaker::shared(config.name.as_str()),
+            LimitStore::Valkey | LimitStore::Leases | LimitStore::Memcached => {
+                KeyMaker::shared(config.name.as_str())
+            }
         },
         tally: Tally::default(),
     }

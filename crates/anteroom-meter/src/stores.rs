@@ -16,6 +16,8 @@ pub struct CountStores {
     pub valkey: Option<Arc<dyn SharedCounts>>,
     /// `store = "leases"`.
     pub leases: Option<Arc<dyn SharedCounts>>,
+    /// `store = "memcached"`.
+    pub memcached: Option<Arc<dyn SharedCounts>>,
 }
 
 impl CountStores {
@@ -32,13 +34,16 @@ impl CountStores {
             LimitStore::Local => return Ok(None),
             LimitStore::Valkey => &self.valkey,
             LimitStore::Leases => &self.leases,
+            LimitStore::Memcached => &self.memcached,
         };
         named.clone().map(Some).ok_or_else(|| store.word())
     }
 
     /// What they have counted of themselves, by their words.
     pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
-        let stores = [&self.valkey, &self.leases].into_iter().flatten();
+        let stores = [&self.valkey, &self.leases, &self.memcached]
+            .into_iter()
+            .flatten();
         let events = stores.flat_map(|store| {
             let events = store.events().into_iter();
             events.map(|(word, count)| ((store.kind(), word), count))

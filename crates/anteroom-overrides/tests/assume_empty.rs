@@ -98,8 +98,8 @@ fn node(lender: &Arc<Lender>, file: &[LimitConfig]) -> Arc<LiveLimits> {
     let memory = Memory::new(Arc::clone(&clock) as Arc<_>);
     let places = Stores::Alone(Arc::new(memory));
     let stores = CountStores {
-        valkey: None,
         leases: Some(Arc::clone(lender) as Arc<_>),
+        ..CountStores::default()
     };
     let meter = Meter::new(file, stores, Still).unwrap();
     LiveLimits::new(meter, file, (&places, BirthId(7)), clock)

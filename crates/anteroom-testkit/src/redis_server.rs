@@ -26,11 +26,11 @@ pub use self::sentinel::RedisSentinel;
 
 /// How long to look for something before it counts as never coming. Generous: build servers are
 /// slow, and a test that fails for slowness teaches nothing.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a condition is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// How often another port is tried when somebody else was faster.
-const TRIES: u32 = 10;
+pub(crate) const TRIES: u32 = 10;
 /// A server of a cluster listens at its port plus this as well.
 const CLUSTER_PORT_OFFSET: u16 = 10_000;
 
@@ -65,7 +65,7 @@ pub struct RedisServer {
 
 /// A process that ends with its owner.
 #[derive(Debug)]
-struct Process(Child);
+pub(crate) struct Process(pub(crate) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, RateLimitServiceConfig, ServerConfig, StoreConfig};
+use anteroom_config::{Config, MemcachedConfig, RateLimitServiceConfig, ServerConfig, StoreConfig};
 use anteroom_control::{Control, Tokens};
 use anteroom_front::handover::{Inherited, Legacy};
 use anteroom_front::lanes::Lanes;
@@ -44,6 +44,7 @@ pub struct Gateway {
     stop_control: watch::Sender<bool>,
     server: ServerConfig,
     store: StoreConfig,
+    memcached: Option<MemcachedConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -170,6 +171,7 @@ impl Gateway {
             stop_control,
             server: server.clone(),
             store: config.store.clone(),
+            memcached: config.memcached.clone(),
             rate_limit_service: config.rate_limit_service.clone(),
         })
     }
@@ -233,6 +235,7 @@ impl Gateway {
         }
         let tables = [
             ("store", config.store != self.store),
+            ("memcached", config.memcached != self.memcached),
             (
                 "rate_limit_service",
                 config.rate_limit_service != self.rate_limit_service,

@@ -33,6 +33,10 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-store",
         ],
     ),
+    (
+        "anteroom-memcached",
+        &["anteroom-config", "anteroom-limits", "anteroom-counts"],
+    ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-lent",
@@ -120,6 +124,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-counts",
             "anteroom-lending",
             "anteroom-lent",
+            "anteroom-memcached",
         ],
     ),
     (

@@ -171,6 +171,7 @@ pub(super) const STORE: Key<Choice<LimitStore>> = Key {
         (LimitStore::Local.word(), LimitStore::Local),
         (LimitStore::Valkey.word(), LimitStore::Valkey),
         (LimitStore::Leases.word(), LimitStore::Leases),
+        (LimitStore::Memcached.word(), LimitStore::Memcached),
     ]),
     default: Some("\"local\""),
 };

@@ -10,6 +10,10 @@ use crate::notes::Spot;
 use crate::problem::Finding;
 use crate::reader::Table;
 
+/// The longest log that memcached keeps. Each call brings it and takes it back; so many entries are 200 kB, a fifth
+/// of what a server takes as one value.
+pub const SWAPPED_LOG_LONGEST: u32 = 10_000;
+
 /// Reads where calls are counted, and what happens while that is away.
 pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     let mistakes = table.notes.count();
@@ -20,7 +24,7 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
         let spot = table.spot(ON_STORE_FAILURE.name);
         let finding = "has no effect with store \"local\", which is never away";
         let finding = Finding::Remark(finding.to_owned());
-        let allowed = "only with store \"valkey\" or \"leases\"";
+        let allowed = "only with store \"valkey\", \"leases\" or \"memcached\"";
         table.notes.refuse(&spot, finding, allowed, None);
     }
     (store, on_store_failure)
@@ -40,6 +44,9 @@ pub(super) fn read_keys_max(
             LimitStore::Leases => {
                 "has no effect with store \"leases\", which holds leases for 100000 clients of all limits together"
             }
+            LimitStore::Memcached => {
+                "has no effect with store \"memcached\", whose servers remember as many as they have memory for"
+            }
             LimitStore::Local | LimitStore::Valkey => {
                 "has no effect with store \"valkey\", whose server remembers as many as it has memory for"
             }
@@ -58,7 +65,22 @@ pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
         LimitStore::Local => {}
         LimitStore::Valkey => check_counted(table, policy),
         LimitStore::Leases => check_lent(table, policy),
+        LimitStore::Memcached => check_swapped(table, policy),
     }
+}
+
+/// A log is one value, which each call brings and takes back.
+fn check_swapped(table: &mut Table<'_>, policy: &Policy) {
+    let calls = policy.rate().calls();
+    if !matches!(policy, Policy::SlidingLog(_)) || calls <= SWAPPED_LOG_LONGEST {
+        return;
+    }
+    let found = format!("{calls} calls by \"sliding-log\" with store \"memcached\"");
+    let allowed = format!("a log of at most {SWAPPED_LOG_LONGEST} calls with this store");
+    let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
+    let spot = table.spot(LIMIT.name);
+    let found = Finding::Value(found);
+    table.notes.refuse(&spot, found, allowed, Some(hint));
 }
 
 /// A server counts in doubles, which are exact up to a number.

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RoomName, Route};
 use crate::limit::Settings;
+use crate::shared_store::HostPort;
 
 /// A limit's name: 1 to 64 of `A-Z a-z 0-9 - _`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -126,6 +127,15 @@ pub enum KeyPart {
     Ticket,
 }
 
+/// `[memcached]`: where limits may be counted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct MemcachedConfig {
+    /// Among which clients are divided; at least one.
+    pub servers: Vec<HostPort>,
+    /// What the names of all values begin with.
+    pub prefix: String,
+}
+
 /// `[jwt]`: which signed tokens are good.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JwtConfig {
@@ -196,6 +206,8 @@ pub enum LimitStore {
     Local,
     /// At the server of all nodes, which is asked about each call.
     Valkey,
+    /// At the servers of `[memcached]`, which are asked about each call.
+    Memcached,
     /// At each node, from batches that the store lends: that of all nodes, or the node's own data folder.
     Leases,
 }
@@ -207,6 +219,7 @@ impl LimitStore {
         match self {
             Self::Local => "local",
             Self::Valkey => "valkey",
+            Self::Memcached => "memcached",
             Self::Leases => "leases",
         }
     }

@@ -17,7 +17,7 @@ use anteroom_limits::time::Micros;
 use anteroom_limits::{fixed_window, gcra, sliding_window, token_bucket};
 
 /// Appends a state to a text.
-pub(super) fn write(state: &State, text: &mut String) {
+pub fn write(state: &State, text: &mut String) {
     match state {
         State::FixedWindow(fixed) => counters(text, 'f', fixed.starts_at, &[fixed.count]),
         State::SlidingWindow(sliding) => counters(text, 's', sliding.starts_at, &sliding.counts),
@@ -41,7 +41,7 @@ pub(super) fn write(state: &State, text: &mut String) {
             });
             numbers(text, 'd', entries);
         }
-        // Of a leaky bucket there is none: it cannot be lent.
+        // Of a leaky bucket there is none: it cannot be lent. Who keeps such states writes them by itself.
         State::New
         | State::SubWindows(_)
         | State::TokenBucket(_)
@@ -67,7 +67,8 @@ fn numbers(text: &mut String, letter: char, all: impl IntoIterator<Item = u64>) 
 }
 
 /// The state that a text stands for; `None` if it stands for none.
-pub(super) fn read(text: &str) -> Option<State> {
+#[must_use]
+pub fn read(text: &str) -> Option<State> {
     let mut parts = text.split(' ');
     let letter = parts.next()?;
     let all: Vec<u64> = parts.map(number).collect::<Option<_>>()?;
@@ -94,7 +95,8 @@ pub(super) fn read(text: &str) -> Option<State> {
 }
 
 /// Digits and nothing else: [`str::parse`] takes a sign as well.
-pub(super) fn number(text: &str) -> Option<u64> {
+#[must_use]
+pub fn number(text: &str) -> Option<u64> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
 }

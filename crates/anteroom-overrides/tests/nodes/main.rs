@@ -341,7 +341,7 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
     let node = |calls_max| {
         let counts = CountStores {
             valkey: Some(Arc::new(Small { calls_max })),
-            leases: None,
+            ..CountStores::default()
         };
         node_with(&stores, &limits, counts)
     };

@@ -1,0 +1,255 @@
+//! A call that is counted by adding to a number.
+//!
+//! The number of this stretch of time is added to first; behind that, on the same connection and in the same message,
+//! the numbers are read that matter. The server carries out both in that order, so whoever adds last of all that are
+//! admitted has read what all others added ([`anteroom_limits::counters`] says why that is enough). A call that does
+//! not fit is taken back. Until then it counts, so another may be rejected for it; none is admitted for it.
+//!
+//! # Clocks
+//!
+//! A node whose clock is ahead adds to a stretch that has not begun for another one. So each node also reads the
+//! stretches that may have begun for anybody before it has its answer, and its call must fit there, too. That holds as
+//! far as clocks are apart by no more than [`CLOCKS_APART_MAX`].
+
+use anteroom_counts::shared::SharedCharge;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::{Outcome, Verdict};
+
+use crate::counts::{CHARGE_TIMEOUT, CLOCKS_APART_MAX};
+use crate::expiry::exptime;
+use crate::failure::Failure;
+use crate::keys::ClientName;
+use crate::link::Link;
+use crate::protocol::{Command, Reply};
+
+/// What became of a call.
+#[derive(Clone, Debug)]
+pub(crate) struct Judged {
+    /// What it is told.
+    pub(crate) verdict: Verdict,
+    /// How the limit stands without it.
+    pub(crate) without: Verdict,
+    /// To which counter it was added, if it was to one and stays there.
+    pub(crate) added_to: Option<String>,
+}
+
+/// One call against one limit that is counted so.
+pub(crate) struct Counted<'c> {
+    pub(crate) link: &'c Link,
+    pub(crate) name: &'c ClientName,
+    pub(crate) counters: Counters,
+    pub(crate) now: Micros,
+}
+
+/// Numbers as they were read.
+struct Read {
+    /// Of the stretches that began later than ours, newest first.
+    newer: Vec<u32>,
+    /// Of ours and the older ones, newest first.
+    known: Vec<u32>,
+}
+
+impl Counted<'_> {
+    /// Charges a call, or says what would become of it.
+    pub(crate) async fn charge(
+        &self,
+        charge: &SharedCharge<'_>,
+        is_charged: bool,
+    ) -> Result<Judged, Failure> {
+        match charge.cost {
+            Cost::Take(taken) => self.take(charge.limit, taken.get(), is_charged).await,
+            Cost::Peek => {
+                let read = self.read(None).await?;
+                let verdict = self.judge_now(Cost::Peek, &read.known);
+                Ok(Judged {
+                    verdict,
+                    without: verdict,
+                    added_to: None,
+                })
+            }
+            Cost::Refund(back) => self.refund(back.get(), is_charged).await,
+        }
+    }
+
+    async fn take(&self, limit: &str, taken: u32, is_charged: bool) -> Result<Judged, Failure> {
+        let own = self.own();
+        let mut with = self.read(is_charged.then_some(taken)).await?;
+        let mut without = with.known.clone();
+        // Beyond 32 bits it is over any limit with and without this call.
+        if is_charged {
+            without[0] = without[0].saturating_sub(taken);
+        } else {
+            with.known[0] = with.known[0].saturating_add(taken);
+        }
+        let verdict = self.judge(Cost::take(taken), &with);
+        let without = self.judge_now(Cost::Peek, &without);
+        if is_charged
+            && !verdict.is_admitted()
+            && let Err(error) = take_back(self.link, &own, taken).await
+        {
+            // It is rejected all the same; others are, too, until its time is over.
+            tracing::warn!(%error, limit, "a call that was rejected stays charged");
+        }
+        let stays = is_charged && verdict.is_admitted();
+        Ok(Judged {
+            verdict,
+            without,
+            added_to: stays.then_some(own),
+        })
+    }
+
+    /// Takes from the newest counters on. Others may do so as well meanwhile: then less is found, and nothing goes
+    /// below zero.
+    async fn refund(&self, back: u32, is_charged: bool) -> Result<Judged, Failure> {
+        let read = self.read(None).await?;
+        let before = self.judge_now(Cost::Peek, &read.known);
+        let mut known = read.known;
+        let mut left = back;
+        let mut taken = Vec::new();
+        for (count, index) in known.iter_mut().zip(self.known_indexes()) {
+            let by = left.min(*count);
+            if by > 0 {
+                *count -= by;
+                left -= by;
+                taken.push((self.name.counter(&self.counters, index), by));
+            }
+        }
+        if is_charged && !taken.is_empty() {
+            let commands = taken
+                .iter()
+                .map(|(key, by)| Command::Subtract { key, by: *by });
+            let commands: Vec<Command<'_>> = commands.collect();
+            self.link.ask(&commands).await?;
+        }
+        Ok(Judged {
+            verdict: self.judge_now(Cost::refund(back), &known),
+            without: before,
+            added_to: None,
+        })
+    }
+
+    /// Adds, if there is something to add, and reads behind that. What an addition came to is what counts of its own
+    /// stretch: of two calls that come at once, the first must not see the second, or both would be rejected.
+    async fn read(&self, add: Option<u32>) -> Result<Read, Failure> {
+        let own = self.counters.index_at(self.now);
+        let own_name = self.own();
+        let others = self.counters.to_read(self.reading());
+        let others: Vec<CounterIndex> = others.filter(|index| *index != own).collect();
+        let names: Vec<String> = others
+            .iter()
+            .map(|index| self.name.counter(&self.counters, *index))
+            .collect();
+        let first = match add {
+            Some(by) => Command::Add {
+                key: &own_name,
+                by,
+                exptime: exptime(self.matters_for(own), self.now),
+            },
+            None => Command::Get { key: &own_name },
+        };
+        let gets = names.iter().map(|key| Command::Get { key });
+        let commands: Vec<Command<'_>> = [first].into_iter().chain(gets).collect();
+        let replies = self.link.ask(&commands).await?;
+        let Some((first, rest)) = replies.split_first() else {
+            return Err(self.link.unasked());
+        };
+        let mut read = Read {
+            newer: Vec::new(),
+            known: vec![self.count(first)?],
+        };
+        for (index, reply) in others.iter().zip(rest) {
+            let side = if *index > own {
+                &mut read.newer
+            } else {
+                &mut read.known
+            };
+            side.push(self.count(reply)?);
+        }
+        Ok(read)
+    }
+
+    /// A number that is not there is zero.
+    fn count(&self, reply: &Reply) -> Result<u32, Failure> {
+        match reply {
+            Reply::Nothing => Ok(0),
+            Reply::Value { .. } => {
+                let number = reply.number().ok_or_else(|| Failure::Foreign {
+                    server: self.link.server().clone(),
+                })?;
+                Ok(u32::try_from(number).unwrap_or(u32::MAX))
+            }
+            _ => Err(self.link.unasked()),
+        }
+    }
+
+    fn own(&self) -> String {
+        let own = self.counters.index_at(self.now);
+        self.name.counter(&self.counters, own)
+    }
+
+    fn known_indexes(&self) -> impl Iterator<Item = CounterIndex> + use<> {
+        self.counters.to_read(at_once(self.now))
+    }
+
+    /// For how long from now a counter matters.
+    fn matters_for(&self, index: CounterIndex) -> MicroSpan {
+        let begins_at = Micros(index.0.saturating_mul(self.counters.width().0));
+        (begins_at + self.counters.matters_for()).since(self.now)
+    }
+
+    /// Until then the answer is there, by any clock.
+    fn reading(&self) -> AddThenRead {
+        let timeout = u64::try_from(CHARGE_TIMEOUT.as_micros()).unwrap_or(u64::MAX);
+        AddThenRead {
+            added_at: self.now,
+            read_at: self.now + CLOCKS_APART_MAX + MicroSpan(timeout),
+        }
+    }
+
+    /// By this node's own clock.
+    fn judge_now(&self, cost: Cost, known: &[u32]) -> Verdict {
+        self.counters.judge(at_once(self.now), cost, known)
+    }
+
+    /// By this node's clock and by all that may be ahead of it.
+    fn judge(&self, cost: Cost, read: &Read) -> Verdict {
+        let verdict = self.judge_now(cost, &read.known);
+        if !verdict.is_admitted() || read.newer.iter().all(|count| *count == 0) {
+            return verdict;
+        }
+        let all: Vec<u32> = read.newer.iter().chain(&read.known).copied().collect();
+        if self
+            .counters
+            .judge(self.reading(), cost, &all)
+            .is_admitted()
+        {
+            return verdict;
+        }
+        // Here it would fit, and in a stretch that has begun elsewhere it would not.
+        let width = self.counters.width().0;
+        let next = MicroSpan(width - self.now.0 % width);
+        Verdict {
+            outcome: Outcome::Reject {
+                retry_after: Some(next),
+            },
+            remaining: 0,
+            full_after: verdict.full_after.max(next),
+        }
+    }
+}
+
+/// Takes from the counter to which was added.
+pub(crate) async fn take_back(link: &Link, key: &str, by: u32) -> Result<(), Failure> {
+    let subtract = Command::Subtract { key, by };
+    link.ask(&[subtract]).await.map(|_| ())
+}
+
+/// Added and read at one moment.
+const fn at_once(now: Micros) -> AddThenRead {
+    AddThenRead {
+        added_at: now,
+        read_at: now,
+    }
+}

@@ -1,0 +1,82 @@
+//! What are the values of a client called at the server?
+//!
+//! A digest of the limit's name and the client, so that names are short and hold nothing from outside. The state of a
+//! client lies under that; a counter has the width of its stretch of time and its number behind it, so a limit whose
+//! stretches change their width begins anew, and limits of one width go on with each other's counters.
+
+use anteroom_counts::{CallKey, KeyMaker};
+use anteroom_limits::counters::{CounterIndex, Counters};
+
+/// Names begin with this.
+#[derive(Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+/// The name of a client's state, and what its counters are called by.
+#[derive(Clone, Debug)]
+pub(crate) struct ClientName {
+    /// The name of the state.
+    pub(crate) state: String,
+    digest: u128,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        let prefix = prefix.to_owned();
+        Self { prefix }
+    }
+
+    pub(crate) fn client(&self, limit: &str, key: CallKey) -> ClientName {
+        let CallKey(digest) = KeyMaker::shared(limit).key([key.0.to_be_bytes().as_slice()]);
+        ClientName {
+            state: format!("{}:{digest:032x}", self.prefix),
+            digest,
+        }
+    }
+}
+
+impl ClientName {
+    /// The name of a counter.
+    pub(crate) fn counter(&self, counters: &Counters, index: CounterIndex) -> String {
+        format!("{}:{}:{}", self.state, counters.width().0, index.0)
+    }
+
+    /// A number below `below` for this client, which is not zero.
+    pub(crate) fn spread(&self, below: usize) -> usize {
+        // What is below a usize is one.
+        usize::try_from(self.digest % below as u128).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_limits::fixed_window::FixedWindow;
+    use anteroom_limits::rate::Rate;
+    use anteroom_limits::time::MicroSpan;
+
+    use super::*;
+
+    #[test]
+    fn names_are_short_and_plain_whatever_the_limit_is_called() {
+        let prefix = "p".repeat(64);
+        let limit = "a limit\r\nflush_all\r\n".repeat(50);
+        let client = Keys::new(&prefix).client(&limit, CallKey(u128::MAX));
+        let rate = Rate::new(1, MicroSpan::from_secs(366 * 86_400)).unwrap();
+        let counters = FixedWindow::new(rate).counters();
+        let name = client.counter(&counters, CounterIndex(u64::MAX));
+        assert!(name.len() <= 250, "{}", name.len());
+        let is_plain = |byte: u8| byte.is_ascii_graphic();
+        assert!(name.bytes().all(is_plain), "{name}");
+        assert!(name.starts_with(&client.state));
+    }
+
+    #[test]
+    fn limits_and_clients_have_names_of_their_own() {
+        let keys = Keys::new("a");
+        let name = |limit: &str, key: u128| keys.client(limit, CallKey(key)).state;
+        assert_eq!(name("api", 1), name("api", 1));
+        assert_ne!(name("api", 1), name("api", 2));
+        assert_ne!(name("api", 1), name("site", 1));
+    }
+}

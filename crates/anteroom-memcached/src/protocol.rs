@@ -1,0 +1,294 @@
+//! What is said to a memcached, and what does it answer? The meta commands, as bytes.
+//!
+//! Deliberately absent: connections, and what an answer means for a limit.
+//!
+//! Keys are ours ([`crate::keys`]): no byte of them comes from outside, so nothing is escaped here.
+
+/// The longest line of an answer. Ours hold a length and a number; what servers say of an error is shorter, too.
+const LINE_BYTES_MAX: usize = 2_048;
+/// The longest value that is read: what a server keeps if nobody told it otherwise.
+pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
+/// How much of what a server says of an error is kept.
+const COMPLAINT_CHARS_MAX: usize = 200;
+
+/// Something that a server is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Command<'k> {
+    /// To do nothing, and to say so.
+    Hello,
+    /// To add to a number, which begins at zero if it is not there, and is then forgotten at a time.
+    Add { key: &'k str, by: u32, exptime: u64 },
+    /// To take from a number, down to zero, if it is there.
+    Subtract { key: &'k str, by: u32 },
+    /// To say what is there.
+    Get { key: &'k str },
+    /// To write if what is there is still what was read.
+    Put {
+        key: &'k str,
+        value: &'k [u8],
+        expected: Seen,
+        exptime: u64,
+    },
+}
+
+/// What was read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Seen {
+    /// Nothing.
+    Nothing,
+    /// A value, which the server calls this.
+    Value(u64),
+}
+
+/// What a server answers to a command.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Reply {
+    /// It is there.
+    Hello,
+    /// What is there, or what a number became.
+    Value {
+        bytes: Vec<u8>,
+        /// How the server calls this value; if it was asked for.
+        unique: Option<u64>,
+    },
+    /// Written.
+    Done,
+    /// Nothing is there.
+    Nothing,
+    /// Not written: something else is there.
+    Conflict,
+    /// It will not; in its words.
+    Complaint(String),
+}
+
+/// Why bytes are no answer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum StrangeError {
+    /// A line without an end.
+    #[error("an answer has a line of more than {LINE_BYTES_MAX} bytes")]
+    LongLine,
+    /// A value that nobody wrote.
+    #[error("an answer has a value of more than {VALUE_BYTES_MAX} bytes")]
+    LongValue,
+    /// Another protocol.
+    #[error("an answer has another form")]
+    Form,
+}
+
+impl Command<'_> {
+    /// Appends the command as it is sent.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        let line = match self {
+            Self::Hello => "mn\r\n".to_owned(),
+            // The number that it begins with is what is added, for nothing is added then.
+            Self::Add { key, by, exptime } => format!("ma {key} v N{exptime} J{by} D{by}\r\n"),
+            Self::Subtract { key, by } => format!("ma {key} v MD D{by}\r\n"),
+            Self::Get { key } => format!("mg {key} v c\r\n"),
+            Self::Put {
+                key,
+                value,
+                expected,
+                exptime,
+            } => {
+                let size = value.len();
+                match expected {
+                    Seen::Nothing => format!("ms {key} {size} T{exptime} ME\r\n"),
+                    Seen::Value(unique) => format!("ms {key} {size} T{exptime} C{unique}\r\n"),
+                }
+            }
+        };
+        out.extend_from_slice(line.as_bytes());
+        if let Self::Put { value, .. } = self {
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+impl Reply {
+    /// The number that a value is. After a number became shorter by taking from it, servers leave spaces behind it.
+    pub(crate) fn number(&self) -> Option<u64> {
+        let Self::Value { bytes, .. } = self else {
+            return None;
+        };
+        digits(bytes.trim_ascii_end())
+    }
+
+    /// Reads the first answer of `bytes`, and says how long it is; `None` if it has not come as a whole yet.
+    ///
+    /// # Errors
+    ///
+    /// [`StrangeError`] if it never will be one.
+    pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, StrangeError> {
+        let head = &bytes[..bytes.len().min(LINE_BYTES_MAX)];
+        let Some(end) = memchr::memchr(b'\n', head) else {
+            let is_over = head.len() == LINE_BYTES_MAX;
+            return if is_over {
+                Err(StrangeError::LongLine)
+            } else {
+                Ok(None)
+            };
+        };
+        let line = head[..end].strip_suffix(b"\r").ok_or(StrangeError::Form)?;
+        let behind = end + 1;
+        let (word, rest) = match memchr::memchr(b' ', line) {
+            Some(at) => (&line[..at], &line[at + 1..]),
+            None => (line, &line[line.len()..]),
+        };
+        let short = match word {
+            b"HD" => Self::Done,
+            b"EN" | b"NF" => Self::Nothing,
+            b"EX" | b"NS" => Self::Conflict,
+            b"MN" => Self::Hello,
+            b"ERROR" | b"CLIENT_ERROR" | b"SERVER_ERROR" => Self::Complaint(complaint(line)),
+            b"VA" => return read_value(rest, &bytes[behind..], behind),
+            _ => return Err(StrangeError::Form),
+        };
+        Ok(Some((short, behind)))
+    }
+}
+
+/// Reads a value: `rest` is what stands on its line, `bytes` what comes behind that.
+fn read_value(
+    rest: &[u8],
+    bytes: &[u8],
+    behind: usize,
+) -> Result<Option<(Reply, usize)>, StrangeError> {
+    let mut parts = rest.split(|byte| *byte == b' ');
+    let size = parts.next().and_then(digits).ok_or(StrangeError::Form)?;
+    let size = usize::try_from(size).map_err(|_| StrangeError::LongValue)?;
+    if size > VALUE_BYTES_MAX {
+        return Err(StrangeError::LongValue);
+    }
+    let mut unique = None;
+    for part in parts {
+        if let Some(number) = part.strip_prefix(b"c") {
+            unique = Some(digits(number).ok_or(StrangeError::Form)?);
+        }
+    }
+    let Some(value) = bytes.get(..size + 2) else {
+        return Ok(None);
+    };
+    let value = value.strip_suffix(b"\r\n").ok_or(StrangeError::Form)?;
+    let reply = Reply::Value {
+        bytes: value.to_vec(),
+        unique,
+    };
+    Ok(Some((reply, behind + size + 2)))
+}
+
+/// A number of digits and nothing else.
+fn digits(bytes: &[u8]) -> Option<u64> {
+    let is_number = !bytes.is_empty() && bytes.iter().all(u8::is_ascii_digit);
+    let text = is_number.then(|| std::str::from_utf8(bytes).ok())?;
+    text?.parse().ok()
+}
+
+fn complaint(line: &[u8]) -> String {
+    let text = String::from_utf8_lossy(line);
+    let printable = text.chars().filter(|c| !c.is_control());
+    printable.take(COMPLAINT_CHARS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_read(text: &str, expected: &Reply) {
+        for cut in 0..text.len() {
+            let read = Reply::read(&text.as_bytes()[..cut]);
+            assert_eq!(read, Ok(None), "{text:?} up to {cut}");
+        }
+        let more = format!("{text}HD\r\n");
+        let read = Reply::read(more.as_bytes());
+        assert_eq!(read, Ok(Some((expected.clone(), text.len()))), "{text:?}");
+    }
+
+    fn value(text: &str, unique: Option<u64>) -> Reply {
+        let bytes = text.as_bytes().to_vec();
+        Reply::Value { bytes, unique }
+    }
+
+    #[test]
+    fn an_answer_is_read_when_it_is_whole_and_no_further() {
+        check_read("HD\r\n", &Reply::Done);
+        check_read("MN\r\n", &Reply::Hello);
+        check_read("EN\r\n", &Reply::Nothing);
+        check_read("NF\r\n", &Reply::Nothing);
+        check_read("EX\r\n", &Reply::Conflict);
+        check_read("NS\r\n", &Reply::Conflict);
+        check_read("VA 1\r\n3\r\n", &value("3", None));
+        check_read("VA 5 c12 t59\r\nhe\r\no\r\n", &value("he\r\no", Some(12)));
+        check_read("VA 0 c1\r\n\r\n", &value("", Some(1)));
+        let complaint = Reply::Complaint("SERVER_ERROR out of memory".to_owned());
+        check_read("SERVER_ERROR out of memory\r\n", &complaint);
+        check_read("ERROR\r\n", &Reply::Complaint("ERROR".to_owned()));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_none_however_much_more_comes() {
+        let long_line = "V".repeat(LINE_BYTES_MAX);
+        for (text, expected) in [
+            ("HTTP/1.1 400 Bad Request\r\n", StrangeError::Form),
+            ("HD\n", StrangeError::Form),
+            ("VA\r\n", StrangeError::Form),
+            ("VA x\r\n", StrangeError::Form),
+            ("VA -1\r\n", StrangeError::Form),
+            ("VA 1 cx\r\n3\r\n", StrangeError::Form),
+            ("VA 1\r\n345", StrangeError::Form),
+            ("VA 1048577\r\n", StrangeError::LongValue),
+            ("VA 18446744073709551615\r\n", StrangeError::LongValue),
+            (&long_line, StrangeError::LongLine),
+        ] {
+            assert_eq!(Reply::read(text.as_bytes()), Err(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_number_may_have_spaces_behind_it_and_nothing_else() {
+        assert_eq!(value("9 ", None).number(), Some(9));
+        assert_eq!(value("18446744073709551615", None).number(), Some(u64::MAX));
+        for text in ["", " ", " 9", "9x", "-9", "+9", "18446744073709551616"] {
+            assert_eq!(value(text, None).number(), None, "{text:?}");
+        }
+        assert_eq!(Reply::Done.number(), None);
+    }
+
+    #[test]
+    fn commands_are_written_as_the_protocol_has_them() {
+        let check = |command: Command<'_>, expected: &str| {
+            let mut out = Vec::new();
+            command.write(&mut out);
+            assert_eq!(String::from_utf8(out).unwrap(), expected);
+        };
+        let (key, exptime) = ("a:1", 60);
+        check(Command::Hello, "mn\r\n");
+        check(Command::Get { key }, "mg a:1 v c\r\n");
+        check(Command::Subtract { key, by: 2 }, "ma a:1 v MD D2\r\n");
+        let add = Command::Add {
+            key,
+            by: 3,
+            exptime,
+        };
+        check(add, "ma a:1 v N60 J3 D3\r\n");
+        let put = |expected| Command::Put {
+            key,
+            value: b"1g 7 0",
+            expected,
+            exptime,
+        };
+        check(put(Seen::Nothing), "ms a:1 6 T60 ME\r\n1g 7 0\r\n");
+        check(put(Seen::Value(9)), "ms a:1 6 T60 C9\r\n1g 7 0\r\n");
+    }
+
+    #[test]
+    fn a_complaint_is_kept_in_part_and_without_control_characters() {
+        let line = format!("CLIENT_ERROR \u{1b}[31m{}\r\n", "x".repeat(1_000));
+        let read = Reply::read(line.as_bytes()).unwrap();
+        let Some((Reply::Complaint(text), _)) = read else {
+            panic!("{read:?}");
+        };
+        assert!(text.starts_with("CLIENT_ERROR [31mxx"), "{text}");
+        assert_eq!(text.chars().count(), COMPLAINT_CHARS_MAX);
+    }
+}

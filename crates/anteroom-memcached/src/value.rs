@@ -1,0 +1,110 @@
+//! How is the state of a client written down?
+//!
+//! A version and then text, as it is where calls are lent ([`anteroom_counts::lent::states`]); leaky buckets, of which
+//! nothing can be lent, are added here: `l`, the moment and the part of a microsecond.
+//!
+//! What cannot be read is no new client: it stops its calls from being counted, and says so.
+
+use anteroom_counts::lent::states;
+use anteroom_limits::fine::FineMicros;
+use anteroom_limits::leaky_bucket;
+use anteroom_limits::policy::State;
+use anteroom_limits::time::Micros;
+
+/// Another one for any change of the text.
+const VERSION: u8 = b'1';
+
+/// Writes a state down.
+pub(crate) fn encode(state: &State) -> Vec<u8> {
+    let mut text = String::from(char::from(VERSION));
+    match state {
+        State::LeakyBucket(leaky_bucket::State { next_at }) => {
+            let FineMicros { micros, fraction } = next_at;
+            text.push_str(&format!("l {} {fraction}", micros.0));
+        }
+        other => states::write(other, &mut text),
+    }
+    text.into_bytes()
+}
+
+/// Reads a state; `None` if the bytes are none of this version.
+pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
+    let text = bytes.strip_prefix(&[VERSION])?;
+    let text = std::str::from_utf8(text).ok()?;
+    let Some(point) = text.strip_prefix("l ") else {
+        return states::read(text);
+    };
+    let (micros, fraction) = point.split_once(' ')?;
+    let next_at = FineMicros {
+        micros: Micros(states::number(micros)?),
+        fraction: u32::try_from(states::number(fraction)?).ok()?,
+    };
+    Some(State::LeakyBucket(leaky_bucket::State { next_at }))
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_limits::algorithm::Algorithm as _;
+    use anteroom_limits::cost::Cost;
+    use anteroom_limits::gcra::Gcra;
+    use anteroom_limits::leaky_bucket::LeakyBucket;
+    use anteroom_limits::policy::Policy;
+    use anteroom_limits::rate::Rate;
+    use anteroom_limits::sliding_log::SlidingLog;
+    use anteroom_limits::time::MicroSpan;
+    use anteroom_limits::token_bucket::TokenBucket;
+
+    use super::*;
+
+    #[test]
+    fn every_state_that_is_swapped_is_read_as_it_was_written() {
+        let rate = Rate::new(7, MicroSpan::from_secs(60)).unwrap();
+        for (policy, text) in [
+            (
+                Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+                "1d 1000 2 5 2",
+            ),
+            (
+                Policy::TokenBucket(TokenBucket::new(rate, 7, 7).unwrap()),
+                "1t 1005 35 3",
+            ),
+            (
+                Policy::Gcra(Gcra::new(rate, 7).unwrap()),
+                "1g 34286714 2",
+            ),
+            (
+                Policy::LeakyBucket(LeakyBucket::new(rate, 7)),
+                "1l 34286714 2",
+            ),
+        ] {
+            let mut state = State::New;
+            for now in [1_000, 1_005] {
+                policy.step(&mut state, Micros(now), Cost::take(2));
+            }
+            let bytes = encode(&state);
+            assert_eq!(String::from_utf8_lossy(&bytes), text);
+            assert_eq!(decode(&bytes), Some(state));
+        }
+        assert_eq!(decode(&encode(&State::New)), Some(State::New));
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_no_new_client() {
+        for text in [
+            "",
+            "2g 1 2",
+            "7",
+            "1l 1",
+            "1l 1 2 3",
+            "1l 1 4294967296",
+            "1l -1 0",
+            "1l 1 ",
+            "1x 1",
+            "1g 1",
+            "1\u{fffd}",
+        ] {
+            assert_eq!(decode(text.as_bytes()), None, "{text:?}");
+        }
+        assert_eq!(decode(b"1g \xff 1"), None);
+    }
+}

@@ -1,0 +1,8 @@
+//! Counts of calls on real memcached servers.
+
+mod clocks;
+mod conformance;
+mod contention;
+mod expiry;
+mod failures;
+mod support;

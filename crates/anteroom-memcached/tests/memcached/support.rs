@@ -1,0 +1,68 @@
+//! What the tests have in common.
+
+use std::sync::Arc;
+
+use anteroom_config::HostPort;
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+use anteroom_memcached::MemcachedCounts;
+
+/// A minute's beginning, and a day's.
+pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
+
+pub(crate) fn server(port: u16) -> HostPort {
+    let host = "127.0.0.1".to_owned();
+    HostPort { host, port }
+}
+
+/// Counts at one server, by a clock that stands still.
+pub(crate) fn counts(port: u16) -> MemcachedCounts {
+    let time = TestTime::default();
+    time.set(START);
+    counts_at(port, &time)
+}
+
+pub(crate) fn counts_at(port: u16, time: &TestTime) -> MemcachedCounts {
+    MemcachedCounts::with_time(&[server(port)], "anteroom", time.clone())
+}
+
+/// Counts at one server, by a clock that is so far from another one.
+pub(crate) fn counts_ahead(port: u16, time: &TestTime, ahead: MicroSpan) -> MemcachedCounts {
+    let time = time.clone();
+    let now = Arc::new(move || time.now() + ahead);
+    MemcachedCounts::new(&[server(port)], "anteroom", now)
+}
+
+pub(crate) fn rate(calls: u32, secs: u64) -> Rate {
+    Rate::new(calls, MicroSpan::from_secs(secs)).unwrap()
+}
+
+pub(crate) fn a_minute(calls: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(calls, 60)))
+}
+
+pub(crate) fn gcra(calls: u32) -> Policy {
+    Policy::Gcra(Gcra::new(rate(calls, 60), calls).unwrap())
+}
+
+/// Charges the client that most tests use.
+pub(crate) async fn call(
+    counts: &MemcachedCounts,
+    policy: &Policy,
+    cost: Cost,
+) -> Result<Verdict, CountsError> {
+    let charge = SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(1),
+        cost,
+    };
+    Ok(counts.charge(&[charge]).await?[0])
+}

@@ -1,0 +1,239 @@
+//! Real memcached servers for tests, each at a free port of this machine; one ends when it is dropped.
+//!
+//! Nothing waits for a fixed time: a server counts as started once it answers.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener};
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, interval, timeout};
+
+use crate::redis_server::{LOOK_EVERY, PATIENCE, Process, TRIES};
+
+/// What a server says to a command that asks for nothing: so it is known that nothing more comes.
+const END: &[u8] = b"MN\r\n";
+
+/// A memcached of this test.
+#[derive(Debug)]
+pub struct MemcachedServer {
+    port: u16,
+    arguments: Vec<String>,
+    process: Option<Process>,
+}
+
+impl MemcachedServer {
+    /// Starts a server.
+    ///
+    /// # Panics
+    ///
+    /// If memcached is not installed or does not start.
+    pub async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// Starts a server with further arguments, as `["-m", "8"]`.
+    ///
+    /// # Panics
+    ///
+    /// If memcached is not installed or does not start.
+    pub async fn start_with(arguments: &[&str]) -> Self {
+        for _ in 0..TRIES {
+            let mut server = Self {
+                port: free_port(),
+                arguments: arguments.iter().map(|&text| text.to_owned()).collect(),
+                process: None,
+            };
+            if server.run().await {
+                return server;
+            }
+        }
+        panic!("memcached {arguments:?} does not start");
+    }
+
+    /// Port of this server, at 127.0.0.1.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Sends a command and returns what is answered.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not answer.
+    pub async fn ask(&self, command: &str) -> String {
+        let asked = ask(self.port, command).await;
+        asked.unwrap_or_else(|error| panic!("{command}: {error}"))
+    }
+
+    /// A number that the server says of itself.
+    ///
+    /// # Panics
+    ///
+    /// If it does not say it.
+    pub async fn stat(&self, name: &str) -> u64 {
+        let stats = self.ask("stats").await;
+        let prefix = format!("STAT {name} ");
+        let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
+        let number = line.and_then(|number| number.parse().ok());
+        number.unwrap_or_else(|| panic!("no {name} in {stats}"))
+    }
+
+    /// The names of all values, and when each is forgotten: seconds since the Unix epoch.
+    ///
+    /// # Panics
+    ///
+    /// If the server does not say it.
+    pub async fn values(&self) -> Vec<(String, u64)> {
+        let listed = self.ask("lru_crawler metadump hash").await;
+        let lines = listed.lines().filter_map(|line| line.strip_prefix("key="));
+        let value = |line: &str| {
+            let (key, rest) = line.split_once(" exp=")?;
+            let exp = rest.split(' ').next()?.parse().ok()?;
+            Some((key.replace("%3A", ":"), exp))
+        };
+        let values = lines.map(|line| value(line).unwrap_or_else(|| panic!("no value: {line}")));
+        values.collect()
+    }
+
+    /// Ends the server as a crash does.
+    pub fn kill(&mut self) {
+        self.process = None;
+    }
+
+    /// Ends the server as a crash does and starts it again, at the same port, with nothing in it.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start again.
+    pub async fn restart(&mut self) {
+        self.kill();
+        assert!(self.run().await, "memcached does not start again");
+    }
+
+    /// Stops the process where it is; it keeps its connections and says nothing.
+    ///
+    /// # Panics
+    ///
+    /// If the server has ended.
+    pub fn pause(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a paused process go on.
+    ///
+    /// # Panics
+    ///
+    /// If the server has ended.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    fn signal(&self, signal: Signal) {
+        let process = self.process.as_ref().expect("the server runs");
+        kill_process(Pid::from_child(&process.0), signal).expect("it is a child of this process");
+    }
+
+    /// Whether the server has started; it has not if its port was taken meanwhile.
+    async fn run(&mut self) -> bool {
+        let mut command = Command::new("memcached");
+        // Root must say so; for everybody else the name means nothing.
+        command.args(["-u", "root", "-l", "127.0.0.1", "-U", "0"]);
+        command
+            .args(["-p", &self.port.to_string()])
+            .args(&self.arguments);
+        let mut process = spawn(&mut command);
+        let has_started = answers(&mut process, self.port).await;
+        self.process = has_started.then_some(process);
+        has_started
+    }
+}
+
+fn spawn(command: &mut Command) -> Process {
+    let spawned = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    match spawned {
+        Ok(child) => Process(child),
+        Err(error) => panic!(
+            "this test needs memcached on the path ({error}). `cargo xtask test` installs it. \
+             By hand: `apt-get install memcached` in Debian and Ubuntu; a server that this \
+             starts as a service is not needed: `systemctl disable --now memcached`"
+        ),
+    }
+}
+
+/// Whether a server answers at `port` before its process ends.
+async fn answers(process: &mut Process, port: u16) -> bool {
+    let deadline = Instant::now() + PATIENCE;
+    let mut looks = interval(LOOK_EVERY);
+    while Instant::now() < deadline {
+        looks.tick().await;
+        if !matches!(process.0.try_wait(), Ok(None)) {
+            return false;
+        }
+        if ask(port, "version").await.is_ok() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Sends a command over a connection of its own, and returns what comes before the answer to one that asks for nothing.
+async fn ask(port: u16, command: &str) -> io::Result<String> {
+    let asking = async {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
+        stream
+            .write_all(format!("{command}\r\n").as_bytes())
+            .await?;
+        // What lists much answers from another thread, and only to a client that says nothing meanwhile.
+        let is_list = command.starts_with("lru_crawler");
+        let end = if is_list { b"END\r\n".as_slice() } else { END };
+        if !is_list {
+            stream.write_all(b"mn\r\n").await?;
+        }
+        let mut heard = Vec::new();
+        while !heard.ends_with(end) {
+            if stream.read_buf(&mut heard).await? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        heard.truncate(heard.len() - end.len());
+        Ok(String::from_utf8_lossy(&heard).into_owned())
+    };
+    timeout(PATIENCE, asking).await?
+}
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .and_then(|listener| listener.local_addr())
+        .expect("this machine has a free port")
+        .port()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_server_keeps_what_it_is_told_until_it_crashes() {
+        let mut server = MemcachedServer::start().await;
+        assert_eq!(server.ask("ms a:b 5 T60\r\nvalue").await, "HD\r\n");
+        assert_eq!(server.ask("mg a:b v").await, "VA 5\r\nvalue\r\n");
+        let values = server.values().await;
+        let now = server.stat("time").await;
+        assert_eq!(values.len(), 1);
+        let (key, exp) = &values[0];
+        assert_eq!(key, "a:b");
+        assert!((now + 50..=now + 61).contains(exp), "{now} {exp}");
+        server.restart().await;
+        assert_eq!(server.ask("mg a:b v").await, "EN\r\n");
+        assert_eq!(server.values().await, []);
+    }
+}
