@@ -68,10 +68,7 @@ mod tests {
                 Policy::TokenBucket(TokenBucket::new(rate, 7, 7).unwrap()),
                 "1t 1005 35 3",
             ),
-            (
-                Policy::Gcra(Gcra::new(rate, 7).unwrap()),
-                "1g 34286714 2",
-            ),
+            (Policy::Gcra(Gcra::new(rate, 7).unwrap()), "1g 34286714 2"),
             (
                 Policy::LeakyBucket(LeakyBucket::new(rate, 7)),
                 "1l 34286714 2",

@@ -41,7 +41,7 @@ pub(crate) fn counts_ahead(port: u16, time: &TestTime, ahead: MicroSpan) -> Memc
 }
 
 pub(crate) fn rate(calls: u32, secs: u64) -> Rate {
-    Rate::new(calls, MicroSpan::from_secs(secs)).unwrap()
+    Rate::new(calls, MicroSpan::from_secs(secs)).expect("it is in range")
 }
 
 pub(crate) fn a_minute(calls: u32) -> Policy {
@@ -49,7 +49,7 @@ pub(crate) fn a_minute(calls: u32) -> Policy {
 }
 
 pub(crate) fn gcra(calls: u32) -> Policy {
-    Policy::Gcra(Gcra::new(rate(calls, 60), calls).unwrap())
+    Policy::Gcra(Gcra::new(rate(calls, 60), calls).expect("it is in range"))
 }
 
 /// Charges the client that most tests use.
