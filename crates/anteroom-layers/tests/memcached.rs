@@ -19,7 +19,7 @@ struct Node {
 
 impl Node {
     async fn start(port: u16) -> Self {
-        let data = tempfile::tempdir().unwrap();
+        let data = tempfile::tempdir().expect("a folder");
         let text = format!(
             "[server]\ndata_dir = {:?}\n\
              [memcached]\nservers = [\"127.0.0.1:{port}\"]\n\
@@ -31,8 +31,10 @@ impl Node {
              store = \"memcached\"\nroutes = [{{ path = \"/bucket\" }}]\n",
             data.path()
         );
-        let config = Config::parse("memcached", &text).unwrap().config;
-        let layers = Layers::open(&config).await.unwrap();
+        let config = Config::parse("memcached", &text)
+            .expect("it is legal")
+            .config;
+        let layers = Layers::open(&config).await.expect("they open");
         let app = Router::new()
             .route("/window", get(async || "hello"))
             .route("/bucket", get(async || "hello"))
@@ -48,8 +50,16 @@ impl Node {
     async fn ask(&self, path: &str) -> http::StatusCode {
         let peer = SocketAddr::from(([192, 0, 2, 7], 4_711));
         let request = http::Request::get(path).header("host", "a.example");
-        let request = request.extension(peer).body(Body::empty()).unwrap();
-        self.app.clone().oneshot(request).await.unwrap().status()
+        let request = request
+            .extension(peer)
+            .body(Body::empty())
+            .expect("a request");
+        self.app
+            .clone()
+            .oneshot(request)
+            .await
+            .expect("it answers")
+            .status()
     }
 }
 
