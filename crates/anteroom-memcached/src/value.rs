@@ -9,7 +9,6 @@ use anteroom_counts::lent::states;
 use anteroom_limits::fine::FineMicros;
 use anteroom_limits::leaky_bucket;
 use anteroom_limits::policy::State;
-use anteroom_limits::time::Micros;
 
 /// Another one for any change of the text.
 const VERSION: u8 = b'1';
@@ -31,15 +30,10 @@ pub(crate) fn encode(state: &State) -> Vec<u8> {
 pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
     let text = bytes.strip_prefix(&[VERSION])?;
     let text = std::str::from_utf8(text).ok()?;
-    let Some(point) = text.strip_prefix("l ") else {
-        return states::read(text);
-    };
-    let (micros, fraction) = point.split_once(' ')?;
-    let next_at = FineMicros {
-        micros: Micros(states::number(micros)?),
-        fraction: u32::try_from(states::number(fraction)?).ok()?,
-    };
-    Some(State::LeakyBucket(leaky_bucket::State { next_at }))
+    states::read_or(text, |letter, numbers| {
+        let next_at = states::read_point(numbers).filter(|_| letter == "l")?;
+        Some(State::LeakyBucket(leaky_bucket::State { next_at }))
+    })
 }
 
 #[cfg(test)]
@@ -51,7 +45,7 @@ mod tests {
     use anteroom_limits::policy::Policy;
     use anteroom_limits::rate::Rate;
     use anteroom_limits::sliding_log::SlidingLog;
-    use anteroom_limits::time::MicroSpan;
+    use anteroom_limits::time::{MicroSpan, Micros};
     use anteroom_limits::token_bucket::TokenBucket;
 
     use super::*;

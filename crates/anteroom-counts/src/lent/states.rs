@@ -69,6 +69,11 @@ fn numbers(text: &mut String, letter: char, all: impl IntoIterator<Item = u64>) 
 /// The state that a text stands for; `None` if it stands for none.
 #[must_use]
 pub fn read(text: &str) -> Option<State> {
+    read_or(text, |_, _| None)
+}
+
+/// The same for a store that has letters of its own: what `other` makes of such a letter and its numbers.
+pub fn read_or(text: &str, other: impl FnOnce(&str, &[u64]) -> Option<State>) -> Option<State> {
     let mut parts = text.split(' ');
     let letter = parts.next()?;
     let all: Vec<u64> = parts.map(number).collect::<Option<_>>()?;
@@ -77,12 +82,10 @@ pub fn read(text: &str) -> Option<State> {
         ("f" | "s" | "w", [count, starts_at, known @ ..]) => {
             read_counters(letter, *count, Micros(*starts_at), known)
         }
-        ("g", [micros, fraction]) => Some(State::Gcra(gcra::State {
-            free_at: FineMicros {
-                micros: Micros(*micros),
-                fraction: u32::try_from(*fraction).ok()?,
-            },
-        })),
+        ("g", point) => {
+            let free_at = read_point(point)?;
+            Some(State::Gcra(gcra::State { free_at }))
+        }
         ("t", [counted_at, part, tokens]) => Some(State::TokenBucket(token_bucket::State {
             counted_at: Micros(*counted_at),
             part: *part,
@@ -90,13 +93,24 @@ pub fn read(text: &str) -> Option<State> {
             is_known: true,
         })),
         ("d", entries @ [_, ..]) => read_log(entries),
-        _ => None,
+        (letter, numbers) => other(letter, numbers),
     }
 }
 
-/// Digits and nothing else: [`str::parse`] takes a sign as well.
+/// A moment and the part of a microsecond; `None` if the numbers are none.
 #[must_use]
-pub fn number(text: &str) -> Option<u64> {
+pub fn read_point(numbers: &[u64]) -> Option<FineMicros> {
+    let [micros, fraction] = numbers else {
+        return None;
+    };
+    Some(FineMicros {
+        micros: Micros(*micros),
+        fraction: u32::try_from(*fraction).ok()?,
+    })
+}
+
+/// Digits and nothing else: [`str::parse`] takes a sign as well.
+pub(crate) fn number(text: &str) -> Option<u64> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().ok())?
 }
