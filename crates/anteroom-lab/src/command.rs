@@ -1,6 +1,5 @@
 //! `anteroom simulate limits`: what is compared, and how it is shown.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use anteroom_chart::Chart;
@@ -15,6 +14,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::algorithm::{Algorithm, Settings};
 use crate::outcome::Outcome;
+use crate::printing::{print, tell};
 use crate::routing::Routing;
 use crate::run::{NODES_MAX, Plan, StoreKind, run as run_one};
 use crate::traffic::{self, Demand, Traffic};
@@ -378,20 +378,6 @@ fn write_story(folder: &Path) -> anyhow::Result<()> {
     let text = story.write(folder).context("cannot write the story")?;
     tell(&format!("\nThe story is in {}", text.display()));
     Ok(())
-}
-
-/// What the command was asked for. Whoever reads only its beginning has seen enough.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot print"),
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a command tells its user how it went")]
-fn tell(line: &str) {
-    eprintln!("{line}");
 }
 
 #[cfg(test)]

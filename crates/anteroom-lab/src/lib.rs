@@ -12,6 +12,7 @@ mod dice;
 mod estimate;
 mod json;
 pub mod outcome;
+pub mod printing;
 mod referee;
 pub mod routing;
 pub mod run;

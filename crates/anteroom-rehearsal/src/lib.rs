@@ -3,7 +3,6 @@
 //! Chooses the scenario, what is changed about it, and how the outcome is shown; what happens in
 //! between is not known here. It opens no socket and needs no runtime.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,6 +10,7 @@ use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 use anteroom_lab::command::LimitsOptions;
+use anteroom_lab::printing::{print, tell};
 use anteroom_report::story;
 use anteroom_sim::outcome::Outcome;
 use anyhow::Context as _;
@@ -184,20 +184,6 @@ fn judge(outcomes: &[Outcome]) -> ExitCode {
     }
     tell("this must not happen; please report it with the scenario and its seed");
     ExitCode::FAILURE
-}
-
-/// What the command was asked for. Whoever reads only its beginning has seen enough.
-fn print(text: &str) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.context("cannot print"),
-    }
-}
-
-#[expect(clippy::print_stderr, reason = "a command tells its user how it went")]
-fn tell(line: &str) {
-    eprintln!("{line}");
 }
 
 #[cfg(test)]

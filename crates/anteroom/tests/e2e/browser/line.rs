@@ -22,8 +22,12 @@ async fn a_browser_watches_the_line_move_and_goes_in_by_itself_when_it_is_its_tu
     browser.open(&address).await;
     browser.until_shows("#heading", "You are in line").await;
     browser.until_shows("#ahead", "2").await;
-    let reason = browser.text("#reason").await.unwrap();
-    assert!(reason.starts_with("As many visitors are inside"));
+    browser
+        .until("the room is called full", async || {
+            let reason = browser.text("#reason").await.unwrap();
+            reason.starts_with("As many visitors are inside")
+        })
+        .await;
     browser.photograph("waiting-unknown").await;
     // The script writes the title only once it has heard from the server.
     browser.until_called("2 · You are in line").await;
