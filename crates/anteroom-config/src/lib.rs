@@ -33,14 +33,17 @@ mod room;
 mod server;
 mod shared_store;
 mod store;
-mod store_address;
 pub mod time_text;
 pub mod words;
 
+pub use anteroom_address::host::{HostError, HostPort};
+pub use anteroom_address::password::{PASSWORD_BYTES_MAX, PasswordError};
+pub use anteroom_address::store_address::AddressError;
+pub use anteroom_address::valkey::{Topology, ValkeyAddress, ValkeyTls};
 pub use anteroom_reading::duration;
 pub use checks::Checks;
 pub use flags::Flags;
-pub use host::{HostError, OriginError};
+pub use host::OriginError;
 pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
@@ -54,11 +57,7 @@ pub use model::{
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
 pub use rate_text::{RateText, RateTextError};
-pub use shared_store::{
-    HostPort, PASSWORD_BYTES_MAX, PasswordError, StoreConfig, Topology, ValkeyAddress,
-    ValkeyConfig, ValkeyTls,
-};
-pub use store_address::AddressError;
+pub use shared_store::{StoreConfig, ValkeyConfig};
 
 use anteroom_reading::{document, notes, problem, reader, source};
 use limit::LimitRead;

@@ -4,14 +4,13 @@
 
 use toml::de::DeValue;
 
-use super::host::split_port;
 use super::kind::{Kind, Refusal};
 use super::model::MemcachedConfig;
 use super::notes::Placed;
 use super::problem::Finding;
 use super::reader::{Key, Table};
-use super::shared_store::HostPort;
 use super::store::PREFIX;
+use anteroom_address::host::{HostPort, split_port};
 
 /// Most servers; far more than it takes to count calls, which is little to keep.
 const SERVERS_MAX: usize = 64;

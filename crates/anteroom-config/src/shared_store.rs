@@ -1,7 +1,9 @@
 //! The meaning of `[store]`: which engine holds what nodes share, and where.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
+
+use anteroom_address::password::PasswordError;
+use anteroom_address::valkey::ValkeyAddress;
 
 /// Where records live.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -58,136 +60,10 @@ impl ValkeyConfig {
     }
 }
 
-/// Longest password of a store, in bytes. Servers refuse more than 16 KiB before they know who asks;
-/// nobody's password is a quarter of that.
-pub const PASSWORD_BYTES_MAX: usize = 4_096;
-
-/// Why a text is not the password of a store. Tells nothing of the text.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PasswordError {
-    /// There is nothing in it.
-    #[error("password is empty")]
-    Empty,
-    /// It is longer than [`PASSWORD_BYTES_MAX`].
-    #[error("password takes {bytes} bytes, at most {PASSWORD_BYTES_MAX} are allowed")]
-    TooLong {
-        /// How long it is.
-        bytes: usize,
-    },
-    /// It holds a line break or a NUL: nobody types those, so something else was taken for it.
-    #[error("password has a line break or a NUL in it")]
-    Character,
-}
-
-impl PasswordError {
-    /// What is wrong with `password`, if anything is.
-    pub(super) fn check(password: &str) -> Result<(), Self> {
-        if password.is_empty() {
-            return Err(Self::Empty);
-        }
-        if password.len() > PASSWORD_BYTES_MAX {
-            let bytes = password.len();
-            return Err(Self::TooLong { bytes });
-        }
-        if password.contains(['\n', '\r', '\0']) {
-            return Err(Self::Character);
-        }
-        Ok(())
-    }
-}
-
-/// How to reach a store. Its `Debug` and `Display` show no password.
-#[derive(Clone, Eq, PartialEq)]
-pub struct ValkeyAddress {
-    /// Which servers.
-    pub topology: Topology,
-    /// Number of the database, up to 2147483647; 0 with a cluster.
-    pub database: u32,
-    /// As whom; `None` = the default user.
-    pub username: Option<String>,
-    /// With which password, if any.
-    pub password: Option<String>,
-    /// Whether to speak TLS, and whom to believe.
-    pub tls: Option<ValkeyTls>,
-}
-
-/// TLS towards a store.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct ValkeyTls {
-    /// Certificates (PEM) of whoever signs the servers' certificates; `None` = those of the system.
-    pub ca_file: Option<PathBuf>,
-}
-
-/// Which servers make up a store.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Topology {
-    /// One server.
-    Single(HostPort),
-    /// The present master of a service, as sentinels say.
-    Sentinel {
-        /// Any of them; at least one.
-        sentinels: Vec<HostPort>,
-        /// The name of the service.
-        service: String,
-    },
-    /// A cluster.
-    Cluster {
-        /// Any of its servers; at least one.
-        servers: Vec<HostPort>,
-    },
-}
-
-/// A server.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct HostPort {
-    /// Name in lower case, or IP address without brackets.
-    pub host: String,
-    /// Port, never 0.
-    pub port: u16,
-}
-
-impl fmt::Display for HostPort {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
-            write!(f, "[{}]:{}", self.host, self.port)
-        } else {
-            write!(f, "{}:{}", self.host, self.port)
-        }
-    }
-}
-
-impl fmt::Display for ValkeyAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let s = if self.tls.is_some() { "s" } else { "" };
-        let list = |servers: &[HostPort]| {
-            let servers: Vec<String> = servers.iter().map(HostPort::to_string).collect();
-            servers.join(",")
-        };
-        match &self.topology {
-            Topology::Single(server) => write!(f, "redis{s}://{server}")?,
-            Topology::Sentinel { sentinels, service } => {
-                write!(f, "redis{s}+sentinel://{}/{service}", list(sentinels))?;
-            }
-            Topology::Cluster { servers } => {
-                return write!(f, "redis{s}+cluster://{}", list(servers));
-            }
-        }
-        if self.database != 0 {
-            write!(f, "/{}", self.database)?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for ValkeyAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ValkeyAddress({self})")
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use anteroom_address::valkey::ValkeyTls;
+
     use super::*;
 
     fn config() -> ValkeyConfig {

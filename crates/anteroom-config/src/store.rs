@@ -9,8 +9,9 @@ use super::kind::{Choice, Password, Refusal, StoreAddress, Text};
 use super::notes::Spot;
 use super::problem::Finding;
 use super::reader::{Key, Table};
-use super::shared_store::{StoreConfig, ValkeyAddress, ValkeyConfig};
-use super::store_address::is_username;
+use super::shared_store::{StoreConfig, ValkeyConfig};
+use anteroom_address::store_address::is_username;
+use anteroom_address::valkey::ValkeyAddress;
 
 /// Which engine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -11,10 +11,16 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-counts", &["anteroom-limits"]),
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
+    ("anteroom-address", &[]),
     ("anteroom-reading", &["anteroom-core"]),
     (
         "anteroom-config",
-        &["anteroom-core", "anteroom-limits", "anteroom-reading"],
+        &[
+            "anteroom-core",
+            "anteroom-limits",
+            "anteroom-address",
+            "anteroom-reading",
+        ],
     ),
     ("anteroom-envoy", &[]),
     ("anteroom-jwt", &[]),

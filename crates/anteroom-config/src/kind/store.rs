@@ -4,10 +4,11 @@
 use toml::de::DeValue;
 
 use super::{Kind, Refusal, nearest};
-use crate::host::HostError;
 use crate::problem::quoted;
-use crate::shared_store::{PASSWORD_BYTES_MAX, PasswordError, ValkeyAddress};
-use crate::store_address::{AddressError, SCHEMES};
+use anteroom_address::host::HostError;
+use anteroom_address::password::{PASSWORD_BYTES_MAX, PasswordError};
+use anteroom_address::store_address::{AddressError, SCHEMES};
+use anteroom_address::valkey::ValkeyAddress;
 
 /// A password of a store.
 pub(crate) struct Password;

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use anteroom_address::host::HostPort;
 use anteroom_core::time::Span;
 use anteroom_limits::policy::Policy;
 use ipnet::Ipv6Net;
@@ -13,7 +14,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{RoomName, Route};
 use crate::limit::Settings;
-use crate::shared_store::HostPort;
 
 /// A limit's name: 1 to 64 of `A-Z a-z 0-9 - _`.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

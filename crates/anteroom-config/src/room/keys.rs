@@ -5,13 +5,13 @@
 use anteroom_core::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use anteroom_core::time::Span;
 
-use crate::host::HostError;
 use crate::kind::{Choice, Duration, Exponent, Moment, OneNumber, Refusal, Switch, Text, Whole};
 use crate::language::{LANGUAGES, Language};
 use crate::model::{Host, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
+use anteroom_address::host::HostError;
 
 pub(crate) const NAME: Key<Text<RoomName>> = Key {
     name: "name",

@@ -3,8 +3,9 @@
 //! Nothing is resolved or connected to. An error tells nothing of the text: it may hold a password
 //! where nobody expects one, so what may be shown is decided by whoever has the text.
 
-use super::host::{HostError, split_port};
-use super::shared_store::{HostPort, PasswordError, Topology, ValkeyAddress, ValkeyTls};
+use crate::host::{HostError, HostPort, split_port};
+use crate::password::PasswordError;
+use crate::valkey::{Topology, ValkeyAddress, ValkeyTls};
 
 /// Longest address, in bytes: a hundred servers with long names.
 const ADDRESS_BYTES_MAX: usize = 8_192;
@@ -18,7 +19,7 @@ const SERVER_PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
 
 /// What an address may begin with, before `://`; `valkey` may stand for `redis`.
-pub(super) const SCHEMES: [&str; 6] = [
+pub const SCHEMES: [&str; 6] = [
     "redis",
     "rediss",
     "redis+sentinel",
@@ -29,7 +30,6 @@ pub(super) const SCHEMES: [&str; 6] = [
 
 /// Why a text is not the address of a store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum AddressError {
     /// It is longer than any address.
     #[error("address takes more than {ADDRESS_BYTES_MAX} bytes")]
@@ -159,7 +159,8 @@ fn read_credentials(text: &str) -> Result<(Option<String>, Option<String>), Addr
 }
 
 /// Whether servers could know a user of this name.
-pub(super) fn is_username(text: &str) -> bool {
+#[must_use]
+pub fn is_username(text: &str) -> bool {
     (1..=USERNAME_BYTES_MAX).contains(&text.len())
         && !text.contains(|c: char| c.is_whitespace() || c.is_control())
 }

@@ -1,11 +1,11 @@
 //! Addresses of stores, damaged: never a panic, never a password in what is shown.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-wire --test fuzz_store_address` takes longer;
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-address --test fuzz_store_address` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
 
 use std::path::Path;
 
-use anteroom_config::fuzz::store_address;
+use anteroom_address::fuzz::store_address;
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
 
 const LANGUAGE: Language<'_> = Language {
