@@ -37,6 +37,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-memcached",
         &["anteroom-config", "anteroom-limits", "anteroom-counts"],
     ),
+    ("anteroom-kafka", &["anteroom-limits", "anteroom-counts"]),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-lent",
