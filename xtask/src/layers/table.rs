@@ -126,6 +126,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-lending",
             "anteroom-lent",
             "anteroom-memcached",
+            "anteroom-kafka",
         ],
     ),
     (
