@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anteroom_config::{
-    Checks, Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitRoute,
-    LimitStore, OnLimit, OnLimitStoreFailure, Parsed, RateText, Route, WithoutKey,
+    Checks, Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
+    LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, Parsed, RateText, Route, WithoutKey,
 };
 use anteroom_core::time::Span;
 use anteroom_limits::fixed_window::FixedWindow;
