@@ -73,6 +73,24 @@ pub(crate) const CHROMEDRIVER: Requirement = Requirement {
         service: None,
     },
 };
+/// What builds the client library of Kafka, beside the C compiler that everything needs.
+pub(crate) const CXX: Requirement = Requirement {
+    binary: "g++",
+    package: Package::Apt {
+        debian: "g++",
+        ubuntu: "g++",
+        service: None,
+    },
+};
+/// What builds the client library of Kafka.
+pub(crate) const MAKE: Requirement = Requirement {
+    binary: "make",
+    package: Package::Apt {
+        debian: "make",
+        ubuntu: "make",
+        service: None,
+    },
+};
 /// The shared store of tests; they start their own, each with a port and a folder of its own.
 pub(crate) const REDIS_SERVER: Requirement = Requirement {
     binary: "redis-server",

@@ -9,8 +9,8 @@ use std::process::Command;
 use anyhow::bail;
 
 use crate::requirements::{
-    CHROMEDRIVER, CHROMIUM, CLIPPY, ENVOY, HAPROXY, MEMCACHED, PIP, REDIS_SERVER, RUSTFMT,
-    Requirement,
+    CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, HAPROXY, MAKE, MEMCACHED, PIP, REDIS_SERVER,
+    RUSTFMT, Requirement,
 };
 use crate::tally::{Tally, run_counted};
 use crate::{bench, cargo, deploy, layers, licences, tidy};
@@ -86,12 +86,30 @@ pub(crate) const STEPS: &[Step] = &[
         group: "lints",
         name: "clippy",
         finds: "warnings of the compiler and of clippy, in all targets",
-        needs: &[CLIPPY],
+        needs: &[CLIPPY, CXX, MAKE],
         run: |_| {
             cargo_step(&[
                 "clippy",
                 "--workspace",
                 "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        },
+    },
+    Step {
+        group: "lints",
+        name: "kafka-lints",
+        finds: "what `clippy` would find in a program with the cargo feature \"kafka\"",
+        needs: &[CLIPPY, CXX, MAKE],
+        run: |_| {
+            cargo_step(&[
+                "clippy",
+                "-p",
+                "anteroom",
+                "--features",
+                "kafka",
                 "--",
                 "-D",
                 "warnings",
@@ -124,8 +142,23 @@ pub(crate) const STEPS: &[Step] = &[
             PIP,
             ENVOY,
             HAPROXY,
+            CXX,
+            MAKE,
         ],
         run: tests,
+    },
+    Step {
+        group: "tests",
+        name: "kafka",
+        finds: "limits over Kafka that a configuration with the cargo feature \"kafka\" does not keep",
+        needs: &[CXX, MAKE],
+        run: |tally| {
+            let layers = ["-p", "anteroom-layers", "--features", "kafka"];
+            counted_step(
+                &[&["test"][..], &layers, &["--test", "kafka"]].concat(),
+                tally,
+            )
+        },
     },
     Step {
         group: "tests",

@@ -31,6 +31,7 @@ pub const CHECKS: Checks = Checks {
             .map(|mistake| (mistake.line, mistake.message))
             .collect()
     },
+    lacks_kafka: !cfg!(feature = "kafka"),
 };
 
 /// Exit code for a configuration that is wrong.

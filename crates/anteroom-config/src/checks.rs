@@ -10,6 +10,8 @@ pub struct Checks {
     pub bypass: fn(&BypassRule) -> Vec<String>,
     /// Of a page's template: line in it, from 1, and what is wrong there.
     pub template: fn(&str) -> Vec<(usize, String)>,
+    /// Whether the program was built without Kafka.
+    pub lacks_kafka: bool,
 }
 
 impl Default for Checks {
@@ -18,6 +20,7 @@ impl Default for Checks {
         Self {
             bypass: |_| Vec::new(),
             template: |_| Vec::new(),
+            lacks_kafka: false,
         }
     }
 }

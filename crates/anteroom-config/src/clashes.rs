@@ -54,6 +54,15 @@ pub(super) fn refuse_memcached(notes: &mut Notes, limits: &[LimitRead]) {
     }
 }
 
+/// Notes limits that are to be counted over a log, where nothing says which.
+pub(super) fn refuse_kafka(notes: &mut Notes, limits: &[LimitRead]) {
+    for spot in limits.iter().filter_map(|limit| limit.of_kafka.as_ref()) {
+        let finding = "there is no [kafka], so there is no broker".to_owned();
+        let allowed = "\"kafka\" only beside a table [kafka] with brokers";
+        notes.refuse(spot, Finding::Remark(finding), allowed, None);
+    }
+}
+
 /// Whether a request can be covered by the limit and by a room.
 fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     let routes = || rooms.iter().flat_map(|room| &room.routes);

@@ -54,7 +54,12 @@ fn secrets(text: &str) -> Vec<String> {
     let password = value("store", "password").and_then(DeValue::as_str);
     let addresses = ["local", "world"].into_iter();
     let addresses = addresses.filter_map(|key| value("store", key).and_then(DeValue::as_str));
+    let properties = value("kafka", "properties").and_then(DeValue::as_array);
+    let properties = properties.into_iter().flat_map(|list| list.iter());
+    let properties = properties.filter_map(|property| property.get_ref().as_str());
+    let properties = properties.filter_map(|property| Some(property.split_once('=')?.1));
     keys.chain(password)
+        .chain(properties)
         .chain(addresses.filter_map(password_of))
         .chain(clients(document.get_ref()))
         // Shorter ones occur in our own words.

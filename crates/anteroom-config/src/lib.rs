@@ -17,6 +17,7 @@ mod flags;
 pub mod fuzz;
 mod host;
 mod jwt;
+mod kafka;
 mod keys;
 mod kind;
 pub mod language;
@@ -48,11 +49,11 @@ pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
-    JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
-    MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands,
-    OriginLimits, PageConfig, PageTemplate, RateLimitHeaders, RateLimitServiceConfig,
-    RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig,
-    SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
+    JwtKeys, KafkaConfig, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
+    LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
+    OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
+    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
+    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
@@ -161,7 +162,7 @@ impl Config {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
-             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}",
+             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);
@@ -178,6 +179,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         limits,
         jwt,
         memcached,
+        kafka,
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
@@ -201,6 +203,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .collect(),
         jwt,
         memcached,
+        kafka,
         rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
@@ -231,6 +234,7 @@ struct FileRead {
     limits: Vec<LimitRead>,
     jwt: Option<JwtConfig>,
     memcached: Option<MemcachedConfig>,
+    kafka: Option<KafkaConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -252,6 +256,18 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     if !has_memcached {
         clashes::refuse_memcached(root.notes, &limits);
     }
+    let has_kafka = root.has("kafka");
+    let kafka = has_kafka
+        .then(|| kafka::read(root.table("kafka")))
+        .flatten();
+    if !has_kafka {
+        clashes::refuse_kafka(root.notes, &limits);
+    } else if checks.lacks_kafka {
+        let spot = root.spot("kafka");
+        let finding = Finding::Remark("this program was built without Kafka".to_owned());
+        let allowed = "only in one that was built with the cargo feature \"kafka\"";
+        root.notes.refuse(&spot, finding, allowed, None);
+    }
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =
@@ -264,6 +280,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         limits,
         jwt,
         memcached,
+        kafka,
         rate_limit_service,
     }
 }

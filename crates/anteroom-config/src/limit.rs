@@ -41,6 +41,8 @@ pub(super) struct LimitRead {
     pub(super) of_valkey: Option<Spot>,
     /// What means nothing without `[memcached]`.
     pub(super) of_memcached: Option<Spot>,
+    /// What means nothing without `[kafka]`.
+    pub(super) of_kafka: Option<Spot>,
     /// What means nothing without `[jwt]`.
     pub(super) of_jwt: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
@@ -75,6 +77,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
     let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
     let of_memcached = (store == LimitStore::Memcached).then(|| table.spot(STORE.name));
+    let of_kafka = (store == LimitStore::Kafka).then(|| table.spot(STORE.name));
     let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
     let has_claim = key
         .as_ref()
@@ -107,6 +110,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         of_rooms,
         of_valkey,
         of_memcached,
+        of_kafka,
         of_jwt,
         config,
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anteroom_config::{
-    Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitRoute,
-    LimitStore, OnLimit, OnLimitStoreFailure, Parsed, RateText, Route, WithoutKey,
+    Checks, Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
+    LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, Parsed, RateText, Route, WithoutKey,
 };
 use anteroom_core::time::Span;
 use anteroom_limits::fixed_window::FixedWindow;
@@ -155,6 +155,33 @@ fn a_server_counts_where_there_is_one() {
         (LimitStore::Leases, OnLimitStoreFailure::Local),
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
+    let kafka = "[kafka]\nbrokers = [\"10.0.0.5\", \"[::1]:9093\"]\n\
+                 properties = [\"sasl.password=a=b\", \"acks=\"]\n";
+    let limit = "[[limit]]\nname = \"api\"\nlimit = \"10000/m\"\nstore = \"kafka\"\n";
+    let text = format!("{kafka}{ROOM}{limit}");
+    let config = parse(&text).config;
+    assert_eq!(config.limits[0].store, LimitStore::Kafka);
+    let kafka = config.kafka.unwrap();
+    let brokers: Vec<String> = kafka.brokers.iter().map(ToString::to_string).collect();
+    assert_eq!(brokers, ["10.0.0.5:9092", "[::1]:9093"]);
+    assert_eq!(kafka.prefix, "anteroom");
+    let properties = [("acks", ""), ("sasl.password", "a=b")];
+    let properties = properties.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    assert_eq!(kafka.properties, properties.into());
+    assert!(!format!("{kafka:?}").contains("a=b"));
+    let checks = Checks {
+        lacks_kafka: true,
+        ..Checks::default()
+    };
+    let problems = Config::parse_with("a.toml", &text, checks).unwrap_err();
+    let expected = "a.toml:1: kafka: this program was built without Kafka, allowed: only in one that was built \
+                    with the cargo feature \"kafka\"";
+    assert_eq!(problems.0[0].to_string(), expected);
+    assert!(Config::parse_with("a.toml", ROOM, checks).is_ok());
 }
 
 #[test]
@@ -334,7 +361,7 @@ fn a_file_with_mistakes_still_shows_the_limits_without() {
     let text = format!(
         "{ROOM}[[limit]]\nname = \"a\"\nlimit = \"1\"\n[[limit]]\nname = \"b\"\nlimit = \"1/s\"\n"
     );
-    let refused = Config::parse_partly("x", &text, anteroom_config::Checks::default()).unwrap_err();
+    let refused = Config::parse_partly("x", &text, Checks::default()).unwrap_err();
     let limits = refused.readable.unwrap().limits;
     assert_eq!(limits.len(), 1);
     assert_eq!(limits[0].name.as_str(), "b");

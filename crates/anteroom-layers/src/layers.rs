@@ -15,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use crate::around::Around;
 use crate::clients::ClientLayer;
+use crate::kafka::Log;
 use crate::open::OpenError;
 use crate::stores::Opened;
 
@@ -33,6 +34,8 @@ pub struct Layers {
     embedded: Option<Arc<Embedded>>,
     /// What was lent of calls, if that lies beside it.
     lent: Option<Arc<LentFile>>,
+    /// The log over which calls are counted, if there is one.
+    log: Log,
     /// Lives as long as the layers: whoever it has gone from is told that the process ends.
     drain: DrainTrigger,
     draining: DrainSignal,
@@ -107,6 +110,7 @@ impl Layers {
             dir,
             embedded: opened.embedded,
             lent: opened.lent,
+            log: opened.log,
             drain,
             draining,
             upkeep,
@@ -222,6 +226,7 @@ impl Layers {
         if let Some(lent) = &self.lent {
             lent.close().await;
         }
+        self.log.close().await;
         self.node.stop().await;
     }
 }

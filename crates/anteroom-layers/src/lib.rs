@@ -15,6 +15,7 @@
 
 mod around;
 mod clients;
+mod kafka;
 mod layers;
 mod open;
 mod stores;

@@ -36,6 +36,15 @@ pub enum OpenError {
     /// The system has no random numbers for leases.
     #[error(transparent)]
     Leases(#[from] NoRandomnessError),
+    /// Kafka cannot be spoken to as configured.
+    #[cfg(feature = "kafka")]
+    #[error("[kafka]")]
+    Kafka(#[from] anteroom_kafka::KafkaSetupError),
+    /// Kafka was not built in.
+    #[error(
+        "[kafka]: this program was built without Kafka; build it with the cargo feature \"kafka\""
+    )]
+    NoKafka,
     /// The rooms cannot run.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -22,6 +22,7 @@ use anteroom_store::{
 use anteroom_valkey::{SetupError, Valkey, ValkeyCounts, ValkeyLent};
 use tokio::task::JoinHandle;
 
+use crate::kafka::Log;
 use crate::open::OpenError;
 
 /// How long a node that belongs to no deployment yet waits for the store that knows which one it is.
@@ -42,6 +43,8 @@ pub struct Opened {
     pub(crate) counts: anteroom_meter::CountStores,
     /// What was lent of calls, if that lies in the data folder.
     pub(crate) lent: Option<Arc<LentFile>>,
+    /// The log over which calls are counted, if there is one.
+    pub(crate) log: Log,
     /// Puts the deployment back into a store that has lost it.
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
@@ -74,6 +77,7 @@ impl Opened {
             ticket_keys: dir.ticket_keys()?,
             counts: anteroom_meter::CountStores::default(),
             lent: None,
+            log: Log::default(),
             keeper: None,
         })
     }
@@ -109,8 +113,11 @@ impl Opened {
 async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Opened, OpenError> {
     let memcached = config.memcached.as_ref();
     let memcached = memcached.map(|memcached| on_memcached(memcached, Arc::clone(&clock)));
+    let log = Log::open(config, Arc::clone(&clock))?;
     let mut opened = open_store(config, dir, clock).await?;
     opened.counts.memcached = memcached;
+    opened.counts.kafka = log.counts();
+    opened.log = log;
     Ok(opened)
 }
 
@@ -183,6 +190,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         ticket_keys: membership.ticket_keys,
         counts: counts(config)?,
         lent: None,
+        log: Log::default(),
         keeper: Some(keeper),
     })
 }
@@ -196,7 +204,7 @@ fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::CountStores, OpenErro
     Ok(anteroom_meter::CountStores {
         valkey: Some(Arc::new(valkey)),
         leases: Some(Arc::new(leases)),
-        memcached: None,
+        ..anteroom_meter::CountStores::default()
     })
 }
 

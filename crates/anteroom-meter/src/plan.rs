@@ -172,7 +172,7 @@ fn new_counts(config: &LimitConfig) -> Kept {
         keys: match config.store {
             // Nobody else has to find the same entries.
             LimitStore::Local => KeyMaker::new(rand::random()),
-            LimitStore::Valkey | LimitStore::Leases | LimitStore::Memcached => {
+            LimitStore::Valkey | LimitStore::Leases | LimitStore::Memcached | LimitStore::Kafka => {
                 KeyMaker::shared(config.name.as_str())
             }
         },

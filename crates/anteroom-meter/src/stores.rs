@@ -18,6 +18,8 @@ pub struct CountStores {
     pub leases: Option<Arc<dyn SharedCounts>>,
     /// `store = "memcached"`.
     pub memcached: Option<Arc<dyn SharedCounts>>,
+    /// `store = "kafka"`.
+    pub kafka: Option<Arc<dyn SharedCounts>>,
 }
 
 impl CountStores {
@@ -35,13 +37,14 @@ impl CountStores {
             LimitStore::Valkey => &self.valkey,
             LimitStore::Leases => &self.leases,
             LimitStore::Memcached => &self.memcached,
+            LimitStore::Kafka => &self.kafka,
         };
         named.clone().map(Some).ok_or_else(|| store.word())
     }
 
     /// What they have counted of themselves, by their words.
     pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
-        let stores = [&self.valkey, &self.leases, &self.memcached]
+        let stores = [&self.valkey, &self.leases, &self.memcached, &self.kafka]
             .into_iter()
             .flatten();
         let events = stores.flat_map(|store| {

@@ -43,6 +43,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-memcached",
         &["anteroom-config", "anteroom-limits", "anteroom-counts"],
     ),
+    ("anteroom-kafka", &["anteroom-limits", "anteroom-counts"]),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-lent",
@@ -131,6 +132,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-lending",
             "anteroom-lent",
             "anteroom-memcached",
+            "anteroom-kafka",
         ],
     ),
     (

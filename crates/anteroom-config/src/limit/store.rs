@@ -2,7 +2,7 @@
 
 use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limits::lending::widened::{Lending, LendingError};
-use anteroom_limits::policy::Policy;
+use anteroom_limits::policy::{Needs, Policy};
 
 use super::keys::{ALGORITHM, BURST, KEYS_MAX, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
 use crate::model::{LimitStore, OnLimitStoreFailure};
@@ -24,7 +24,7 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
         let spot = table.spot(ON_STORE_FAILURE.name);
         let finding = "has no effect with store \"local\", which is never away";
         let finding = Finding::Remark(finding.to_owned());
-        let allowed = "only with store \"valkey\", \"leases\" or \"memcached\"";
+        let allowed = "only with store \"valkey\", \"leases\", \"memcached\" or \"kafka\"";
         table.notes.refuse(&spot, finding, allowed, None);
     }
     (store, on_store_failure)
@@ -47,6 +47,9 @@ pub(super) fn read_keys_max(
             LimitStore::Memcached => {
                 "has no effect with store \"memcached\", whose servers remember as many as they have memory for"
             }
+            LimitStore::Kafka => {
+                "has no effect with store \"kafka\", where nodes know 500000 stretches of time of all clients together"
+            }
             LimitStore::Local | LimitStore::Valkey => {
                 "has no effect with store \"valkey\", whose server remembers as many as it has memory for"
             }
@@ -66,6 +69,18 @@ pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
         LimitStore::Valkey => check_counted(table, policy),
         LimitStore::Leases => check_lent(table, policy),
         LimitStore::Memcached => check_swapped(table, policy),
+        LimitStore::Kafka => check_summed(table, policy),
+    }
+}
+
+/// Over a log, sums are told, and no state is swapped.
+fn check_summed(table: &mut Table<'_>, policy: &Policy) {
+    if policy.needs() > Needs::AtomicAdd {
+        let found =
+            Finding::Value("\"kafka\" with an algorithm that counts in no windows".to_owned());
+        let allowed = "\"fixed-window\", \"sliding-window\", \"sub-windows\" or \"sub-windows-strict\" with this store";
+        let spot = table.spot(STORE.name);
+        table.notes.refuse(&spot, found, allowed, None);
     }
 }
 

@@ -136,6 +136,23 @@ pub struct MemcachedConfig {
     pub prefix: String,
 }
 
+/// `[kafka]`: over which log limits may be counted.
+#[derive(Clone, Eq, PartialEq)]
+pub struct KafkaConfig {
+    /// Some of the brokers; at least one.
+    pub brokers: Vec<HostPort>,
+    /// What the names of topics and groups begin with.
+    pub prefix: String,
+    /// Further properties of the client library, which may be secret.
+    pub properties: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for KafkaConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KafkaConfig({:?}, {})", self.brokers, self.prefix)
+    }
+}
+
 /// `[jwt]`: which signed tokens are good.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JwtConfig {
@@ -208,6 +225,8 @@ pub enum LimitStore {
     Valkey,
     /// At the servers of `[memcached]`, which are asked about each call.
     Memcached,
+    /// At each node, from what it counts and what others tell over the log of `[kafka]`.
+    Kafka,
     /// At each node, from batches that the store lends: that of all nodes, or the node's own data folder.
     Leases,
 }
@@ -220,6 +239,7 @@ impl LimitStore {
             Self::Local => "local",
             Self::Valkey => "valkey",
             Self::Memcached => "memcached",
+            Self::Kafka => "kafka",
             Self::Leases => "leases",
         }
     }

@@ -1,0 +1,126 @@
+//! `[kafka]`: the log over which limits with `store = "kafka"` are counted.
+//!
+//! Nothing is connected to: brokers are names, and which properties there are only the client library knows.
+
+use toml::de::DeValue;
+
+use super::host::split_port;
+use super::kind::{Kind, Refusal};
+use super::model::KafkaConfig;
+use super::notes::Placed;
+use super::problem::{Finding, quoted};
+use super::reader::{Key, Table};
+use super::shared_store::HostPort;
+use super::store::PREFIX;
+
+/// Most brokers, and most properties: there are some 150, and far fewer matter.
+const LISTED_MAX: usize = 64;
+const USUAL_PORT: u16 = 9_092;
+/// Longer than any password or list of mechanisms.
+const PROPERTY_BYTES_MAX: usize = 4_096;
+
+const BROKERS: Key<Broker> = Key {
+    name: "brokers",
+    kind: Broker,
+    default: None,
+};
+const PROPERTIES: Key<Property> = Key {
+    name: "properties",
+    kind: Property,
+    default: None,
+};
+
+/// A broker, and its port if it is another one than usual.
+struct Broker;
+
+impl Kind for Broker {
+    type Value = HostPort;
+
+    fn allowed(&self) -> String {
+        "a broker such as \"127.0.0.1:9092\"".to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<HostPort, Refusal> {
+        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+        let (host, port) = split_port(text).map_err(|_| Refusal::PLAIN)?;
+        let port = port.unwrap_or(USUAL_PORT);
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        let host = bare.map(str::to_owned).unwrap_or(host);
+        // Of port 0 there is none.
+        (port > 0)
+            .then_some(HostPort { host, port })
+            .ok_or(Refusal::PLAIN)
+    }
+}
+
+/// A property and its value, which may be a password.
+struct Property;
+
+impl Kind for Property {
+    type Value = (String, String);
+
+    fn allowed(&self) -> String {
+        "a text such as \"security.protocol=sasl_plaintext\"".to_owned()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<(String, String), Refusal> {
+        let text = value.as_str().ok_or(Refusal::PLAIN)?;
+        let is_short = text.len() <= PROPERTY_BYTES_MAX && !text.contains('\0');
+        let pair = text.split_once('=').filter(|_| is_short);
+        let is_name = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_');
+        match pair {
+            Some((name, value)) if !name.is_empty() && name.bytes().all(is_name) => {
+                Ok((name.to_owned(), value.to_owned()))
+            }
+            _ => Err(Refusal {
+                found: Some("a text (not shown, it may hold a password)".to_owned()),
+                hint: None,
+            }),
+        }
+    }
+
+    fn is_secret(&self) -> bool {
+        true
+    }
+}
+
+/// Reads the table; `None` after a mistake in it.
+pub(super) fn read(mut table: Table<'_>) -> Option<KafkaConfig> {
+    let mistakes = table.notes.count();
+    let brokers = table.list(&BROKERS);
+    let is_right = table.notes.count() == mistakes;
+    let is_left_out = brokers.is_none();
+    let brokers = brokers.unwrap_or_default();
+    if is_right && !(1..=LISTED_MAX).contains(&brokers.len()) {
+        let finding = match is_left_out {
+            true => Finding::Missing,
+            false => Finding::Value(format!("{} brokers", brokers.len())),
+        };
+        let each = BROKERS.kind.allowed();
+        let allowed = format!("a list of 1 to {LISTED_MAX}, each {each}");
+        let spot = table.spot(BROKERS.name);
+        table.notes.refuse(&spot, finding, allowed, None);
+    }
+    let prefix = table.defaulted(&PREFIX);
+    let properties = table.list(&PROPERTIES).unwrap_or_default();
+    for (at, Placed { value, spot }) in properties.iter().enumerate() {
+        let (name, _) = value;
+        let earlier = &properties[..at];
+        if at >= LISTED_MAX || earlier.iter().any(|earlier| earlier.value.0 == *name) {
+            let finding = format!("{} a second time, or one too many", quoted(name));
+            let allowed = format!("each property once, at most {LISTED_MAX}");
+            table
+                .notes
+                .refuse(spot, Finding::Value(finding), allowed, None);
+        }
+    }
+    let is_right = table.notes.count() == mistakes;
+    table.finish();
+    is_right.then(|| KafkaConfig {
+        brokers: brokers.into_iter().map(|placed| placed.value).collect(),
+        prefix,
+        properties: properties.into_iter().map(|placed| placed.value).collect(),
+    })
+}

@@ -1,0 +1,321 @@
+//! What does a node know of all clients, and what of that has it still to tell?
+//!
+//! Everything that comes in is joined: this node's own calls, what others told, totals. How it came does not matter,
+//! nor how often, so there is nothing to be kept in step: what is known here is at least every figure that was heard.
+//!
+//! Its own figure is this node's, and whatever comes back of it says only how much others know by now.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use anteroom_limits::rate::WINDOW_LONGEST;
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::figures::{FIGURES_MAX, Figure, NodeId, SlotId, Told, total};
+
+/// Stretches of time that are known at most, of all clients together; each takes some 200 bytes and 16 for each node
+/// that counted there. Those of a client's window are 2 for most algorithms.
+pub(crate) const SLOTS_MAX: usize = 500_000;
+/// After how long is told again what has not come back. Longer than a total takes, some tenths of a second; and it
+/// comes before a lost message would be missed for a large part of a minute.
+pub(crate) const TELL_AGAIN_AFTER: Duration = Duration::from_secs(3);
+/// What matters for longer than any window of any algorithm was not written by a node.
+const MATTERS_LONGEST: MicroSpan = WINDOW_LONGEST.times(3);
+/// Stretches that are forgotten in one go, so that nobody waits for long meanwhile.
+const SWEPT_AT_ONCE: usize = 2_000;
+
+/// All that a node knows.
+#[derive(Debug)]
+pub(crate) struct Board {
+    own: NodeId,
+    slots_max: usize,
+    slots: HashMap<SlotId, Slot>,
+    ends: BTreeSet<(Micros, SlotId)>,
+    to_tell: VecDeque<SlotId>,
+    to_publish: VecDeque<SlotId>,
+    awaited: VecDeque<Awaited>,
+    told_again: u64,
+    without_place: u64,
+}
+
+/// One stretch of time of one client.
+#[derive(Debug, Default)]
+struct Slot {
+    until: Micros,
+    own: Figure,
+    /// How much of that was in totals.
+    heard_of_own: Figure,
+    /// By node.
+    others: Vec<(NodeId, Figure)>,
+    is_to_tell: bool,
+    is_to_publish: bool,
+    is_awaited: bool,
+}
+
+/// Something that was told and must come back.
+#[derive(Debug)]
+struct Awaited {
+    id: SlotId,
+    told_at: Duration,
+    figure: Figure,
+}
+
+/// From where something was heard.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Heard {
+    /// From a node, for whoever aggregates.
+    Call,
+    /// From whoever aggregates.
+    Total,
+}
+
+impl Slot {
+    fn total(&self) -> u32 {
+        let others = self.others.iter().map(|(_, figure)| *figure);
+        total(others.chain([self.own]))
+    }
+
+    /// `false` if there is no place for one more.
+    fn join(&mut self, node: NodeId, figure: Figure) -> bool {
+        match self.others.binary_search_by_key(&node, |(other, _)| *other) {
+            Ok(at) => self.others[at].1 = self.others[at].1.join(figure),
+            // One place is this node's own.
+            Err(_) if self.others.len() + 1 >= FIGURES_MAX => return false,
+            Err(at) => self.others.insert(at, (node, figure)),
+        }
+        true
+    }
+
+    fn figures(&self, own: NodeId) -> Vec<(NodeId, Figure)> {
+        let others = self.others.iter().copied();
+        let own = (self.own != Figure::default()).then_some((own, self.own));
+        others.chain(own).collect()
+    }
+}
+
+impl Board {
+    pub(crate) fn new(own: NodeId, slots_max: usize) -> Self {
+        Self {
+            own,
+            slots_max,
+            slots: HashMap::new(),
+            ends: BTreeSet::new(),
+            to_tell: VecDeque::new(),
+            to_publish: VecDeque::new(),
+            awaited: VecDeque::new(),
+            told_again: 0,
+            without_place: 0,
+        }
+    }
+
+    /// What counts in a stretch of time, as far as is known here.
+    pub(crate) fn total(&self, id: SlotId) -> u32 {
+        self.slots.get(&id).map_or(0, Slot::total)
+    }
+
+    /// Whether calls can be counted there.
+    pub(crate) fn has_place_for(&self, id: SlotId) -> bool {
+        self.slots.len() < self.slots_max || self.slots.contains_key(&id)
+    }
+
+    /// This node has admitted so many, and it is to be told. There is always a place: callers see to it.
+    pub(crate) fn take(&mut self, id: SlotId, until: Micros, calls: u32) {
+        self.change(id, until, |own| own.taken = own.taken.saturating_add(calls));
+    }
+
+    /// What was taken a moment ago is not admitted after all; nobody was told of it meanwhile.
+    pub(crate) fn take_back(&mut self, id: SlotId, until: Micros, calls: u32) {
+        self.change(id, until, |own| own.taken = own.taken.saturating_sub(calls));
+    }
+
+    /// So many of all that count there do so no more.
+    pub(crate) fn give_back(&mut self, id: SlotId, until: Micros, calls: u32) {
+        self.change(id, until, |own| {
+            own.given_back = own.given_back.saturating_add(calls);
+        });
+    }
+
+    /// This node's figure is this.
+    pub(crate) fn put(&mut self, id: SlotId, until: Micros, figure: Figure) {
+        self.change(id, until, |own| *own = figure);
+    }
+
+    fn change(&mut self, id: SlotId, until: Micros, change: impl FnOnce(&mut Figure)) {
+        let slot = slot_in(&mut self.slots, &mut self.ends, id, until);
+        change(&mut slot.own);
+        self.tell(id);
+    }
+
+    /// Joins what was heard. What matters no more is left out, and so is what would matter for longer than anything
+    /// can. `false` in the latter case: no node wrote that.
+    pub(crate) fn hear(&mut self, told: &Told, heard: Heard, now: Micros) -> bool {
+        let Told { id, until, .. } = *told;
+        if until <= now {
+            return true;
+        }
+        if until > now + MATTERS_LONGEST {
+            return false;
+        }
+        if !self.has_place_for(id) {
+            self.without_place += 1;
+            return true;
+        }
+        let own = self.own;
+        let slot = slot_in(&mut self.slots, &mut self.ends, id, until);
+        for (node, figure) in told.figures.iter().copied() {
+            if node != own {
+                self.without_place += u64::from(!slot.join(node, figure));
+            } else if heard == Heard::Total {
+                slot.heard_of_own = slot.heard_of_own.join(figure);
+            }
+        }
+        // Also if it brought nothing new: whoever tells something again waits for a total.
+        if heard == Heard::Call {
+            self.publish(id);
+        }
+        true
+    }
+
+    /// Something of this node's own that others do not know yet; what has been told by that is awaited.
+    pub(crate) fn next_to_tell(&mut self, at: Duration) -> Option<Told> {
+        while let Some(id) = self.to_tell.pop_front() {
+            let Some(slot) = self.slots.get_mut(&id) else {
+                continue;
+            };
+            slot.is_to_tell = false;
+            if !slot.is_awaited {
+                slot.is_awaited = true;
+                self.awaited.push_back(Awaited {
+                    id,
+                    told_at: at,
+                    figure: slot.own,
+                });
+            }
+            return Some(Told {
+                id,
+                until: slot.until,
+                figures: vec![(self.own, slot.own)],
+            });
+        }
+        None
+    }
+
+    /// A total that changed, or that somebody waits for.
+    pub(crate) fn next_to_publish(&mut self) -> Option<Told> {
+        while let Some(id) = self.to_publish.pop_front() {
+            let Some(slot) = self.slots.get_mut(&id) else {
+                continue;
+            };
+            slot.is_to_publish = false;
+            let figures = slot.figures(self.own);
+            // All of it may have been taken back before it was told.
+            if !figures.is_empty() {
+                let until = slot.until;
+                return Some(Told { id, until, figures });
+            }
+        }
+        None
+    }
+
+    /// It is told with the next ones.
+    pub(crate) fn tell(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.get_mut(&id)
+            && !slot.is_to_tell
+        {
+            slot.is_to_tell = true;
+            self.to_tell.push_back(id);
+        }
+    }
+
+    /// It is published with the next ones.
+    pub(crate) fn publish(&mut self, id: SlotId) {
+        if let Some(slot) = self.slots.get_mut(&id)
+            && !slot.is_to_publish
+        {
+            slot.is_to_publish = true;
+            self.to_publish.push_back(id);
+        }
+    }
+
+    /// Tells again what should have come back by now.
+    pub(crate) fn look_after_awaited(&mut self, at: Duration) {
+        while let Some(first) = self.awaited.front() {
+            if at < first.told_at + TELL_AGAIN_AFTER {
+                return;
+            }
+            let Some(Awaited { id, figure, .. }) = self.awaited.pop_front() else {
+                return;
+            };
+            let Some(slot) = self.slots.get_mut(&id) else {
+                continue;
+            };
+            if !slot.heard_of_own.contains(figure) {
+                slot.is_awaited = false;
+                self.told_again += 1;
+                self.tell(id);
+            } else if slot.heard_of_own.contains(slot.own) {
+                slot.is_awaited = false;
+            } else {
+                // More was told since.
+                let figure = slot.own;
+                self.awaited.push_back(Awaited {
+                    id,
+                    told_at: at,
+                    figure,
+                });
+            }
+        }
+    }
+
+    /// Forgets some of what matters no more.
+    pub(crate) fn sweep(&mut self, now: Micros) {
+        for _ in 0..SWEPT_AT_ONCE {
+            match self.ends.first() {
+                Some((until, id)) if *until <= now => {
+                    self.slots.remove(id);
+                    self.ends.pop_first();
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// Whether all has been told and published that is to be, and whatever was told has come back.
+    #[cfg(test)]
+    pub(crate) fn is_quiet(&self) -> bool {
+        let is_heard = |slot: &Slot| slot.heard_of_own.contains(slot.own);
+        self.to_tell.is_empty() && self.to_publish.is_empty() && self.slots.values().all(is_heard)
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub(crate) fn told_again(&self) -> u64 {
+        self.told_again
+    }
+
+    pub(crate) fn without_place(&self) -> u64 {
+        self.without_place
+    }
+}
+
+/// The slot, which is made if it is not there, and is kept until then at least.
+fn slot_in<'s>(
+    slots: &'s mut HashMap<SlotId, Slot>,
+    ends: &mut BTreeSet<(Micros, SlotId)>,
+    id: SlotId,
+    until: Micros,
+) -> &'s mut Slot {
+    let slot = slots.entry(id).or_default();
+    if slot.until < until {
+        ends.remove(&(slot.until, id));
+        ends.insert((until, id));
+        slot.until = until;
+    }
+    slot
+}
+
+#[cfg(test)]
+mod tests;

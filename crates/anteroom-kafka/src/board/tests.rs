@@ -1,0 +1,139 @@
+//! What is joined, told, told again and forgotten.
+
+use super::*;
+use crate::figures::Name;
+
+const NOW: Micros = Micros(1_767_225_600_000_000);
+
+fn slot(name: u128) -> SlotId {
+    SlotId {
+        name: Name(name),
+        index: 7,
+    }
+}
+
+fn after(secs: u64) -> Micros {
+    NOW + MicroSpan::from_secs(secs)
+}
+
+fn figure(taken: u32) -> Figure {
+    Figure {
+        taken,
+        given_back: 0,
+    }
+}
+
+fn told(name: u128, until: Micros, figures: &[(u64, u32)]) -> Told {
+    Told {
+        id: slot(name),
+        until,
+        figures: figures
+            .iter()
+            .map(|(node, taken)| (NodeId(*node), figure(*taken)))
+            .collect(),
+    }
+}
+
+fn board(slots_max: usize) -> Board {
+    Board::new(NodeId(1), slots_max)
+}
+
+fn secs(secs: u64) -> Duration {
+    Duration::from_secs(secs)
+}
+
+#[test]
+fn figures_of_others_are_joined_and_ones_own_stays_ones_own() {
+    let mut board = board(10);
+    board.take(slot(1), after(60), 3);
+    for (heard, expected) in [
+        (told(1, after(60), &[(1, 2), (2, 5)]), 8),
+        (told(1, after(60), &[(2, 4), (3, 1)]), 9),
+        (told(1, after(60), &[(1, 9), (2, 5)]), 9),
+        (told(1, after(60), &[(2, 6)]), 10),
+    ] {
+        for _ in 0..2 {
+            assert!(board.hear(&heard, Heard::Total, NOW));
+            assert_eq!(board.total(slot(1)), expected, "{heard:?}");
+        }
+    }
+    assert_eq!(
+        board.next_to_publish(),
+        None,
+        "nobody told, all were totals"
+    );
+}
+
+#[test]
+fn what_is_told_is_told_once_and_again_if_it_does_not_come_back() {
+    let mut board = board(10);
+    board.take(slot(1), after(60), 3);
+    board.take(slot(1), after(60), 1);
+    let expected = Some(told(1, after(60), &[(1, 4)]));
+    assert_eq!(board.next_to_tell(secs(0)), expected);
+    assert_eq!(board.next_to_tell(secs(0)), None);
+    for (at, is_told) in [(2, false), (3, true), (5, false), (6, true)] {
+        board.look_after_awaited(secs(at));
+        assert_eq!(board.next_to_tell(secs(at)).is_some(), is_told, "{at}");
+    }
+    assert_eq!(board.told_again(), 2);
+    // An older total does not say that it was heard.
+    board.hear(&told(1, after(60), &[(1, 3)]), Heard::Total, NOW);
+    board.look_after_awaited(secs(9));
+    assert_eq!(board.next_to_tell(secs(9)), expected);
+    // Nor does it count that this node itself read what it told.
+    board.hear(&told(1, after(60), &[(1, 4)]), Heard::Call, NOW);
+    board.look_after_awaited(secs(12));
+    assert_eq!(board.next_to_tell(secs(12)), expected);
+    board.hear(&told(1, after(60), &[(1, 4)]), Heard::Total, NOW);
+    board.look_after_awaited(secs(15));
+    assert_eq!(board.next_to_tell(secs(15)), None);
+    assert_eq!(board.told_again(), 4);
+}
+
+#[test]
+fn whoever_aggregates_publishes_all_that_it_knows_even_if_nothing_was_new() {
+    let mut board = board(10);
+    board.take(slot(1), after(60), 3);
+    for _ in 0..2 {
+        board.hear(&told(1, after(60), &[(2, 5)]), Heard::Call, NOW);
+        let expected = told(1, after(60), &[(2, 5), (1, 3)]);
+        assert_eq!(board.next_to_publish(), Some(expected));
+        assert_eq!(board.next_to_publish(), None);
+    }
+}
+
+#[test]
+fn what_matters_no_more_is_forgotten_and_what_matters_is_not() {
+    let mut board = board(10);
+    for name in 1..=4 {
+        let until = after(u64::try_from(name).unwrap() * 10);
+        board.hear(&told(name, until, &[(2, 1)]), Heard::Total, NOW);
+    }
+    // One that is found to matter for longer.
+    board.hear(&told(1, after(35), &[(2, 1)]), Heard::Total, NOW);
+    for (now, kept) in [(9, 4), (10, 4), (20, 3), (34, 2), (35, 1), (40, 0)] {
+        board.sweep(after(now));
+        assert_eq!(board.len(), kept, "{now}");
+    }
+    assert!(board.hear(&told(1, NOW, &[(2, 1)]), Heard::Call, NOW));
+    assert_eq!((board.len(), board.next_to_publish()), (0, None));
+}
+
+#[test]
+fn memory_is_bounded_and_what_lasts_for_centuries_is_none_of_ours() {
+    let mut board = board(3);
+    for name in 1..=5 {
+        board.hear(&told(name, after(60), &[(2, 1)]), Heard::Call, NOW);
+    }
+    assert_eq!((board.len(), board.without_place()), (3, 2));
+    assert!(board.has_place_for(slot(3)) && !board.has_place_for(slot(4)));
+    let centuries = Micros(u64::MAX);
+    assert!(!board.hear(&told(1, centuries, &[(2, 9)]), Heard::Call, NOW));
+    assert_eq!(board.total(slot(1)), 1);
+    let mut many: Vec<(u64, u32)> = (0..4_000).map(|node| (node + 10, 1)).collect();
+    board.hear(&told(1, after(60), &many), Heard::Total, NOW);
+    many.iter_mut().for_each(|(node, _)| *node += 4_000);
+    board.hear(&told(1, after(60), &many), Heard::Total, NOW);
+    assert_eq!(board.total(slot(1)), 4_095);
+}

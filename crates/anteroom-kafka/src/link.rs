@@ -1,0 +1,178 @@
+//! A node's connections: three threads, for the client library waits in them and owns no runtime.
+//!
+//! | thread | does |
+//! | --- | --- |
+//! | [`teller`] | tells to the topic of calls what this node counted |
+//! | [`aggregator`] | reads partitions of that topic that are this node's at present, publishes totals |
+//! | [`listener`] | reads all totals |
+
+mod aggregator;
+mod listener;
+mod teller;
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anteroom_limits::time::Micros;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use rdkafka::consumer::BaseConsumer;
+use rdkafka::error::KafkaError;
+use rdkafka::producer::{BaseRecord, ThreadedProducer};
+use tokio::time::Instant;
+
+use crate::contact::Contact;
+use crate::counts::Now;
+use crate::figures::{NodeId, SlotId, Told};
+use crate::message;
+use crate::node::Node;
+use crate::settings::{KafkaSettings, KafkaSetupError};
+
+/// How often is told what was counted, and how often totals are published. Less makes more messages, up to one for
+/// each client and node each time; more lets more calls through that nobody else knows of.
+pub(crate) const TELL_EVERY: Duration = Duration::from_millis(100);
+/// Messages that are fetched from the node at once. It is locked meanwhile, and calls wait.
+const AT_ONCE: usize = 500;
+/// How long threads wait for messages before they look whether they are to end.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// What calls and the threads have in common.
+pub(crate) struct Link {
+    settings: KafkaSettings,
+    place: String,
+    node: Mutex<Node>,
+    now: Now,
+    began_at: Instant,
+    is_stopped: Mutex<bool>,
+    stopped: Condvar,
+    producer: ThreadedProducer<Contact>,
+}
+
+/// Connects, and starts the threads.
+pub(crate) fn start(
+    settings: KafkaSettings,
+    id: NodeId,
+    slots_max: usize,
+    now: Now,
+) -> Result<(Arc<Link>, Vec<JoinHandle<()>>), KafkaSetupError> {
+    let refused = |source| KafkaSetupError::Properties {
+        source: Box::new(source),
+    };
+    let contact = Contact::default;
+    let producer = settings.producer().create_with_context(contact());
+    let aggregating = settings.aggregator().create_with_context(contact());
+    let listening = settings.listener(id).create_with_context(contact());
+    let aggregating: BaseConsumer<Contact> = aggregating.map_err(refused)?;
+    let listening: BaseConsumer<Contact> = listening.map_err(refused)?;
+    let link = Arc::new(Link {
+        place: settings.place(),
+        settings,
+        node: Mutex::new(Node::new(id, slots_max)),
+        now,
+        began_at: Instant::now(),
+        is_stopped: Mutex::new(false),
+        stopped: Condvar::new(),
+        producer: producer.map_err(refused)?,
+    });
+    let threads = [
+        spawn("kafka-tell", &link, teller::run),
+        spawn("kafka-sum", &link, move |link| {
+            aggregator::run(link, &aggregating);
+        }),
+        spawn("kafka-hear", &link, move |link| {
+            listener::run(link, &listening);
+        }),
+    ];
+    let threads: Result<Vec<JoinHandle<()>>, io::Error> = threads.into_iter().collect();
+    match threads {
+        Ok(threads) => Ok((link, threads)),
+        Err(source) => {
+            link.stop();
+            Err(KafkaSetupError::Thread { source })
+        }
+    }
+}
+
+fn spawn(
+    name: &str,
+    link: &Arc<Link>,
+    run: impl FnOnce(&Link) + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let link = Arc::clone(link);
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(move || run(&link))
+}
+
+impl Link {
+    pub(crate) fn node(&self) -> MutexGuard<'_, Node> {
+        self.node.lock()
+    }
+
+    pub(crate) fn now(&self) -> Micros {
+        (self.now)()
+    }
+
+    /// Time that only goes forward.
+    pub(crate) fn at(&self) -> Duration {
+        self.began_at.elapsed()
+    }
+
+    pub(crate) fn place(&self) -> &str {
+        &self.place
+    }
+
+    pub(crate) fn undelivered(&self) -> u64 {
+        use rdkafka::producer::Producer as _;
+        self.producer.context().undelivered()
+    }
+
+    pub(crate) fn stop(&self) {
+        *self.is_stopped.lock() = true;
+        self.stopped.notify_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        *self.is_stopped.lock()
+    }
+
+    /// Waits so long, or until it is to end.
+    fn wait(&self, time: Duration) {
+        let mut is_stopped = self.is_stopped.lock();
+        if !*is_stopped {
+            self.stopped.wait_for(&mut is_stopped, time);
+        }
+    }
+
+    /// Sends to a topic what `next` fetches, until there is nothing more or the queue is full; what is left then is
+    /// handed to `keep`. Says whether all was sent.
+    fn send_all(
+        &self,
+        topic: &str,
+        mut next: impl FnMut(&mut Node, usize) -> Vec<Told>,
+        keep: impl Fn(&mut Node, SlotId),
+    ) -> bool {
+        loop {
+            let told = next(&mut self.node(), AT_ONCE);
+            if told.is_empty() {
+                return true;
+            }
+            let unsent = told.iter().position(|told| self.send(topic, told).is_err());
+            if let Some(first) = unsent {
+                let mut node = self.node();
+                for told in &told[first..] {
+                    keep(&mut node, told.id);
+                }
+                return false;
+            }
+        }
+    }
+
+    fn send(&self, topic: &str, told: &Told) -> Result<(), KafkaError> {
+        let key = message::key(told.id);
+        let payload = message::encode(told);
+        let record = BaseRecord::to(topic).key(&key).payload(&payload);
+        self.producer.send(record).map_err(|(error, _)| error)
+    }
+}

@@ -1,0 +1,88 @@
+//! Reads all totals, from when on they matter.
+
+use std::time::Duration;
+
+use rdkafka::Message as _;
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::{KafkaError, KafkaResult};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
+
+use super::{LOOK_EVERY, Link};
+use crate::contact::{self, Contact};
+use crate::settings::LookBack;
+
+/// How long brokers may take to say what there is. Nothing is read meanwhile.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// After how long is looked again where nothing was found.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+/// How often is looked whether a topic has more partitions by now.
+const LOOK_FOR_MORE: Duration = Duration::from_secs(30);
+
+/// Until the link is stopped.
+pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
+    let mut partitions = 0;
+    let mut look_at = Duration::ZERO;
+    while !link.is_stopped() {
+        if link.at() >= look_at {
+            match look(link, consumer, partitions) {
+                Ok(found) => partitions = found,
+                Err(error) => contact::note(&error, "looking for totals"),
+            }
+            let pause = if partitions == 0 {
+                LOOK_AGAIN
+            } else {
+                LOOK_FOR_MORE
+            };
+            look_at = link.at() + pause;
+        }
+        match consumer.poll(LOOK_EVERY) {
+            Some(Ok(message)) => {
+                let now = link.now();
+                link.node()
+                    .hear_total(message.payload().unwrap_or_default(), now);
+            }
+            Some(Err(error)) => contact::note(&error, "reading totals"),
+            None => {}
+        }
+    }
+}
+
+/// Begins to read partitions that are not read yet. Says how many are.
+fn look(link: &Link, consumer: &BaseConsumer<Contact>, known: i32) -> KafkaResult<i32> {
+    let topic = link.settings.totals_topic();
+    let metadata = consumer.fetch_metadata(Some(&topic), PATIENCE)?;
+    let found = metadata.topics().first();
+    let found = found.map_or(0, |topic| topic.partitions().len());
+    let found = i32::try_from(found).unwrap_or(i32::MAX);
+    if found <= known {
+        return Ok(known);
+    }
+    let begin = first_offsets(link, consumer, &topic, (known, found))?;
+    consumer.incremental_assign(&begin)?;
+    Ok(found)
+}
+
+/// Where each of the partitions `from..to` is to be read from.
+fn first_offsets(
+    link: &Link,
+    consumer: &BaseConsumer<Contact>,
+    topic: &str,
+    (from, to): (i32, i32),
+) -> Result<TopicPartitionList, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    list.add_partition_range(topic, from, to - 1);
+    match link.settings.look_back {
+        // A partition that was added while this node ran has nothing that is too old.
+        LookBack::For(time) if from == 0 => {
+            let now_ms = link.now().0 / 1_000;
+            let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            let since = i64::try_from(now_ms.saturating_sub(time_ms)).unwrap_or(i64::MAX);
+            list.set_all_offsets(Offset::Offset(since))?;
+            consumer.offsets_for_times(list, PATIENCE)
+        }
+        LookBack::For(_) | LookBack::Everything => {
+            list.set_all_offsets(Offset::Beginning)?;
+            Ok(list)
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! What does a node do that counts over a log? Without the log: what it hears is brought to it, and what it says is
+//! fetched from it, so tests lose, double and delay all of it.
+//!
+//! - A **call** is decided at once, by what is known here, and charged to this node's own figure.
+//! - Changed figures are **told** to the topic of calls. Whoever aggregates a partition of it joins what it reads there
+//!   and **publishes** totals, which every node joins.
+//! - What does not come back in a total is told again, so a message, or an aggregator, that is lost is made good.
+
+mod charging;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::beats::Beats;
+use crate::board::{Board, Heard};
+use crate::figures::{Figure, Name, NodeId, SlotId, Told};
+use crate::{message, names};
+
+/// The stretches of time that beats are told in. What a node that has ended leaves behind is forgotten after two.
+const BEATS_WIDTH: MicroSpan = MicroSpan::from_secs(60);
+
+/// A node, without its connections.
+#[derive(Debug)]
+pub(crate) struct Node {
+    beat_name: Name,
+    board: Board,
+    beats: Beats,
+    tally: Tally,
+}
+
+/// What it has counted of itself.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tally {
+    told: u64,
+    calls_heard: u64,
+    totals_published: u64,
+    totals_heard: u64,
+    unreadable: u64,
+    crowded: u64,
+}
+
+impl Node {
+    pub(crate) fn new(id: NodeId, slots_max: usize) -> Self {
+        Self {
+            beat_name: names::beat(id),
+            board: Board::new(id, slots_max),
+            beats: Beats::default(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Whether what it tells has not come back for too long.
+    pub(crate) fn is_away(&self, at: Duration) -> bool {
+        self.beats.is_away(at)
+    }
+
+    /// What is to be done again and again. `at` is any time that only goes forward.
+    pub(crate) fn tick(&mut self, now: Micros, at: Duration) {
+        self.board.sweep(now);
+        self.board.look_after_awaited(at);
+        if let Some(taken) = self.beats.due(at) {
+            let index = now.0 / BEATS_WIDTH.0;
+            let name = self.beat_name;
+            let until = Micros(index.saturating_add(2).saturating_mul(BEATS_WIDTH.0));
+            let beat = Figure {
+                taken,
+                given_back: 0,
+            };
+            self.board.put(SlotId { name, index }, until, beat);
+        }
+    }
+
+    /// The next of at most so many messages for the topic of calls.
+    pub(crate) fn calls_to_tell(&mut self, count_max: usize, at: Duration) -> Vec<Told> {
+        let next = std::iter::from_fn(|| self.board.next_to_tell(at));
+        let told: Vec<Told> = next.take(count_max).collect();
+        self.tally.told += told.len() as u64;
+        told
+    }
+
+    /// The next of at most so many messages for the topic of totals.
+    pub(crate) fn totals_to_publish(&mut self, count_max: usize) -> Vec<Told> {
+        let next = std::iter::from_fn(|| self.board.next_to_publish());
+        let totals: Vec<Told> = next.take(count_max).collect();
+        self.tally.totals_published += totals.len() as u64;
+        totals
+    }
+
+    /// It could not be sent.
+    pub(crate) fn not_told(&mut self, id: SlotId) {
+        self.tally.told -= 1;
+        self.board.tell(id);
+    }
+
+    /// It could not be sent.
+    pub(crate) fn not_published(&mut self, id: SlotId) {
+        self.tally.totals_published -= 1;
+        self.board.publish(id);
+    }
+
+    /// A message from a partition of calls that this node aggregates.
+    pub(crate) fn hear_call(&mut self, bytes: &[u8], now: Micros) {
+        self.tally.calls_heard += 1;
+        self.hear(bytes, Heard::Call, now);
+    }
+
+    /// A message from the topic of totals.
+    pub(crate) fn hear_total(&mut self, bytes: &[u8], now: Micros) {
+        self.tally.totals_heard += 1;
+        let told = self.hear(bytes, Heard::Total, now);
+        let beats = told.filter(|told| told.id.name == self.beat_name);
+        for (_, beat) in beats.iter().flat_map(|told| &told.figures) {
+            self.beats.heard(beat.taken);
+        }
+    }
+
+    fn hear(&mut self, bytes: &[u8], heard: Heard, now: Micros) -> Option<Told> {
+        let told = message::decode(bytes);
+        let is_ours = |told: &Told| self.board.hear(told, heard, now);
+        let told = told.filter(is_ours);
+        self.tally.unreadable += u64::from(told.is_none());
+        told
+    }
+
+    /// What it has counted of itself, each by a fixed word.
+    pub(crate) fn events(&self) -> Vec<(&'static str, u64)> {
+        vec![
+            ("told", self.tally.told),
+            ("told_again", self.board.told_again()),
+            ("call_heard", self.tally.calls_heard),
+            ("total_published", self.tally.totals_published),
+            ("total_heard", self.tally.totals_heard),
+            ("unreadable", self.tally.unreadable),
+            ("crowded", self.tally.crowded),
+            ("without_place", self.board.without_place()),
+        ]
+    }
+}

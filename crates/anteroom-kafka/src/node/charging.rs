@@ -1,0 +1,196 @@
+//! A call against several limits, decided by what is known here.
+//!
+//! All of it happens in one piece, so of the calls of one node each sees all before it: alone, a node admits exactly
+//! what the algorithm does.
+
+use anteroom_counts::shared::SharedCharge;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limits::time::Micros;
+use anteroom_limits::verdict::Verdict;
+
+use super::Node;
+use crate::figures::{Name, SlotId};
+use crate::names;
+
+/// One limit, and where its client is counted.
+struct Place {
+    counters: Counters,
+    /// Newest first.
+    indexes: Vec<CounterIndex>,
+    own: Name,
+    /// Where it is counted as well if there is no place for it.
+    crowd: Option<Name>,
+}
+
+impl Place {
+    fn slot(&self, name: Name, index: CounterIndex) -> SlotId {
+        let index = index.0;
+        SlotId { name, index }
+    }
+
+    /// Under which name it is counted from now on.
+    fn name(&self) -> Name {
+        self.crowd.unwrap_or(self.own)
+    }
+
+    fn until(&self, index: CounterIndex) -> Micros {
+        let begins_at = Micros(index.0.saturating_mul(self.counters.width().0));
+        begins_at + self.counters.matters_for()
+    }
+}
+
+impl Node {
+    /// Charges several limits, or none of them, and adds a verdict for each. `false`, and nothing was done, if one of
+    /// them cannot be counted in stretches of time.
+    pub(crate) fn charge(
+        &mut self,
+        charges: &[SharedCharge<'_>],
+        now: Micros,
+        verdicts: &mut Vec<Verdict>,
+    ) -> bool {
+        let places = charges.iter().map(|charge| self.place(charge, now));
+        let Some(places) = places.collect::<Option<Vec<Place>>>() else {
+            return false;
+        };
+        let first = verdicts.len();
+        let mut charged = 0;
+        for (charge, place) in charges.iter().zip(&places) {
+            let verdict = self.take(place, charge.cost, now);
+            verdicts.push(verdict);
+            if !verdict.is_admitted() {
+                break;
+            }
+            charged += 1;
+        }
+        if charged == charges.len() {
+            for (at, charge) in charges.iter().enumerate() {
+                if let Cost::Refund(back) = charge.cost {
+                    verdicts[first + at] = self.refund(&places[at], back.get(), now);
+                }
+            }
+            return true;
+        }
+        // One was rejected: what was charged before it is not, and how they stand is said without this call.
+        for (charge, place) in charges.iter().zip(&places).take(charged) {
+            self.take_back(place, charge.cost);
+        }
+        let without = charges.iter().zip(&places).enumerate();
+        for (at, (charge, place)) in without {
+            if at < charged {
+                verdicts[first + at] = self.standing(place, charge.cost, now);
+            } else if at > charged {
+                let alone = self.judge_alone(place, charge.cost, now);
+                let verdict = if alone.is_admitted() {
+                    self.standing(place, charge.cost, now)
+                } else {
+                    alone
+                };
+                verdicts.push(verdict);
+            }
+        }
+        true
+    }
+
+    /// How a limit stands that would have admitted. A refund is never rejected.
+    fn standing(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+        let asked = match cost {
+            Cost::Refund(_) => cost,
+            Cost::Take(_) | Cost::Peek => Cost::Peek,
+        };
+        self.judge(place, asked, now)
+    }
+
+    /// `None` if the limit needs more than counters.
+    fn place(&mut self, charge: &SharedCharge<'_>, now: Micros) -> Option<Place> {
+        let counters = charge.policy.counters()?;
+        let indexes: Vec<CounterIndex> = counters.to_read(at_once(now)).collect();
+        let width = counters.width();
+        let own = names::client(charge.limit, width, charge.key);
+        let mut place = Place {
+            counters,
+            indexes,
+            own,
+            crowd: None,
+        };
+        let newest = place.slot(own, counters.index_at(now));
+        if !self.board.has_place_for(newest) {
+            place.crowd = Some(names::crowd(charge.limit, width, charge.key));
+            self.tally.crowded += u64::from(matches!(charge.cost, Cost::Take(_)));
+        }
+        Some(place)
+    }
+
+    /// Refunds wait until all others are admitted.
+    fn take(&mut self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+        let verdict = self.judge_alone(place, cost, now);
+        if let Cost::Take(taken) = cost
+            && verdict.is_admitted()
+        {
+            let (slot, until) = newest(place);
+            self.board.take(slot, until, taken.get());
+        }
+        verdict
+    }
+
+    fn take_back(&mut self, place: &Place, cost: Cost) {
+        if let Cost::Take(taken) = cost {
+            let (slot, until) = newest(place);
+            self.board.take_back(slot, until, taken.get());
+        }
+    }
+
+    /// From the newest counters on, and from none more than it has.
+    fn refund(&mut self, place: &Place, back: u32, now: Micros) -> Verdict {
+        let mut left = back;
+        for name in [place.crowd, Some(place.own)].into_iter().flatten() {
+            for index in &place.indexes {
+                let slot = place.slot(name, *index);
+                let by = left.min(self.board.total(slot));
+                if by > 0 {
+                    self.board.give_back(slot, place.until(*index), by);
+                    left -= by;
+                }
+            }
+        }
+        self.judge(place, Cost::refund(back), now)
+    }
+
+    /// What would become of a call that comes now.
+    fn judge_alone(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+        let mut counts = self.counts(place);
+        if let (Cost::Take(taken), Some(newest)) = (cost, counts.first_mut()) {
+            *newest = newest.saturating_add(taken.get());
+        }
+        place.counters.judge(at_once(now), cost, &counts)
+    }
+
+    fn judge(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
+        let counts = self.counts(place);
+        place.counters.judge(at_once(now), cost, &counts)
+    }
+
+    fn counts(&self, place: &Place) -> Vec<u32> {
+        let names = || [Some(place.own), place.crowd].into_iter().flatten();
+        let count = |index: &CounterIndex| {
+            let totals = names().map(|name| self.board.total(place.slot(name, *index)));
+            totals.fold(0, u32::saturating_add)
+        };
+        place.indexes.iter().map(count).collect()
+    }
+}
+
+/// Where calls are added that come now.
+fn newest(place: &Place) -> (SlotId, Micros) {
+    // There is always one that counts now.
+    let index = place.indexes.first().copied().unwrap_or(CounterIndex(0));
+    (place.slot(place.name(), index), place.until(index))
+}
+
+/// Added and read at one moment.
+const fn at_once(now: Micros) -> AddThenRead {
+    AddThenRead {
+        added_at: now,
+        read_at: now,
+    }
+}

@@ -1,0 +1,108 @@
+//! A node without a log: what it decides, and what becomes of what it tells.
+
+mod world;
+
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::SharedCharge;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::verdict::Verdict;
+
+use super::*;
+
+const NOW: Micros = Micros(1_767_225_600_000_000);
+const HOUR: MicroSpan = MicroSpan::from_secs(3_600);
+
+fn an_hour(calls: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(Rate::new(calls, HOUR).unwrap()))
+}
+
+fn charge_with(node: &mut Node, policy: &Policy, client: u128, cost: Cost) -> Verdict {
+    let charge = SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(client),
+        cost,
+    };
+    let mut verdicts = Vec::new();
+    assert!(node.charge(&[charge], NOW, &mut verdicts));
+    verdicts[0]
+}
+
+fn slot(client: u128) -> SlotId {
+    SlotId {
+        name: names::client("api", HOUR, CallKey(client)),
+        index: NOW.0 / HOUR.0,
+    }
+}
+
+#[test]
+fn a_total_that_is_heard_counts_at_once() {
+    let mut nodes = [1, 2].map(|id| Node::new(NodeId(id), 100));
+    let policy = an_hour(5);
+    assert!(charge_with(&mut nodes[0], &policy, 1, Cost::take(3)).is_admitted());
+    let [first, second] = &mut nodes;
+    for told in first.calls_to_tell(100, Duration::ZERO) {
+        second.hear_call(&message::encode(&told), NOW);
+    }
+    let left = charge_with(second, &policy, 1, Cost::take(2)).remaining;
+    assert_eq!(left, 0);
+    for total in second.totals_to_publish(100) {
+        first.hear_total(&message::encode(&total), NOW);
+    }
+    assert!(!charge_with(first, &policy, 1, Cost::ONE).is_admitted());
+    assert_eq!(charge_with(first, &policy, 1, Cost::refund(9)).remaining, 5);
+}
+
+/// A flood of made-up clients must not let those through who find no place.
+#[test]
+fn whoever_finds_no_place_is_counted_with_others_and_no_other_limit_is() {
+    let mut node = Node::new(NodeId(1), 8);
+    let policy = an_hour(5);
+    for client in 0..8 {
+        charge_with(&mut node, &policy, client, Cost::ONE);
+    }
+    // 100 and 164 share a name.
+    let left = |node: &mut Node, client, cost| charge_with(node, &policy, client, cost).remaining;
+    assert_eq!(left(&mut node, 100, Cost::take(3)), 2);
+    assert_eq!(left(&mut node, 164, Cost::take(2)), 0);
+    assert!(!charge_with(&mut node, &policy, 100, Cost::ONE).is_admitted());
+    assert_eq!(left(&mut node, 101, Cost::ONE), 4);
+    assert_eq!(left(&mut node, 7, Cost::ONE), 3);
+    let other = SharedCharge {
+        limit: "other",
+        policy: &policy,
+        key: CallKey(100),
+        cost: Cost::ONE,
+    };
+    let mut verdicts = Vec::new();
+    assert!(node.charge(&[other], NOW, &mut verdicts));
+    assert_eq!(verdicts[0].remaining, 4);
+    assert_eq!(left(&mut node, 100, Cost::refund(2)), 2);
+    let crowded = node.events().into_iter().find(|event| event.0 == "crowded");
+    assert_eq!(crowded, Some(("crowded", 5)));
+}
+
+#[test]
+fn whoever_does_not_hear_itself_is_away_until_it_does() {
+    let mut node = Node::new(NodeId(1), 100);
+    let mut told = Vec::new();
+    for secs in 0..15 {
+        let at = Duration::from_secs(secs);
+        assert!(!node.is_away(at));
+        node.tick(NOW, at);
+        told = node.calls_to_tell(100, at);
+        assert_eq!(told.len(), 1, "one beat a second");
+    }
+    let at = Duration::from_secs(15);
+    assert!(node.is_away(at));
+    let mut foreign = told[0].clone();
+    foreign.figures[0].0 = NodeId(2);
+    foreign.id.name = names::beat(NodeId(2));
+    node.hear_total(&message::encode(&foreign), NOW);
+    assert!(node.is_away(at), "that was another one");
+    node.hear_total(&message::encode(&told[0]), NOW);
+    assert!(!node.is_away(at));
+}

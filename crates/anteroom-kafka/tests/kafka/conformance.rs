@@ -1,0 +1,68 @@
+//! What every store of counts must do, as far as this one promises it: alone, and for algorithms that count in
+//! stretches of time. What several nodes do at once is stated in `demand`.
+
+use std::sync::Arc;
+
+use anteroom_counts::CallKey;
+use anteroom_counts::conformance::{self, Stage};
+use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::gcra::Gcra;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::support::{Cluster, a_minute};
+
+/// One node, whoever asks.
+struct Alone {
+    node: Arc<dyn SharedCounts>,
+    time: TestTime,
+}
+
+impl Stage for Alone {
+    fn node(&self) -> Arc<dyn SharedCounts> {
+        Arc::clone(&self.node)
+    }
+
+    fn set_time(&self, now: Micros) {
+        self.time.set(now);
+    }
+
+    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+        Box::pin(async { None })
+    }
+}
+
+#[tokio::test]
+async fn one_node_keeps_counts_exactly_while_it_hears_itself() {
+    let cluster = Cluster::start();
+    let [node] = cluster.nodes().await;
+    let stage = Alone {
+        node: Arc::new(node),
+        time: cluster.time.clone(),
+    };
+    conformance::check(&stage).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_summed_up_is_refused() {
+    let cluster = Cluster::start();
+    let node = cluster.node();
+    let rate = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
+    let gcra = Policy::Gcra(Gcra::new(rate, 5).unwrap());
+    let text = node.check("api", &gcra).unwrap_err().to_string();
+    assert!(text.ends_with("kafka offers atomic adds only"), "{text}");
+    let window = a_minute(5);
+    let charge = |policy| SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(1),
+        cost: Cost::ONE,
+    };
+    let charges = [charge(&window), charge(&gcra)];
+    let error = node.charge(&charges).await.unwrap_err();
+    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    let verdicts = node.charge(&charges[..1]).await.unwrap();
+    assert_eq!(verdicts[0].remaining, 4, "none of it was charged");
+}

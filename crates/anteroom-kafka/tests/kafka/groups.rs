@@ -1,0 +1,114 @@
+//! Nodes that come and go: somebody always sums up, and nothing is lost.
+
+use anteroom_kafka::LookBack;
+use anteroom_limits::cost::Cost;
+use anteroom_testkit::redis_server::eventually;
+
+use crate::support::{Cluster, a_minute, call, event, left};
+
+/// As many as touch all partitions.
+const CLIENTS: std::ops::Range<u128> = 0..24;
+
+#[tokio::test]
+async fn a_node_that_starts_later_hears_what_was_counted_before() {
+    let cluster = Cluster::start();
+    let [first, second] = cluster.nodes().await;
+    let policy = a_minute(10);
+    for client in CLIENTS {
+        call(&first, &policy, client, Cost::take(4)).unwrap();
+    }
+    eventually("it was published", async || {
+        CLIENTS
+            .clone()
+            .all(|client| left(&second, &policy, client) == 6)
+    })
+    .await;
+    let later = cluster.node();
+    eventually("the later one knows", async || {
+        CLIENTS
+            .clone()
+            .all(|client| left(&later, &policy, client) == 6)
+    })
+    .await;
+    // And the first one hears of it, whoever sums up now.
+    for client in CLIENTS {
+        call(&later, &policy, client, Cost::take(5)).unwrap();
+    }
+    eventually("the first one knows", async || {
+        CLIENTS
+            .clone()
+            .all(|client| left(&first, &policy, client) == 1)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn when_nodes_leave_others_sum_up_and_what_was_counted_last_is_not_lost() {
+    let cluster = Cluster::start();
+    let [first, second, third] = cluster.nodes().await;
+    let policy = a_minute(100);
+    for round in 1..=2 {
+        for node in [&first, &second, &third] {
+            for client in CLIENTS {
+                call(node, &policy, client, Cost::take(2)).unwrap();
+            }
+        }
+        if round == 1 {
+            eventually("all know the first round", async || {
+                let nodes = [&first, &second, &third];
+                let mut known = nodes.iter().flat_map(|node| {
+                    let policy = &policy;
+                    CLIENTS.map(move |client| left(node, policy, client))
+                });
+                known.all(|left| left == 94)
+            })
+            .await;
+        }
+    }
+    // One says what it had not told yet and leaves, the next one just goes.
+    second.close();
+    eventually("the others know the second round", async || {
+        let mut known = CLIENTS.map(|client| left(&first, &policy, client));
+        known.all(|left| left == 88)
+    })
+    .await;
+    drop(third);
+    for client in CLIENTS {
+        call(&first, &policy, client, Cost::take(3)).unwrap();
+    }
+    let newcomer = cluster.node();
+    eventually("a newcomer knows all of it", async || {
+        CLIENTS
+            .clone()
+            .all(|client| left(&newcomer, &policy, client) == 85)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_given_back_is_free_for_all() {
+    let cluster = Cluster::start();
+    let [first, second] = cluster.nodes().await;
+    let policy = a_minute(10);
+    call(&first, &policy, 1, Cost::take(7)).unwrap();
+    eventually("the other knows", async || left(&second, &policy, 1) == 3).await;
+    call(&second, &policy, 1, Cost::refund(4)).unwrap();
+    eventually("the first knows", async || left(&first, &policy, 1) == 7).await;
+    call(&first, &policy, 1, Cost::refund(100)).unwrap();
+    eventually("all is free", async || left(&second, &policy, 1) == 10).await;
+}
+
+/// The mock answers whoever asks it by time that nothing is so new: what came before is left out then, as it should be
+/// if it is too old, and what comes later is heard.
+#[tokio::test]
+async fn who_looks_back_by_time_hears_what_is_new() {
+    let cluster = Cluster::start();
+    let [first] = cluster.nodes().await;
+    let mut settings = cluster.settings();
+    settings.look_back = LookBack::For(std::time::Duration::from_secs(60));
+    let later = cluster.node_with(settings);
+    eventually("it hears totals", async || event(&later, "total_heard") > 0).await;
+    let policy = a_minute(10);
+    call(&first, &policy, 1, Cost::take(4)).unwrap();
+    eventually("it knows", async || left(&later, &policy, 1) == 6).await;
+}

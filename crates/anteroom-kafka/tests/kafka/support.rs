@@ -1,0 +1,110 @@
+//! What the tests have in common.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
+use anteroom_kafka::{KafkaCounts, KafkaSettings, LookBack};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+use anteroom_testkit::redis_server::eventually;
+use rdkafka::mocking::MockCluster;
+use rdkafka::producer::DefaultProducerContext;
+
+/// A minute's beginning, and a day's.
+pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
+const PARTITIONS: i32 = 4;
+
+/// Brokers of a test, and the time by the nodes' clocks.
+pub(crate) struct Cluster {
+    pub(crate) brokers: MockCluster<'static, DefaultProducerContext>,
+    pub(crate) time: TestTime,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        let brokers = MockCluster::new(2).unwrap();
+        for topic in ["test-calls", "test-totals"] {
+            brokers.create_topic(topic, PARTITIONS, 1).unwrap();
+        }
+        let time = TestTime::default();
+        time.set(START);
+        Self { brokers, time }
+    }
+
+    pub(crate) fn settings(&self) -> KafkaSettings {
+        let brokers = self.brokers.bootstrap_servers();
+        KafkaSettings {
+            brokers: brokers.split(',').map(str::to_owned).collect(),
+            prefix: "test".to_owned(),
+            properties: BTreeMap::new(),
+            // The mock finds nothing by time.
+            look_back: LookBack::Everything,
+        }
+    }
+
+    pub(crate) fn node(&self) -> KafkaCounts {
+        self.node_with(self.settings())
+    }
+
+    pub(crate) fn node_with(&self, settings: KafkaSettings) -> KafkaCounts {
+        let time = self.time.clone();
+        KafkaCounts::open(settings, Arc::new(move || time.now())).unwrap()
+    }
+
+    /// Nodes that hear each other.
+    pub(crate) async fn nodes<const N: usize>(&self) -> [KafkaCounts; N] {
+        let nodes = [(); N].map(|()| self.node());
+        let policy = a_minute(1_000);
+        for (at, node) in (1_000..).zip(&nodes) {
+            call(node, &policy, at, Cost::ONE).unwrap();
+        }
+        eventually("all hear all", async || {
+            nodes
+                .iter()
+                .all(|node| (1_000..).take(N).all(|at| left(node, &policy, at) == 999))
+        })
+        .await;
+        nodes
+    }
+}
+
+pub(crate) fn a_minute(calls: u32) -> Policy {
+    let rate = Rate::new(calls, MicroSpan::from_secs(60)).expect("it is in range");
+    Policy::FixedWindow(FixedWindow::new(rate))
+}
+
+/// Charges a client.
+pub(crate) fn call(
+    counts: &KafkaCounts,
+    policy: &Policy,
+    client: u128,
+    cost: Cost,
+) -> Result<Verdict, CountsError> {
+    let charge = SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(client),
+        cost,
+    };
+    let mut verdicts = Vec::new();
+    let charged = counts.charge_now(&[charge], &mut verdicts);
+    charged.expect("it decides by itself")?;
+    Ok(verdicts[0])
+}
+
+/// What a client has left, as far as a node knows.
+pub(crate) fn left(counts: &KafkaCounts, policy: &Policy, client: u128) -> u32 {
+    call(counts, policy, client, Cost::Peek).unwrap().remaining
+}
+
+pub(crate) fn event(counts: &KafkaCounts, word: &str) -> u64 {
+    let mut events = counts.events().into_iter();
+    let found = events.find(|(found, _)| *found == word);
+    found.expect("it counts that").1
+}
