@@ -37,6 +37,10 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-memcached",
         &["anteroom-config", "anteroom-limits", "anteroom-counts"],
     ),
+    (
+        "anteroom-gossip",
+        &["anteroom-config", "anteroom-limits", "anteroom-counts"],
+    ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-lent",
@@ -125,6 +129,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-lending",
             "anteroom-lent",
             "anteroom-memcached",
+            "anteroom-gossip",
         ],
     ),
     (
@@ -137,6 +142,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-origin",
             "anteroom-gateway",
             "anteroom-meter",
+            "anteroom-gossip",
             "anteroom-jwt",
             "anteroom-ratelimit",
         ],
