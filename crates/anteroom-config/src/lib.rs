@@ -15,6 +15,7 @@ mod cookie;
 mod flags;
 #[doc(hidden)]
 pub mod fuzz;
+mod gossip;
 mod host;
 mod jwt;
 mod keys;
@@ -44,12 +45,12 @@ pub use host::{HostError, OriginError};
 pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
-    JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
-    MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands,
-    OriginLimits, PageConfig, PageTemplate, RateLimitHeaders, RateLimitServiceConfig,
-    RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig,
-    SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
+    BypassRule, Client, ClientKey, Config, CookieSettings, GossipConfig, HealthCheck, Host, Http2,
+    JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
+    LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
+    OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
+    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
+    Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
@@ -162,7 +163,7 @@ impl Config {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
-             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}",
+             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\ngossip = {}",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);
@@ -179,6 +180,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         limits,
         jwt,
         memcached,
+        gossip,
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
@@ -202,6 +204,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
             .collect(),
         jwt,
         memcached,
+        gossip,
         rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
@@ -232,6 +235,7 @@ struct FileRead {
     limits: Vec<LimitRead>,
     jwt: Option<JwtConfig>,
     memcached: Option<MemcachedConfig>,
+    gossip: Option<GossipConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -253,6 +257,13 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     if !has_memcached {
         clashes::refuse_memcached(root.notes, &limits);
     }
+    let has_gossip = root.has("gossip");
+    let gossip = has_gossip
+        .then(|| gossip::read(root.table("gossip")))
+        .flatten();
+    if !has_gossip {
+        clashes::refuse_gossip(root.notes, &limits);
+    }
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =
@@ -265,6 +276,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         limits,
         jwt,
         memcached,
+        gossip,
         rate_limit_service,
     }
 }

@@ -17,9 +17,9 @@ mod origin;
 mod rate_limit_service;
 
 pub use limit::{
-    Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
-    LimitName, LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, TokenPlace,
-    WithoutKey,
+    Client, ClientKey, GossipConfig, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig,
+    LimitHeaders, LimitName, LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure,
+    TokenPlace, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{
@@ -41,6 +41,8 @@ pub struct Config {
     pub jwt: Option<JwtConfig>,
     /// The servers of memcached where limits may be counted.
     pub memcached: Option<MemcachedConfig>,
+    /// How nodes tell each other what they have counted of calls.
+    pub gossip: Option<GossipConfig>,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
 }

@@ -1,6 +1,7 @@
 //! Why can the layers of a configuration not be opened?
 
 use anteroom_gateway::layer::DoorsError;
+use anteroom_gossip::SecretFileError;
 use anteroom_lending::NoRandomnessError;
 use anteroom_meter::{PlanError, TokensError};
 use anteroom_node::StartError;
@@ -36,6 +37,12 @@ pub enum OpenError {
     /// The system has no random numbers for leases.
     #[error(transparent)]
     Leases(#[from] NoRandomnessError),
+    /// The secret that nodes share cannot be had.
+    #[error(transparent)]
+    GossipSecret(#[from] SecretFileError),
+    /// This node cannot hear what others have counted.
+    #[error("gossip.listen")]
+    Gossip(#[from] anteroom_gossip::OpenError),
     /// The rooms cannot run.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -18,6 +18,8 @@ pub struct CountStores {
     pub leases: Option<Arc<dyn SharedCounts>>,
     /// `store = "memcached"`.
     pub memcached: Option<Arc<dyn SharedCounts>>,
+    /// `store = "gossip"`.
+    pub gossip: Option<Arc<dyn SharedCounts>>,
 }
 
 impl CountStores {
@@ -35,13 +37,14 @@ impl CountStores {
             LimitStore::Valkey => &self.valkey,
             LimitStore::Leases => &self.leases,
             LimitStore::Memcached => &self.memcached,
+            LimitStore::Gossip => &self.gossip,
         };
         named.clone().map(Some).ok_or_else(|| store.word())
     }
 
     /// What they have counted of themselves, by their words.
     pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
-        let stores = [&self.valkey, &self.leases, &self.memcached]
+        let stores = [&self.valkey, &self.leases, &self.memcached, &self.gossip]
             .into_iter()
             .flatten();
         let events = stores.flat_map(|store| {

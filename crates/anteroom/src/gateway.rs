@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, MemcachedConfig, RateLimitServiceConfig, ServerConfig, StoreConfig};
+use anteroom_config::{
+    Config, GossipConfig, MemcachedConfig, RateLimitServiceConfig, ServerConfig, StoreConfig,
+};
 use anteroom_control::{Control, Tokens};
 use anteroom_front::handover::{Inherited, Legacy};
 use anteroom_front::lanes::Lanes;
@@ -45,6 +47,7 @@ pub struct Gateway {
     server: ServerConfig,
     store: StoreConfig,
     memcached: Option<MemcachedConfig>,
+    gossip: Option<GossipConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -172,6 +175,7 @@ impl Gateway {
             server: server.clone(),
             store: config.store.clone(),
             memcached: config.memcached.clone(),
+            gossip: config.gossip.clone(),
             rate_limit_service: config.rate_limit_service.clone(),
         })
     }
@@ -236,6 +240,7 @@ impl Gateway {
         let tables = [
             ("store", config.store != self.store),
             ("memcached", config.memcached != self.memcached),
+            ("gossip", config.gossip != self.gossip),
             (
                 "rate_limit_service",
                 config.rate_limit_service != self.rate_limit_service,

@@ -172,6 +172,7 @@ pub(super) const STORE: Key<Choice<LimitStore>> = Key {
         (LimitStore::Valkey.word(), LimitStore::Valkey),
         (LimitStore::Leases.word(), LimitStore::Leases),
         (LimitStore::Memcached.word(), LimitStore::Memcached),
+        (LimitStore::Gossip.word(), LimitStore::Gossip),
     ]),
     default: Some("\"local\""),
 };

@@ -20,10 +20,12 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     let store = table.defaulted(&STORE);
     let is_right = table.notes.count() == mistakes;
     let on_store_failure = table.defaulted(&ON_STORE_FAILURE);
-    if is_right && store == LimitStore::Local && table.has(ON_STORE_FAILURE.name) {
+    let is_here = matches!(store, LimitStore::Local | LimitStore::Gossip);
+    if is_right && is_here && table.has(ON_STORE_FAILURE.name) {
         let spot = table.spot(ON_STORE_FAILURE.name);
-        let finding = "has no effect with store \"local\", which is never away";
-        let finding = Finding::Remark(finding.to_owned());
+        let word = store.word();
+        let finding = format!("has no effect with store \"{word}\", which is never away");
+        let finding = Finding::Remark(finding);
         let allowed = "only with store \"valkey\", \"leases\" or \"memcached\"";
         table.notes.refuse(&spot, finding, allowed, None);
     }
@@ -47,6 +49,9 @@ pub(super) fn read_keys_max(
             LimitStore::Memcached => {
                 "has no effect with store \"memcached\", whose servers remember as many as they have memory for"
             }
+            LimitStore::Gossip => {
+                "has no effect with store \"gossip\", which has place for 500000 counters of all limits together"
+            }
             LimitStore::Local | LimitStore::Valkey => {
                 "has no effect with store \"valkey\", whose server remembers as many as it has memory for"
             }
@@ -66,6 +71,7 @@ pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
         LimitStore::Valkey => check_counted(table, policy),
         LimitStore::Leases => check_lent(table, policy),
         LimitStore::Memcached => check_swapped(table, policy),
+        LimitStore::Gossip => check_added(table, policy),
     }
 }
 
@@ -79,6 +85,30 @@ fn check_swapped(table: &mut Table<'_>, policy: &Policy) {
     let allowed = format!("a log of at most {SWAPPED_LOG_LONGEST} calls with this store");
     let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
     let spot = table.spot(LIMIT.name);
+    let found = Finding::Value(found);
+    table.notes.refuse(&spot, found, allowed, Some(hint));
+}
+
+/// Who tells others what he has added cannot take anything together with them.
+fn check_added(table: &mut Table<'_>, policy: &Policy) {
+    if policy.counters().is_some() {
+        return;
+    }
+    let name = match policy {
+        Policy::SlidingLog(_) => "sliding-log",
+        Policy::TokenBucket(_) => "token-bucket",
+        Policy::Gcra(_) => "gcra",
+        _ => "leaky-bucket",
+    };
+    let found = format!("\"gossip\" with algorithm {name:?}");
+    let allowed = "\"gossip\" only with windows, which can be added to";
+    let hint = format!(
+        "{} = \"sub-windows-strict\" comes nearest to it",
+        ALGORITHM.name
+    );
+    let key = [STORE.name, ALGORITHM.name];
+    let key = key.into_iter().find(|key| table.has(key));
+    let spot = table.spot(key.unwrap_or(LIMIT.name));
     let found = Finding::Value(found);
     table.notes.refuse(&spot, found, allowed, Some(hint));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -136,6 +136,21 @@ pub struct MemcachedConfig {
     pub prefix: String,
 }
 
+/// `[gossip]`: how nodes tell each other what they have counted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GossipConfig {
+    /// Where this node listens, for UDP.
+    pub listen: SocketAddr,
+    /// Where the others reach it, if that is another address.
+    pub advertise: Option<SocketAddr>,
+    /// Some of the others; this node may be among them.
+    pub peers: Vec<HostPort>,
+    /// Where the secret stands that all nodes share.
+    pub secret_file: PathBuf,
+    /// How long news are collected before they are told.
+    pub interval: Span,
+}
+
 /// `[jwt]`: which signed tokens are good.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JwtConfig {
@@ -208,6 +223,8 @@ pub enum LimitStore {
     Valkey,
     /// At the servers of `[memcached]`, which are asked about each call.
     Memcached,
+    /// At each node, which tells all others.
+    Gossip,
     /// At each node, from batches that the store lends: that of all nodes, or the node's own data folder.
     Leases,
 }
@@ -220,6 +237,7 @@ impl LimitStore {
             Self::Local => "local",
             Self::Valkey => "valkey",
             Self::Memcached => "memcached",
+            Self::Gossip => "gossip",
             Self::Leases => "leases",
         }
     }

@@ -175,7 +175,7 @@ impl Network {
                 continue;
             }
             self.sent += 1;
-            // Up to twice the delay, so that they overtake each other.
+            // Between half the delay and all of it, so that they overtake each other.
             let step = u64::try_from(self.weather.delay.as_millis()).expect("a way is short");
             let delay = Duration::from_millis(step / 2 + self.draw() % (step / 2 + 1));
             self.under_way

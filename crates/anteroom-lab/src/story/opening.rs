@@ -43,6 +43,7 @@ pub(super) fn push_choice(page: &mut Page) {
          - Which store: `local` with one node, `valkey` where each call of a small limit counts, `leases` where many nodes must not ask for\n  \
          each call. [Many nodes, one limit](limits.md#many-nodes-one-limit) says what each of them costs when something fails, which no figure on this page does.\n\
          \n\
-         Chatty servers, the queue of events and Memcached are here as models, to be compared with.\n",
+         Chatty servers, the queue of events and Memcached are here as models, to be compared with. Two of them are there in earnest: `store = \"gossip\"` and\n\
+         `store = \"memcached\"`, with what was measured of them in [benchmarks.md](benchmarks.md).\n",
     );
 }
