@@ -119,6 +119,19 @@ pub struct HostPort {
     pub port: u16,
 }
 
+impl HostPort {
+    /// Reads `host[:port]`; without a port it is the usual one, if there is a usual one. `None` if the text is no server.
+    #[must_use]
+    pub fn parse(text: &str, usual: Option<u16>) -> Option<Self> {
+        let (host, port) = split_port(text).ok()?;
+        let port = port.or(usual).filter(|port| *port > 0)?;
+        let bare = host.strip_prefix('[');
+        let bare = bare.and_then(|host| host.strip_suffix(']'));
+        let host = bare.map(str::to_owned).unwrap_or(host);
+        Some(Self { host, port })
+    }
+}
+
 impl fmt::Display for HostPort {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
@@ -170,5 +183,18 @@ mod tests {
         check("::1", HostError::Port);
         check(&"a".repeat(64), HostError::Name);
         check(&"a.".repeat(200), HostError::Name);
+    }
+    #[test]
+    fn a_server_is_a_host_and_a_port_that_may_be_usual() {
+        let check = |text: &str, usual, expected: Option<&str>| {
+            let server = HostPort::parse(text, usual).map(|server| server.to_string());
+            assert_eq!(server.as_deref(), expected, "{text}");
+        };
+        check("Cache.Example", Some(11_211), Some("cache.example:11211"));
+        check("[0::1]:9", Some(11_211), Some("[::1]:9"));
+        check("10.0.0.6:7946", None, Some("10.0.0.6:7946"));
+        check("10.0.0.6", None, None);
+        check("10.0.0.6:0", Some(7), None);
+        check("redis://10.0.0.6", Some(7), None);
     }
 }

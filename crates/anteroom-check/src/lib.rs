@@ -4,6 +4,7 @@
 //! The same code reads the file when a gateway starts, and when it is told to read it again.
 
 pub mod files;
+mod gossip_file;
 mod key_file;
 mod page_files;
 mod rate_limit_files;
@@ -119,6 +120,8 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
         Ok(mut parsed) => {
             let lines = mistakes_around(&name, &mut parsed.config, file);
             parsed.warnings.extend(open_keys(&name, &parsed.config));
+            let secret = gossip_file::open_to_all(&name, &parsed.config);
+            parsed.warnings.extend(secret);
             unless(lines, parsed)
         }
         Err(Refused { problems, readable }) => {
@@ -139,6 +142,7 @@ fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> 
     let mut lines = page_files::load(config, file);
     lines.extend(anteroom_origin::find_ca_files(config, file));
     lines.extend(key_file::load(config, file));
+    lines.extend(gossip_file::load(config, file));
     lines.extend(room_mistakes(name, config));
     lines.extend(rate_limit_files::mistakes(config, file));
     if let Some(folder) = file.parent() {

@@ -63,6 +63,15 @@ pub(super) fn refuse_kafka(notes: &mut Notes, limits: &[LimitRead]) {
     }
 }
 
+/// Notes limits that nodes are to tell each other of, where nothing says how.
+pub(super) fn refuse_gossip(notes: &mut Notes, limits: &[LimitRead]) {
+    for spot in limits.iter().filter_map(|limit| limit.of_gossip.as_ref()) {
+        let finding = "there is no [gossip], so nodes cannot talk".to_owned();
+        let allowed = "\"gossip\" only beside a table [gossip] with listen and secret_file";
+        notes.refuse(spot, Finding::Remark(finding), allowed, None);
+    }
+}
+
 /// Whether a request can be covered by the limit and by a room.
 fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     let routes = || rooms.iter().flat_map(|room| &room.routes);

@@ -4,13 +4,12 @@
 
 use toml::de::DeValue;
 
-use super::host::split_port;
-use super::kind::{Kind, Refusal};
+use super::kind::{Kind, Place, Refusal};
 use super::model::KafkaConfig;
 use super::notes::Placed;
 use super::problem::{Finding, quoted};
 use super::reader::{Key, Table};
-use super::shared_store::HostPort;
+
 use super::store::PREFIX;
 
 /// Most brokers, and most properties: there are some 150, and far fewer matter.
@@ -19,9 +18,12 @@ const USUAL_PORT: u16 = 9_092;
 /// Longer than any password or list of mechanisms.
 const PROPERTY_BYTES_MAX: usize = 4_096;
 
-const BROKERS: Key<Broker> = Key {
+const BROKERS: Key<Place> = Key {
     name: "brokers",
-    kind: Broker,
+    kind: Place {
+        allowed: "a broker such as \"127.0.0.1:9092\"",
+        usual_port: Some(USUAL_PORT),
+    },
     default: None,
 };
 const PROPERTIES: Key<Property> = Key {
@@ -29,31 +31,6 @@ const PROPERTIES: Key<Property> = Key {
     kind: Property,
     default: None,
 };
-
-/// A broker, and its port if it is another one than usual.
-struct Broker;
-
-impl Kind for Broker {
-    type Value = HostPort;
-
-    fn allowed(&self) -> String {
-        "a broker such as \"127.0.0.1:9092\"".to_owned()
-    }
-
-    fn read(&self, value: &DeValue<'_>) -> Result<HostPort, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
-        let (host, port) = split_port(text).map_err(|_| Refusal::PLAIN)?;
-        let port = port.unwrap_or(USUAL_PORT);
-        let bare = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'));
-        let host = bare.map(str::to_owned).unwrap_or(host);
-        // Of port 0 there is none.
-        (port > 0)
-            .then_some(HostPort { host, port })
-            .ok_or(Refusal::PLAIN)
-    }
-}
 
 /// A property and its value, which may be a password.
 struct Property;

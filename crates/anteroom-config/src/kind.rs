@@ -2,6 +2,7 @@
 
 mod address;
 mod exponent;
+mod place;
 mod store;
 mod ticket_key;
 
@@ -11,5 +12,6 @@ pub use anteroom_reading::kind::{
     Choice, Duration, Kind, Moment, Number, Refusal, Switch, Text, Whole, nearest,
 };
 pub(super) use exponent::Exponent;
+pub(super) use place::Place;
 pub(super) use store::{Password, StoreAddress};
 pub(super) use ticket_key::TicketKey;

@@ -15,6 +15,7 @@ mod cookie;
 mod flags;
 #[doc(hidden)]
 pub mod fuzz;
+mod gossip;
 mod host;
 mod jwt;
 mod kafka;
@@ -48,9 +49,9 @@ pub use host::OriginError;
 pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
-    JwtKeys, KafkaConfig, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute,
-    LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
+    BypassRule, Client, ClientKey, Config, CookieSettings, GossipConfig, HealthCheck, Host, Http2,
+    JwtConfig, JwtKeys, KafkaConfig, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName,
+    LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin,
     OriginCommands, OriginLimits, PageConfig, PageTemplate, RateLimitHeaders,
     RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
     Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
@@ -162,7 +163,7 @@ impl Config {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
-             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}",
+             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\ngossip = {}",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);
@@ -180,6 +181,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         jwt,
         memcached,
         kafka,
+        gossip,
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check(&mut notes, &rooms);
@@ -204,6 +206,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         jwt,
         memcached,
         kafka,
+        gossip,
         rate_limit_service,
     };
     if is_whole && notes.problems.is_empty() {
@@ -235,6 +238,7 @@ struct FileRead {
     jwt: Option<JwtConfig>,
     memcached: Option<MemcachedConfig>,
     kafka: Option<KafkaConfig>,
+    gossip: Option<GossipConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -268,6 +272,13 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         let allowed = "only in one that was built with the cargo feature \"kafka\"";
         root.notes.refuse(&spot, finding, allowed, None);
     }
+    let has_gossip = root.has("gossip");
+    let gossip = has_gossip
+        .then(|| gossip::read(root.table("gossip")))
+        .flatten();
+    if !has_gossip {
+        clashes::refuse_gossip(root.notes, &limits);
+    }
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =
@@ -281,6 +292,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         jwt,
         memcached,
         kafka,
+        gossip,
         rate_limit_service,
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct LimitRead {
     pub(super) of_memcached: Option<Spot>,
     /// What means nothing without `[kafka]`.
     pub(super) of_kafka: Option<Spot>,
+    /// What means nothing without `[gossip]`.
+    pub(super) of_gossip: Option<Spot>,
     /// What means nothing without `[jwt]`.
     pub(super) of_jwt: Option<Spot>,
     /// `None` after a mistake in a key that decides about calls.
@@ -79,6 +81,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     let of_memcached = (store == LimitStore::Memcached).then(|| table.spot(STORE.name));
     let of_kafka = (store == LimitStore::Kafka).then(|| table.spot(STORE.name));
     let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
+    let of_gossip = (store == LimitStore::Gossip).then(|| table.spot(STORE.name));
     let has_claim = key
         .as_ref()
         .is_some_and(|key| key.parts.iter().any(is_claim));
@@ -111,6 +114,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         of_valkey,
         of_memcached,
         of_kafka,
+        of_gossip,
         of_jwt,
         config,
     }

@@ -2,51 +2,27 @@
 //!
 //! Nothing is connected to: servers are names.
 
-use toml::de::DeValue;
+use anteroom_address::host::HostPort;
 
-use super::kind::{Kind, Refusal};
+use super::kind::{Kind as _, Place};
 use super::model::MemcachedConfig;
 use super::notes::Placed;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::store::PREFIX;
-use anteroom_address::host::{HostPort, split_port};
 
 /// Most servers; far more than it takes to count calls, which is little to keep.
 const SERVERS_MAX: usize = 64;
 const USUAL_PORT: u16 = 11_211;
 
-const SERVERS: Key<Server> = Key {
+const SERVERS: Key<Place> = Key {
     name: "servers",
-    kind: Server,
+    kind: Place {
+        allowed: "a server such as \"127.0.0.1:11211\"",
+        usual_port: Some(USUAL_PORT),
+    },
     default: None,
 };
-
-/// A server, and its port if it is another one than usual.
-struct Server;
-
-impl Kind for Server {
-    type Value = HostPort;
-
-    fn allowed(&self) -> String {
-        "a server such as \"127.0.0.1:11211\"".to_owned()
-    }
-
-    fn read(&self, value: &DeValue<'_>) -> Result<HostPort, Refusal> {
-        let text = value.as_str().ok_or(Refusal::PLAIN)?;
-        let (host, port) = split_port(text).map_err(|_| Refusal::PLAIN)?;
-        let bare = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'));
-        match port {
-            Some(0) => Err(Refusal::PLAIN),
-            port => Ok(HostPort {
-                host: bare.map(str::to_owned).unwrap_or(host),
-                port: port.unwrap_or(USUAL_PORT),
-            }),
-        }
-    }
-}
 
 /// Reads the table; `None` after a mistake in it.
 pub(super) fn read(mut table: Table<'_>) -> Option<MemcachedConfig> {

@@ -17,9 +17,9 @@ mod origin;
 mod rate_limit_service;
 
 pub use limit::{
-    Client, ClientKey, JwtConfig, JwtKeys, KafkaConfig, KeyPart, LegacyReset, LimitConfig,
-    LimitHeaders, LimitName, LimitRoute, LimitStore, MemcachedConfig, OnLimit, OnLimitStoreFailure,
-    TokenPlace, WithoutKey,
+    Client, ClientKey, GossipConfig, JwtConfig, JwtKeys, KafkaConfig, KeyPart, LegacyReset,
+    LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, MemcachedConfig, OnLimit,
+    OnLimitStoreFailure, TokenPlace, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{
@@ -43,6 +43,8 @@ pub struct Config {
     pub memcached: Option<MemcachedConfig>,
     /// The log over which limits may be counted.
     pub kafka: Option<KafkaConfig>,
+    /// How nodes tell each other what they have counted of calls.
+    pub gossip: Option<GossipConfig>,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
 }

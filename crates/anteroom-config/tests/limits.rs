@@ -386,3 +386,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn nodes_tell_each_other_where_it_is_said_how() {
+    let gossip = "[gossip]\nlisten = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\nsecret_file = \"s\"\n\
+                  peers = [\"[::1]:7947\", \"Anteroom.example.:7946\"]\n";
+    let limit = "[[limit]]\nname = \"api\"\nlimit = \"100/m\"\nstore = \"gossip\"\n";
+    let config = parse(&format!("{gossip}{ROOM}{limit}")).config;
+    assert_eq!(config.limits[0].store, LimitStore::Gossip);
+    let gossip = config.gossip.unwrap();
+    let peers = gossip.peers.iter().map(ToString::to_string);
+    let peers: Vec<String> = peers.collect();
+    assert_eq!(peers, ["[::1]:7947", "anteroom.example:7946"]);
+    assert_eq!(gossip.interval, Span(100));
+    assert_eq!(parse(ROOM).config.gossip, None);
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anteroom_config::{Config, ServerConfig};
 use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
+use anteroom_gossip::GossipCounts;
 use anteroom_lent::LentFile;
 use anteroom_meter::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
@@ -32,6 +33,8 @@ pub struct Layers {
     dir: DataDir,
     /// The journal, if there is one.
     embedded: Option<Arc<Embedded>>,
+    /// What nodes tell each other of calls.
+    gossip: Option<Arc<GossipCounts>>,
     /// What was lent of calls, if that lies beside it.
     lent: Option<Arc<LentFile>>,
     /// The log over which calls are counted, if there is one.
@@ -109,6 +112,7 @@ impl Layers {
             server: config.server.clone(),
             dir,
             embedded: opened.embedded,
+            gossip: opened.gossip,
             lent: opened.lent,
             log: opened.log,
             drain,
@@ -221,6 +225,10 @@ impl Layers {
     pub async fn close(&self) {
         for task in &self.upkeep {
             task.abort();
+        }
+        // A successor waits for its address.
+        if let Some(gossip) = &self.gossip {
+            gossip.close().await;
         }
         // First, for it takes a moment and a successor waits for it. Calls that were lent are spent until they end.
         if let Some(lent) = &self.lent {

@@ -1,6 +1,7 @@
 //! Why can the layers of a configuration not be opened?
 
 use anteroom_gateway::layer::DoorsError;
+use anteroom_gossip::SecretFileError;
 use anteroom_lending::NoRandomnessError;
 use anteroom_meter::{PlanError, TokensError};
 use anteroom_node::StartError;
@@ -45,6 +46,12 @@ pub enum OpenError {
         "[kafka]: this program was built without Kafka; build it with the cargo feature \"kafka\""
     )]
     NoKafka,
+    /// The secret that nodes share cannot be had.
+    #[error(transparent)]
+    GossipSecret(#[from] SecretFileError),
+    /// This node cannot hear what others have counted.
+    #[error("gossip.listen")]
+    Gossip(#[from] anteroom_gossip::OpenError),
     /// The rooms cannot run.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{
-    Config, LimitConfig, LimitStore, MemcachedConfig, StoreConfig, ValkeyConfig,
+    Config, GossipConfig, LimitConfig, LimitStore, MemcachedConfig, StoreConfig, ValkeyConfig,
 };
 use anteroom_counts::lent::LentRecords;
 use anteroom_counts::shared::SharedCounts;
+use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
 use anteroom_lending::LeasedCounts;
 use anteroom_lent::LentFile;
 use anteroom_limits::time::Micros;
@@ -41,6 +42,8 @@ pub struct Opened {
     pub(crate) ticket_keys: TicketKeys,
     /// Where calls are counted that several nodes count together.
     pub(crate) counts: anteroom_meter::CountStores,
+    /// What nodes tell each other of calls.
+    pub(crate) gossip: Option<Arc<GossipCounts>>,
     /// What was lent of calls, if that lies in the data folder.
     pub(crate) lent: Option<Arc<LentFile>>,
     /// The log over which calls are counted, if there is one.
@@ -76,6 +79,7 @@ impl Opened {
             deployment: dir.deployment()?,
             ticket_keys: dir.ticket_keys()?,
             counts: anteroom_meter::CountStores::default(),
+            gossip: None,
             lent: None,
             log: Log::default(),
             keeper: None,
@@ -114,18 +118,38 @@ async fn open(config: &Config, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<O
     let memcached = config.memcached.as_ref();
     let memcached = memcached.map(|memcached| on_memcached(memcached, Arc::clone(&clock)));
     let log = Log::open(config, Arc::clone(&clock))?;
-    let mut opened = open_store(config, dir, clock).await?;
+    let mut opened = open_store(config, dir, Arc::clone(&clock)).await?;
     opened.counts.memcached = memcached;
     opened.counts.kafka = log.counts();
     opened.log = log;
+    // Last, for it is told to others.
+    if let Some(gossip) = &config.gossip {
+        let gossip = Arc::new(gossiping(gossip, clock)?);
+        opened.counts.gossip = Some(Arc::clone(&gossip) as Arc<dyn SharedCounts>);
+        opened.gossip = Some(gossip);
+    }
     Ok(opened)
 }
 
-/// Counts by the clock of rooms: it goes to the wall clock, and does not jump.
+/// By the clock of rooms: it goes to the wall clock, and does not jump.
+fn micros(clock: Arc<dyn Clock>) -> Arc<dyn Fn() -> Micros + Send + Sync> {
+    Arc::new(move || Micros(clock.now().0.saturating_mul(1_000)))
+}
+
 fn on_memcached(config: &MemcachedConfig, clock: Arc<dyn Clock>) -> Arc<dyn SharedCounts> {
-    let now = Arc::new(move || Micros(clock.now().0.saturating_mul(1_000)));
-    let counts = MemcachedCounts::new(&config.servers, &config.prefix, now);
+    let counts = MemcachedCounts::new(&config.servers, &config.prefix, micros(clock));
     Arc::new(counts)
+}
+
+fn gossiping(config: &GossipConfig, clock: Arc<dyn Clock>) -> Result<GossipCounts, OpenError> {
+    let secret = Secret::read(&config.secret_file)?;
+    let settings = GossipSettings {
+        listen: config.listen,
+        advertise: config.advertise,
+        peers: config.peers.clone(),
+        interval: Duration::from_millis(config.interval.0),
+    };
+    Ok(GossipCounts::open(&settings, &secret, micros(clock))?)
 }
 
 async fn open_store(
@@ -189,6 +213,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
         deployment: membership.deployment,
         ticket_keys: membership.ticket_keys,
         counts: counts(config)?,
+        gossip: None,
         lent: None,
         log: Log::default(),
         keeper: Some(keeper),

@@ -172,9 +172,11 @@ fn new_counts(config: &LimitConfig) -> Kept {
         keys: match config.store {
             // Nobody else has to find the same entries.
             LimitStore::Local => KeyMaker::new(rand::random()),
-            LimitStore::Valkey | LimitStore::Leases | LimitStore::Memcached | LimitStore::Kafka => {
-                KeyMaker::shared(config.name.as_str())
-            }
+            LimitStore::Valkey
+            | LimitStore::Leases
+            | LimitStore::Memcached
+            | LimitStore::Kafka
+            | LimitStore::Gossip => KeyMaker::shared(config.name.as_str()),
         },
         tally: Tally::default(),
     }

@@ -20,6 +20,8 @@ pub struct CountStores {
     pub memcached: Option<Arc<dyn SharedCounts>>,
     /// `store = "kafka"`.
     pub kafka: Option<Arc<dyn SharedCounts>>,
+    /// `store = "gossip"`.
+    pub gossip: Option<Arc<dyn SharedCounts>>,
 }
 
 impl CountStores {
@@ -38,15 +40,22 @@ impl CountStores {
             LimitStore::Leases => &self.leases,
             LimitStore::Memcached => &self.memcached,
             LimitStore::Kafka => &self.kafka,
+            LimitStore::Gossip => &self.gossip,
         };
         named.clone().map(Some).ok_or_else(|| store.word())
     }
 
     /// What they have counted of themselves, by their words.
     pub(crate) fn events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
-        let stores = [&self.valkey, &self.leases, &self.memcached, &self.kafka]
-            .into_iter()
-            .flatten();
+        let stores = [
+            &self.valkey,
+            &self.leases,
+            &self.memcached,
+            &self.kafka,
+            &self.gossip,
+        ]
+        .into_iter()
+        .flatten();
         let events = stores.flat_map(|store| {
             let events = store.events().into_iter();
             events.map(|(word, count)| ((store.kind(), word), count))

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{
-    Config, KafkaConfig, MemcachedConfig, RateLimitServiceConfig, ServerConfig, StoreConfig,
+    Config, GossipConfig, KafkaConfig, MemcachedConfig, RateLimitServiceConfig, ServerConfig,
+    StoreConfig,
 };
 use anteroom_control::{Control, Tokens};
 use anteroom_front::handover::{Inherited, Legacy};
@@ -48,6 +49,7 @@ pub struct Gateway {
     store: StoreConfig,
     memcached: Option<MemcachedConfig>,
     kafka: Option<KafkaConfig>,
+    gossip: Option<GossipConfig>,
     rate_limit_service: Option<RateLimitServiceConfig>,
 }
 
@@ -176,6 +178,7 @@ impl Gateway {
             store: config.store.clone(),
             memcached: config.memcached.clone(),
             kafka: config.kafka.clone(),
+            gossip: config.gossip.clone(),
             rate_limit_service: config.rate_limit_service.clone(),
         })
     }
@@ -241,6 +244,7 @@ impl Gateway {
             ("store", config.store != self.store),
             ("memcached", config.memcached != self.memcached),
             ("kafka", config.kafka != self.kafka),
+            ("gossip", config.gossip != self.gossip),
             (
                 "rate_limit_service",
                 config.rate_limit_service != self.rate_limit_service,

@@ -44,6 +44,10 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-config", "anteroom-limits", "anteroom-counts"],
     ),
     ("anteroom-kafka", &["anteroom-limits", "anteroom-counts"]),
+    (
+        "anteroom-gossip",
+        &["anteroom-config", "anteroom-limits", "anteroom-counts"],
+    ),
     ("anteroom-lending", &["anteroom-limits", "anteroom-counts"]),
     (
         "anteroom-lent",
@@ -133,6 +137,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-lent",
             "anteroom-memcached",
             "anteroom-kafka",
+            "anteroom-gossip",
         ],
     ),
     (
@@ -145,6 +150,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-origin",
             "anteroom-gateway",
             "anteroom-meter",
+            "anteroom-gossip",
             "anteroom-jwt",
             "anteroom-ratelimit",
         ],

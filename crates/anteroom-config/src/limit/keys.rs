@@ -173,6 +173,7 @@ pub(super) const STORE: Key<Choice<LimitStore>> = Key {
         (LimitStore::Leases.word(), LimitStore::Leases),
         (LimitStore::Memcached.word(), LimitStore::Memcached),
         (LimitStore::Kafka.word(), LimitStore::Kafka),
+        (LimitStore::Gossip.word(), LimitStore::Gossip),
     ]),
     default: Some("\"local\""),
 };

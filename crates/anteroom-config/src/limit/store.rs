@@ -2,7 +2,7 @@
 
 use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limits::lending::widened::{Lending, LendingError};
-use anteroom_limits::policy::{Needs, Policy};
+use anteroom_limits::policy::Policy;
 
 use super::keys::{ALGORITHM, BURST, KEYS_MAX, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
 use crate::model::{LimitStore, OnLimitStoreFailure};
@@ -20,10 +20,12 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     let store = table.defaulted(&STORE);
     let is_right = table.notes.count() == mistakes;
     let on_store_failure = table.defaulted(&ON_STORE_FAILURE);
-    if is_right && store == LimitStore::Local && table.has(ON_STORE_FAILURE.name) {
+    let is_here = matches!(store, LimitStore::Local | LimitStore::Gossip);
+    if is_right && is_here && table.has(ON_STORE_FAILURE.name) {
         let spot = table.spot(ON_STORE_FAILURE.name);
-        let finding = "has no effect with store \"local\", which is never away";
-        let finding = Finding::Remark(finding.to_owned());
+        let word = store.word();
+        let finding = format!("has no effect with store \"{word}\", which is never away");
+        let finding = Finding::Remark(finding);
         let allowed = "only with store \"valkey\", \"leases\", \"memcached\" or \"kafka\"";
         table.notes.refuse(&spot, finding, allowed, None);
     }
@@ -50,6 +52,9 @@ pub(super) fn read_keys_max(
             LimitStore::Kafka => {
                 "has no effect with store \"kafka\", where nodes know 500000 stretches of time of all clients together"
             }
+            LimitStore::Gossip => {
+                "has no effect with store \"gossip\", which has place for 500000 counters of all limits together"
+            }
             LimitStore::Local | LimitStore::Valkey => {
                 "has no effect with store \"valkey\", whose server remembers as many as it has memory for"
             }
@@ -69,18 +74,7 @@ pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
         LimitStore::Valkey => check_counted(table, policy),
         LimitStore::Leases => check_lent(table, policy),
         LimitStore::Memcached => check_swapped(table, policy),
-        LimitStore::Kafka => check_summed(table, policy),
-    }
-}
-
-/// Over a log, sums are told, and no state is swapped.
-fn check_summed(table: &mut Table<'_>, policy: &Policy) {
-    if policy.needs() > Needs::AtomicAdd {
-        let found =
-            Finding::Value("\"kafka\" with an algorithm that counts in no windows".to_owned());
-        let allowed = "\"fixed-window\", \"sliding-window\", \"sub-windows\" or \"sub-windows-strict\" with this store";
-        let spot = table.spot(STORE.name);
-        table.notes.refuse(&spot, found, allowed, None);
+        LimitStore::Kafka | LimitStore::Gossip => check_added(table, store, policy),
     }
 }
 
@@ -94,6 +88,31 @@ fn check_swapped(table: &mut Table<'_>, policy: &Policy) {
     let allowed = format!("a log of at most {SWAPPED_LOG_LONGEST} calls with this store");
     let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
     let spot = table.spot(LIMIT.name);
+    let found = Finding::Value(found);
+    table.notes.refuse(&spot, found, allowed, Some(hint));
+}
+
+/// Who tells others what he has added cannot take anything together with them.
+fn check_added(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
+    if policy.counters().is_some() {
+        return;
+    }
+    let name = match policy {
+        Policy::SlidingLog(_) => "sliding-log",
+        Policy::TokenBucket(_) => "token-bucket",
+        Policy::Gcra(_) => "gcra",
+        _ => "leaky-bucket",
+    };
+    let store = store.word();
+    let found = format!("{store:?} with algorithm {name:?}");
+    let allowed = format!("{store:?} only with windows, which can be added to");
+    let hint = format!(
+        "{} = \"sub-windows-strict\" comes nearest to it",
+        ALGORITHM.name
+    );
+    let key = [STORE.name, ALGORITHM.name];
+    let key = key.into_iter().find(|key| table.has(key));
+    let spot = table.spot(key.unwrap_or(LIMIT.name));
     let found = Finding::Value(found);
     table.notes.refuse(&spot, found, allowed, Some(hint));
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
@@ -153,6 +153,21 @@ impl fmt::Debug for KafkaConfig {
     }
 }
 
+/// `[gossip]`: how nodes tell each other what they have counted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct GossipConfig {
+    /// Where this node listens, for UDP.
+    pub listen: SocketAddr,
+    /// Where the others reach it, if that is another address.
+    pub advertise: Option<SocketAddr>,
+    /// Some of the others; this node may be among them.
+    pub peers: Vec<HostPort>,
+    /// Where the secret stands that all nodes share.
+    pub secret_file: PathBuf,
+    /// How long news are collected before they are told.
+    pub interval: Span,
+}
+
 /// `[jwt]`: which signed tokens are good.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct JwtConfig {
@@ -227,6 +242,8 @@ pub enum LimitStore {
     Memcached,
     /// At each node, from what it counts and what others tell over the log of `[kafka]`.
     Kafka,
+    /// At each node, which tells all others.
+    Gossip,
     /// At each node, from batches that the store lends: that of all nodes, or the node's own data folder.
     Leases,
 }
@@ -240,6 +257,7 @@ impl LimitStore {
             Self::Valkey => "valkey",
             Self::Memcached => "memcached",
             Self::Kafka => "kafka",
+            Self::Gossip => "gossip",
             Self::Leases => "leases",
         }
     }

@@ -43,7 +43,8 @@ pub(super) fn push_choice(page: &mut Page) {
          - Which store: `local` with one node, `valkey` where each call of a small limit counts, `leases` where many nodes must not ask for\n  \
          each call. [Many nodes, one limit](limits.md#many-nodes-one-limit) says what each of them costs when something fails, which no figure on this page does.\n\
          \n\
-         Chatty servers, the queue of events and Memcached are here as models, to be compared with. `store = \"kafka\"` is a queue of\n\
-         events, too: it was tested over a mock of Kafka, and no figure on this page is its own.\n",
+         Chatty servers, the queue of events and Memcached are here as models, to be compared with. All three are there in earnest: `store = \"gossip\"` and\n\
+         `store = \"memcached\"`, with what was measured of them in [benchmarks.md](benchmarks.md), and `store = \"kafka\"`, which was tested over a mock of\n\
+         Kafka. No figure on this page is theirs.\n",
     );
 }

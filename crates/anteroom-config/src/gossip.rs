@@ -1,0 +1,76 @@
+//! `[gossip]`: how nodes tell each other what they have counted, for limits with `store = "gossip"`.
+//!
+//! Nothing is looked up or opened here.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anteroom_core::time::Span;
+
+use super::keys::{A_FILE, path_key, time_key};
+use super::kind::{Address, Duration, Place, Text};
+use super::model::GossipConfig;
+use super::problem::Finding;
+use super::reader::{Key, Table};
+
+/// Most peers; a few are enough, for they know the others.
+const PEERS_MAX: usize = 64;
+
+const LISTEN: Key<Address> = Key {
+    name: "listen",
+    kind: Address,
+    default: None,
+};
+const ADVERTISE: Key<Address> = Key {
+    name: "advertise",
+    kind: Address,
+    default: None,
+};
+const PEERS: Key<Place> = Key {
+    name: "peers",
+    kind: Place {
+        allowed: "a node such as \"10.0.0.6:7946\" or \"anteroom.example:7946\"",
+        usual_port: None,
+    },
+    default: Some("[]"),
+};
+const SECRET_FILE: Key<Text<PathBuf>> = path_key("secret_file", A_FILE, None);
+/// More often costs processors, more rarely costs how exact a limit is.
+const INTERVAL: Key<Duration> = time_key("interval", 10, Span::from_secs(10), "\"100ms\"");
+
+/// Reads the table; `None` after a mistake in it.
+pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
+    let mistakes = table.notes.count();
+    let listen = table.required(&LISTEN);
+    let advertise = table.optional(&ADVERTISE);
+    let peers = table.list(&PEERS).unwrap_or_default();
+    let secret_file = table.required(&SECRET_FILE);
+    let interval = table.defaulted(&INTERVAL);
+    if peers.len() > PEERS_MAX {
+        let spot = table.spot(PEERS.name);
+        let found = Finding::Value(format!("{} peers", peers.len()));
+        let allowed = format!("at most {PEERS_MAX}: a few are enough, for they know the others");
+        table.notes.refuse(&spot, found, allowed, None);
+    }
+    let nowhere = |address: &SocketAddr| address.ip().is_unspecified() || address.port() == 0;
+    let (key, reached) = match advertise {
+        Some(advertise) => (ADVERTISE.name, Some(advertise)),
+        None => (LISTEN.name, listen),
+    };
+    if let Some(reached) = reached.filter(nowhere) {
+        let spot = table.spot(key);
+        let found = Finding::Value(format!("\"{reached}\", which nobody can send to"));
+        let allowed = "an address of this node and a port, in listen or else in advertise";
+        table.notes.refuse(&spot, found, allowed, None);
+    }
+    let is_right = table.notes.count() == mistakes;
+    table.finish();
+    let (listen, secret_file) = listen.zip(secret_file)?;
+    is_right.then(|| GossipConfig {
+        listen,
+        advertise,
+        peers: peers.into_iter().map(|placed| placed.value).collect(),
+        secret_file,
+        interval,
+    })
+}

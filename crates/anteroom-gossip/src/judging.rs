@@ -1,0 +1,236 @@
+//! A call that is judged by what is known here, and counted at once.
+//!
+//! The steps are those of stores that can only add ([`anteroom_limits::counters`]); nobody comes between adding and
+//! reading, so a call that does not fit is never counted at all.
+//!
+//! # Clocks
+//!
+//! A node whose clock is ahead adds to a stretch of time that has not begun here. What is known of such stretches is read,
+//! too, as far ahead as [`CLOCKS_APART_MAX`], and a call must fit there as well.
+
+use anteroom_counts::shared::SharedCharge;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::{Outcome, Verdict};
+use smallvec::SmallVec;
+
+use crate::board::{Board, KEPT_LONGER};
+use crate::cell::CounterId;
+use crate::counts::CLOCKS_APART_MAX;
+use crate::tally::Event;
+
+/// What became of one call of several.
+struct Judged {
+    verdict: Verdict,
+    /// How the limit stands without it.
+    without: Verdict,
+    /// To what it was added.
+    added: Option<(CounterId, u32)>,
+}
+
+/// Counters as they were read, newest first.
+struct Read {
+    name: u128,
+    counts: SmallVec<[u32; 8]>,
+    /// How many of them have not begun here.
+    newer: usize,
+}
+
+impl Board {
+    /// Charges all of these or none, by algorithms that counters are enough for; the others are passed over. The
+    /// verdicts are added in the order of the charges.
+    pub(crate) fn charge_all(
+        &mut self,
+        charges: &[SharedCharge<'_>],
+        now: Micros,
+        verdicts: &mut Vec<Verdict>,
+    ) {
+        let mut all: SmallVec<[Judged; 4]> = SmallVec::new();
+        let mut is_admitted = true;
+        for charge in charges {
+            let judged = self.judge_one(charge, now, is_admitted);
+            is_admitted &= judged.verdict.is_admitted();
+            all.push(judged);
+        }
+        for (charge, judged) in charges.iter().zip(&mut all) {
+            match (charge.cost, judged.added) {
+                // Refunds are never rejected; they are carried out when it is known that nothing else is.
+                (Cost::Refund(back), _) if is_admitted => {
+                    judged.verdict = self.refund(charge, back.get(), now);
+                }
+                (_, Some((id, by))) if !is_admitted => self.undo(id, by),
+                (_, Some((id, _))) => self.note_change(id),
+                _ => {}
+            }
+        }
+        verdicts.extend(all.into_iter().map(|judged| {
+            if is_admitted || !judged.verdict.is_admitted() {
+                judged.verdict
+            } else {
+                judged.without
+            }
+        }));
+    }
+
+    fn judge_one(&mut self, charge: &SharedCharge<'_>, now: Micros, is_charged: bool) -> Judged {
+        let counters = counters(charge);
+        let mut read = self.read(charge, &counters, now);
+        let known = &read.counts[read.newer..];
+        let before = judge_now(&counters, now, Cost::Peek, known);
+        let Cost::Take(taken) = charge.cost else {
+            return Judged {
+                // A refund is never rejected, however far over its limit a client is.
+                verdict: judge_now(&counters, now, charge.cost, known),
+                without: before,
+                added: None,
+            };
+        };
+        let taken = taken.get();
+        let own = read.newer;
+        read.counts[own] = read.counts[own].saturating_add(taken);
+        let verdict = judge(&counters, now, charge.cost, &read);
+        let added = (is_charged && verdict.is_admitted()).then(|| {
+            let id = id(read.name, &counters, counters.index_at(now));
+            let me = self.me;
+            self.cell(id, forget_at(&counters, id)).add(me, taken);
+            (id, taken)
+        });
+        Judged {
+            verdict,
+            without: before,
+            added,
+        }
+    }
+
+    /// From the newest counter on, as far as this node has counted there itself.
+    fn refund(&mut self, charge: &SharedCharge<'_>, back: u32, now: Micros) -> Verdict {
+        let counters = counters(charge);
+        let read = self.read(charge, &counters, now);
+        let mut left = back;
+        for index in counters.to_read(at_once(now)) {
+            let (id, me) = (id(read.name, &counters, index), self.me);
+            let Some(cell) = self.cells.get_mut(&id) else {
+                continue;
+            };
+            let given = cell.give_back(me, left);
+            left -= given;
+            if given > 0 {
+                self.note_change(id);
+            }
+        }
+        let read = self.read(charge, &counters, now);
+        judge_now(&counters, now, charge.cost, &read.counts[read.newer..])
+    }
+
+    fn read(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> Read {
+        let (reading, own) = (reading(now), counters.index_at(now));
+        let name = self.name_for(charge, counters, now);
+        let count = |index: CounterIndex| {
+            let cell = self.cells.get(&id(name, counters, index));
+            cell.map_or(0, crate::cell::Cell::sum)
+        };
+        let newer = counters.to_read(reading).filter(|index| *index > own);
+        Read {
+            name,
+            newer: newer.count(),
+            counts: counters.to_read(reading).map(count).collect(),
+        }
+    }
+
+    /// Under which name a client is counted: its own, or its crowd's where there is no place for it.
+    fn name_for(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> u128 {
+        let own = self.names.client(charge.limit, charge.key);
+        let is_full = self.is_full();
+        if !is_full && self.crowds == 0 {
+            return own;
+        }
+        let has_counters = |name: u128| {
+            let mut indexes = counters.to_read(reading(now));
+            indexes.any(|index| self.cells.contains_key(&id(name, counters, index)))
+        };
+        let is_overfull = self.cells.len() - self.crowds >= self.cells_max.saturating_mul(2);
+        let newest = id(own, counters, counters.index_at(now));
+        if has_counters(own) && (!is_overfull || self.cells.contains_key(&newest)) {
+            return own;
+        }
+        let crowd = self.names.crowd(charge.limit, own);
+        if is_full || has_counters(crowd) {
+            self.tally.count(Event::Crowded);
+            return crowd;
+        }
+        own
+    }
+
+    fn undo(&mut self, id: CounterId, by: u32) {
+        let me = self.me;
+        if let Some(cell) = self.cells.get_mut(&id) {
+            cell.undo_add(me, by);
+        }
+    }
+}
+
+/// The counters of a limit. Whoever is asked for another algorithm has refused it before.
+fn counters(charge: &SharedCharge<'_>) -> Counters {
+    let counters = charge.policy.counters();
+    counters.expect("limits are checked before they are charged")
+}
+
+fn id(name: u128, counters: &Counters, index: CounterIndex) -> CounterId {
+    CounterId {
+        name,
+        width: counters.width().0,
+        index: index.0,
+    }
+}
+
+fn forget_at(counters: &Counters, id: CounterId) -> Micros {
+    let begins_at = Micros(id.index.saturating_mul(id.width));
+    begins_at + counters.matters_for() + KEPT_LONGER
+}
+
+/// Added and read at one moment.
+const fn at_once(now: Micros) -> AddThenRead {
+    AddThenRead {
+        added_at: now,
+        read_at: now,
+    }
+}
+
+/// Read as late as any clock may show.
+fn reading(now: Micros) -> AddThenRead {
+    AddThenRead {
+        added_at: now,
+        read_at: now + CLOCKS_APART_MAX,
+    }
+}
+
+/// By this node's own clock.
+fn judge_now(counters: &Counters, now: Micros, cost: Cost, known: &[u32]) -> Verdict {
+    counters.judge(at_once(now), cost, known)
+}
+
+/// By this node's clock and by all that may be ahead of it.
+fn judge(counters: &Counters, now: Micros, cost: Cost, read: &Read) -> Verdict {
+    let (newer, known) = read.counts.split_at(read.newer);
+    let verdict = judge_now(counters, now, cost, known);
+    if !verdict.is_admitted() || newer.iter().all(|count| *count == 0) {
+        return verdict;
+    }
+    if counters
+        .judge(reading(now), cost, &read.counts)
+        .is_admitted()
+    {
+        return verdict;
+    }
+    // Here it would fit, and in a stretch that has begun elsewhere it would not.
+    let width = counters.width().0;
+    let next = MicroSpan(width - now.0 % width);
+    Verdict {
+        outcome: Outcome::Reject {
+            retry_after: Some(next),
+        },
+        remaining: 0,
+        full_after: verdict.full_after.max(next),
+    }
+}

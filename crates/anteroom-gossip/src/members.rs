@@ -1,0 +1,225 @@
+//! Who are the others, and who of them is there?
+//!
+//! Foca (SWIM) says: each node pings another one each second, asks three to ping whoever does not answer, and says that he is gone if he does not
+//! object within three seconds. It has neither sockets nor clocks of its own; here it gets them as arguments.
+//!
+//! Deliberately absent: what is told to whom ([`crate::node`]).
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::num::{NonZeroU8, NonZeroUsize};
+use std::time::Duration;
+
+use foca::{
+    Config, Foca, NoCustomBroadcast, Notification, PeriodicParams, PostcardCodec, Runtime, Timer,
+};
+use rand_core::SeedableRng as _;
+use rand_pcg::Pcg64Mcg;
+use serde::{Deserialize, Serialize};
+
+use crate::cell::WriterId;
+use crate::message::MEMBERSHIP_LARGEST;
+
+/// By so much the generation of a node grows that others took for gone: an hour, so that one whose clock was set back is
+/// past its former self after as few tries as hours.
+const GENERATION_STEP: u64 = 3_600_000;
+
+/// A node, as the others know it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Identity {
+    pub(crate) address: SocketAddr,
+    pub(crate) writer: WriterId,
+    /// Of several nodes at one address, which came one after the other, the largest counts: when it began, in
+    /// milliseconds since the Unix epoch.
+    pub(crate) generation: u64,
+}
+
+impl foca::Identity for Identity {
+    type Addr = SocketAddr;
+
+    fn renew(&self) -> Option<Self> {
+        let generation = self.generation.checked_add(GENERATION_STEP)?;
+        Some(Self {
+            generation,
+            ..self.clone()
+        })
+    }
+
+    fn addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn win_addr_conflict(&self, adversary: &Self) -> bool {
+        (self.generation, self.writer) > (adversary.generation, adversary.writer)
+    }
+}
+
+/// What a member says that cannot be read, or makes no sense.
+#[derive(Debug, thiserror::Error)]
+#[error("it is nothing that a member says")]
+pub(crate) struct StrangeError {
+    source: foca::Error,
+}
+
+/// The members, as this node sees them.
+pub(crate) struct Members {
+    foca: Foca<Identity, PostcardCodec, Pcg64Mcg, NoCustomBroadcast>,
+    todo: Todo,
+}
+
+/// What the library wants done.
+#[derive(Default)]
+struct Todo {
+    now: Duration,
+    sends: Vec<(SocketAddr, Vec<u8>)>,
+    /// By when, and in which order they came.
+    timers: BTreeMap<(Duration, u64), Timer<Identity>>,
+    timers_made: u64,
+}
+
+impl Runtime<Identity> for Todo {
+    // Who is there is looked at after each step.
+    fn notify(&mut self, _: Notification<'_, Identity>) {}
+
+    fn send_to(&mut self, to: Identity, data: &[u8]) {
+        self.sends.push((to.address, data.to_vec()));
+    }
+
+    fn submit_after(&mut self, event: Timer<Identity>, after: Duration) {
+        self.timers_made += 1;
+        let due = self.now.saturating_add(after);
+        self.timers.insert((due, self.timers_made), event);
+    }
+}
+
+impl Members {
+    /// Nobody is known yet. `seed` chooses whom to ping.
+    pub(crate) fn new(me: Identity, seed: u64) -> Self {
+        let rng = Pcg64Mcg::seed_from_u64(seed);
+        Self {
+            foca: Foca::new(me, config(), rng, PostcardCodec),
+            todo: Todo::default(),
+        }
+    }
+
+    /// Tells somebody who may be there that we are.
+    pub(crate) fn announce(&mut self, now: Duration, address: SocketAddr) {
+        self.todo.now = now;
+        // Whoever has this address takes it for his own.
+        let somebody = Identity {
+            address,
+            writer: WriterId(0),
+            generation: 0,
+        };
+        let announced = self.foca.announce(somebody, &mut self.todo);
+        note(announced);
+    }
+
+    /// Hears what a member says.
+    pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), StrangeError> {
+        self.todo.now = now;
+        let heard = self.foca.handle_data(bytes, &mut self.todo);
+        match heard {
+            // This node spoke to itself: it is among its own peers, by another address.
+            Ok(()) | Err(foca::Error::DataFromOurselves) => Ok(()),
+            Err(source) => Err(StrangeError { source }),
+        }
+    }
+
+    /// Does what is due.
+    pub(crate) fn poll(&mut self, now: Duration) {
+        self.todo.now = now;
+        while let Some(first) = self.todo.timers.first_entry() {
+            let (due, _) = *first.key();
+            if due > now {
+                break;
+            }
+            let event = first.remove();
+            note(self.foca.handle_timer(event, &mut self.todo));
+        }
+    }
+
+    /// When there is something to do next.
+    pub(crate) fn next_at(&self) -> Option<Duration> {
+        let first = self.todo.timers.first_key_value();
+        first.map(|((due, _), _)| *due)
+    }
+
+    /// Tells the others that this node goes.
+    pub(crate) fn leave(&mut self, now: Duration) {
+        self.todo.now = now;
+        note(self.foca.leave_cluster(&mut self.todo));
+    }
+
+    /// What is to be sent.
+    pub(crate) fn take_sends(&mut self) -> Vec<(SocketAddr, Vec<u8>)> {
+        std::mem::take(&mut self.todo.sends)
+    }
+
+    /// Who is there, beside this node.
+    pub(crate) fn peers(&self) -> impl Iterator<Item = (SocketAddr, WriterId)> {
+        let members = self.foca.iter_members();
+        members.map(|member| (member.id().address, member.id().writer))
+    }
+}
+
+/// The library says what it did not expect, and goes on.
+fn note(done: Result<(), foca::Error>) {
+    if let Err(error) = done {
+        tracing::debug!(%error, "membership did not expect that");
+    }
+}
+
+fn config() -> Config {
+    let one = NonZeroUsize::MIN;
+    let of = |usual: usize| NonZeroUsize::new(usual).unwrap_or(one);
+    let every = |millis: u64, members: usize| {
+        Some(PeriodicParams {
+            frequency: Duration::from_millis(millis),
+            num_members: of(members),
+        })
+    };
+    Config {
+        probe_period: Duration::from_secs(1),
+        probe_rtt: Duration::from_millis(300),
+        num_indirect_probes: of(3),
+        max_transmissions: NonZeroU8::new(10).unwrap_or(NonZeroU8::MIN),
+        suspect_to_down_after: Duration::from_secs(3),
+        // Addresses change where nodes are pods; the gone ones must not pile up.
+        remove_down_after: Some(Duration::from_secs(3_600)),
+        max_packet_size: of(MEMBERSHIP_LARGEST),
+        notify_down_members: true,
+        // What a datagram lost, and what a partition has parted, is found again by these.
+        periodic_announce: every(10_000, 1),
+        periodic_announce_to_down_members: every(10_000, 2),
+        periodic_gossip: every(500, 3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use foca::Identity as _;
+
+    use super::*;
+
+    #[test]
+    fn who_came_later_has_the_address_and_who_was_given_up_comes_later() {
+        let first = Identity {
+            address: SocketAddr::from(([10, 0, 0, 5], 7_946)),
+            writer: WriterId(9),
+            generation: 1_767_225_600_000,
+        };
+        let second = Identity {
+            writer: WriterId(3),
+            generation: first.generation + 1,
+            ..first
+        };
+        assert!(second.win_addr_conflict(&first) && !first.win_addr_conflict(&second));
+        let renewed = first.renew().unwrap();
+        assert!(renewed.win_addr_conflict(&second));
+        assert_eq!(
+            (renewed.writer, renewed.addr()),
+            (first.writer, first.address)
+        );
+    }
+}

@@ -1,0 +1,47 @@
+//! What the tests have in common.
+
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::{SharedCharge, SharedCounts as _};
+use anteroom_gossip::{GossipCounts, Secret};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+
+/// A minute's beginning, and a day's.
+pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
+
+pub(crate) fn secret() -> Secret {
+    Secret::new(b"a secret that nodes share").expect("it is long enough")
+}
+
+/// So many calls in each minute.
+pub(crate) fn a_minute(calls: u32) -> Policy {
+    let rate = Rate::new(calls, MicroSpan::from_secs(60)).expect("it is in range");
+    Policy::FixedWindow(FixedWindow::new(rate))
+}
+
+/// Charges the client that most tests use.
+pub(crate) fn call(counts: &GossipCounts, policy: &Policy, cost: Cost) -> Verdict {
+    let charge = SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(1),
+        cost,
+    };
+    let mut verdicts = Vec::new();
+    let decided = counts.charge_now(&[charge], &mut verdicts);
+    decided
+        .expect("it never waits")
+        .expect("it can keep windows");
+    verdicts[0]
+}
+
+/// What an event was counted.
+pub(crate) fn event(counts: &GossipCounts, word: &str) -> u64 {
+    let events = counts.events();
+    let found = events.iter().find(|(event, _)| *event == word);
+    found.unwrap_or_else(|| panic!("{word} is none")).1
+}
