@@ -94,9 +94,17 @@ impl Book {
     /// Somebody tells what it let through and what it refused since it last did. Whoever does so for the first time is a
     /// member from now on.
     pub fn handle_report(&mut self, member: MemberId, allowed: u64, denied: u64, now: Micros) {
-        let member = self.members.entry(member).or_insert_with(|| Member::new(now));
+        let member = self
+            .members
+            .entry(member)
+            .or_insert_with(|| Member::new(now));
         let unpaid = member.handle_report(allowed, denied, now);
         self.unpaid = self.unpaid.saturating_add(unpaid);
+    }
+
+    /// Calls went through that nobody charged, and whoever let them through is assigned nothing.
+    pub fn handle_unpaid(&mut self, calls: u64) {
+        self.unpaid = self.unpaid.saturating_add(calls);
     }
 
     /// Somebody is gone. What it holds it may still spend, and it stays charged.
@@ -119,7 +127,10 @@ impl Book {
     /// Calls that are assigned and not known to be spent.
     #[must_use]
     pub fn held(&self, now: Micros) -> u64 {
-        self.members.values().map(|member| u64::from(member.left(now))).sum()
+        self.members
+            .values()
+            .map(|member| u64::from(member.left(now)))
+            .sum()
     }
 
     /// Whether it is to be looked now how the limit stands.
@@ -134,7 +145,9 @@ impl Book {
     #[must_use]
     pub fn plan(&mut self, room: Room, now: Micros) -> Plan {
         self.compare_anew(room, now);
-        let unpaid = u32::try_from(self.unpaid).unwrap_or(u32::MAX).min(room.calls);
+        let unpaid = u32::try_from(self.unpaid)
+            .unwrap_or(u32::MAX)
+            .min(room.calls);
         let Room { limit, ends_in, .. } = room;
         let lasts = MicroSpan(ends_in.0.saturating_sub(MARGIN.0));
         if lasts < MicroSpan::from_secs(1) {
@@ -148,13 +161,21 @@ impl Book {
         let wants = self.members.values().map(|member| {
             let wants = member.wants(lasts, limit, count);
             // Who is told something new loses what it has.
-            let has = if member.is_short(now) { 0 } else { member.left(now) };
+            let has = if member.is_short(now) {
+                0
+            } else {
+                member.left(now)
+            };
             let (got, more) = (member.got, wants.saturating_sub(has));
             Want { got, more }
         });
         let wants: Vec<Want> = wants.collect();
         let is_told = |member: &Member| member.is_short(now) || ends_soon(member, now);
-        let told = self.members.values().filter(|member| is_told(member)).count();
+        let told = self
+            .members
+            .values()
+            .filter(|member| is_told(member))
+            .count();
         let told = u32::try_from(told).unwrap_or(u32::MAX).max(1);
         let least = (free / told.saturating_mul(2)).max(1);
         let mut left = free;
@@ -183,9 +204,13 @@ impl Book {
         self.tell_nothing(now)
     }
 
-    /// Nobody knows what became of the charge, or there was none: it is tried again after a while.
-    pub fn handle_failure(&mut self, now: Micros) {
+    /// Nobody knows what became of the look or the charge: it is tried again after a while. Returned is who holds nothing
+    /// meanwhile, or not for long.
+    pub fn handle_failure(&mut self, now: Micros) -> Vec<MemberId> {
         self.quiet_until = now + ASK_EVERY;
+        let members = self.members.iter();
+        let without = members.filter(|(_, member)| member.left(now) == 0 || ends_soon(member, now));
+        without.map(|(id, _)| *id).collect()
     }
 
     /// What became of the charge of a plan: what members are to be told. `asked_at` is when it was sent out.
@@ -227,18 +252,6 @@ impl Book {
             self.quiet_until = now;
         }
         assignments
-    }
-
-    /// Forgets who has not told of a request for so long, and says who that is.
-    pub fn forget_idle(&mut self, idle_for: MicroSpan, now: Micros) -> Vec<MemberId> {
-        let is_idle = |member: &Member| now.since(member.busy_at) >= idle_for;
-        let members = self.members.iter();
-        let idle = members.filter(|(_, member)| is_idle(member));
-        let idle: Vec<MemberId> = idle.map(|(id, _)| *id).collect();
-        for id in &idle {
-            self.members.remove(id);
-        }
-        idle
     }
 
     /// Whoever holds nothing, or not for long, is told so: otherwise it would do what it does without an assignment.

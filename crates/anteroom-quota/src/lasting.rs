@@ -30,7 +30,9 @@ pub enum UnfitError {
     #[error("only fixed windows can be assigned ahead")]
     Algorithm,
     /// An assignment would be over before it has arrived.
-    #[error("a window of {window} is too short to be assigned ahead; the shortest is {WINDOW_SHORTEST}")]
+    #[error(
+        "a window of {window} is too short to be assigned ahead; the shortest is {WINDOW_SHORTEST}"
+    )]
     Window {
         /// How long it is.
         window: MicroSpan,
@@ -98,10 +100,7 @@ mod tests {
     fn a_time_is_told_in_whole_seconds_rounded_down() {
         let told = |until: u64| seconds_until(Micros(5 + until), Micros(5));
         let untils = [0, 999_999, 1_000_000, 1_999_999, 59_000_001];
-        assert_eq!(
-            untils.map(told),
-            [None, None, Some(1), Some(1), Some(59)]
-        );
+        assert_eq!(untils.map(told), [None, None, Some(1), Some(1), Some(59)]);
         assert_eq!(seconds_until(Micros(4), Micros(5)), None);
     }
 

@@ -25,7 +25,9 @@ impl Want {
 pub fn shares(wants: &[Want], room: u32) -> Vec<u32> {
     let sum = |level: u64| -> u64 { wants.iter().map(|want| want.below(level)).sum() };
     let room = u64::from(room);
-    let highest = wants.iter().map(|want| want.got.saturating_add(want.more.into()));
+    let highest = wants
+        .iter()
+        .map(|want| want.got.saturating_add(want.more.into()));
     let (mut fits, mut above) = (0, highest.max().unwrap_or(0).saturating_add(1));
     // The highest level that fits lies in `fits..above`.
     while above - fits > 1 {
@@ -53,7 +55,10 @@ mod tests {
     use super::*;
 
     fn check(wants: &[(u64, u32)], room: u32, expected: &[u32]) {
-        let wants: Vec<Want> = wants.iter().map(|&(got, more)| Want { got, more }).collect();
+        let wants: Vec<Want> = wants
+            .iter()
+            .map(|&(got, more)| Want { got, more })
+            .collect();
         assert_eq!(shares(&wants, room), expected, "{wants:?} {room}");
     }
 

@@ -36,7 +36,6 @@ pub(crate) struct Member {
     /// What it was assigned in this stretch of time.
     pub(crate) got: u64,
     /// When it last told of a request.
-    pub(crate) busy_at: Micros,
     heard_at: Micros,
     /// Requests since then that no pace was made of yet.
     uncounted: u64,
@@ -52,7 +51,6 @@ impl Member {
         Self {
             held: None,
             got: 0,
-            busy_at: now,
             heard_at: now,
             uncounted: 0,
             gap: GAP_LONGEST,
@@ -65,9 +63,6 @@ impl Member {
     /// assigned is returned: nobody has charged that.
     pub(crate) fn handle_report(&mut self, allowed: u64, denied: u64, now: Micros) -> u64 {
         let asked = allowed.saturating_add(denied);
-        if asked > 0 {
-            self.busy_at = now;
-        }
         if let Some(held) = &mut self.held {
             held.used = held.used.saturating_add(allowed);
         }
@@ -116,9 +111,9 @@ impl Member {
         let left = self.left(now);
         // What a report says that came right after an assignment was so before it: who is told anew then would lose
         // what it was just told.
-        let has_told = self.held.is_none_or(|held| {
-            self.heard_at.since(held.assigned_at).0 >= self.gap.0 / 2
-        });
+        let has_told = self
+            .held
+            .is_none_or(|held| self.heard_at.since(held.assigned_at).0 >= self.gap.0 / 2);
         left == 0 || has_told && u64::from(left) <= self.expects(self.gap)
     }
 
@@ -205,6 +200,9 @@ mod tests {
         member.handle_assigned(10, at(0), at(5_000));
         assert_eq!(member.handle_report(8, 0, at(1_000)), 0);
         assert_eq!(member.handle_report(8, 0, at(2_000)), 6);
-        assert_eq!(member.handle_report(u64::MAX, u64::MAX, at(3_000)), u64::MAX);
+        assert_eq!(
+            member.handle_report(u64::MAX, u64::MAX, at(3_000)),
+            u64::MAX
+        );
     }
 }

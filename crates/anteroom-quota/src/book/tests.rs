@@ -61,7 +61,8 @@ impl Desk {
             self.book.handle_verdict(&plan, (&policy, &verdict), times)
         };
         let told = told.into_iter();
-        told.map(|told| (told.member, told.calls, told.seconds)).collect()
+        told.map(|told| (told.member, told.calls, told.seconds))
+            .collect()
     }
 }
 
@@ -95,7 +96,11 @@ fn two_who_want_everything_get_half_of_it_each() {
     for member in [A, B] {
         desk.report(2_000, member, 80, 500);
     }
-    assert_eq!(desk.turn(2_000), [], "nothing is left, and what they hold is spent");
+    assert_eq!(
+        desk.turn(2_000),
+        [],
+        "nothing is left, and what they hold is spent"
+    );
     // Just before their time is over they are told to let nothing through.
     assert_eq!(desk.turn(58_700), [(A, 0, 60), (B, 0, 60)]);
     assert_eq!(desk.turn(60_000), [(A, 80, 59), (B, 80, 59)]);
@@ -116,7 +121,10 @@ fn a_smaller_share_frees_nothing_before_the_window_is_over() {
         desk.report(ms, A, 0, 0);
         desk.report(ms, B, 0, 500);
         let told = desk.turn(ms);
-        assert!(told.iter().all(|(_, calls, _)| *calls == 0), "{ms} {told:?}");
+        assert!(
+            told.iter().all(|(_, calls, _)| *calls == 0),
+            "{ms} {told:?}"
+        );
     }
     let told = desk.turn(60_000);
     assert_eq!(told, [(A, 4, 59), (B, 156, 59)]);
@@ -184,22 +192,39 @@ fn if_others_were_faster_it_is_looked_again() {
     desk.charge(0, Cost::take(155));
     let verdict = desk.charge(0, Cost::take(plan.calls()));
     let policy = Policy::FixedWindow(desk.limit);
-    let told = desk.book.handle_verdict(&plan, (&policy, &verdict), (at(0), at(0)));
+    let told = desk
+        .book
+        .handle_verdict(&plan, (&policy, &verdict), (at(0), at(0)));
     assert_eq!(told, []);
     assert!(!desk.book.is_due(at(49)));
     assert_eq!(desk.turn(50), [(A, 5, 58)]);
 }
 
 #[test]
-fn whoever_is_gone_or_idle_is_forgotten() {
+fn whoever_is_gone_is_told_nothing_and_what_it_holds_stays_charged() {
     let mut desk = Desk::new();
     desk.report(0, A, 0, 1);
-    desk.report(0, B, 0, 1);
+    assert_eq!(desk.turn(0), [(A, 9, 59)]);
     desk.book.handle_gone(A);
-    assert_eq!(desk.book.members(), 1);
-    desk.report(9_000, B, 0, 0);
-    let minute = MicroSpan::from_secs(60);
-    assert_eq!(desk.book.forget_idle(minute, at(59_999)), []);
-    assert_eq!(desk.book.forget_idle(minute, at(60_000)), [B]);
+    assert!(desk.book.is_empty());
+    assert_eq!(desk.room(0).calls, 151);
+    desk.report(0, B, 0, 1);
+    let room = desk.room(0);
+    let plan = desk.book.plan(room, at(0));
+    desk.book.handle_gone(B);
+    let verdict = desk.charge(0, Cost::take(plan.calls()));
+    let policy = Policy::FixedWindow(desk.limit);
+    let told = desk
+        .book
+        .handle_verdict(&plan, (&policy, &verdict), (at(0), at(0)));
+    assert_eq!(told, []);
+}
+
+#[test]
+fn what_is_only_counted_is_charged_as_far_as_it_fits() {
+    let mut desk = Desk::new();
+    desk.book.handle_unpaid(100);
+    assert_eq!(desk.turn(0), []);
+    assert_eq!(desk.room(0).calls, 60);
     assert!(desk.book.is_empty());
 }

@@ -63,7 +63,11 @@ impl Envoy {
     /// A step of `ms`: how many calls it lets through.
     pub(crate) fn step(&mut self, now: u64, ms: u64) -> u64 {
         let mut spent = 0;
-        while self.on_the_way.front().is_some_and(|told| told.arrives_at <= now) {
+        while self
+            .on_the_way
+            .front()
+            .is_some_and(|told| told.arrives_at <= now)
+        {
             let told = self.on_the_way.pop_front().unwrap();
             if matches!(self.style, Style::Late) {
                 spent += self.spend_all(now);
@@ -110,7 +114,10 @@ impl Envoy {
     /// What it let through and what it refused, if it is time to say so.
     pub(crate) fn report(&mut self, now: u64) -> Option<(u64, u64)> {
         let is_time = now.is_multiple_of(self.reports_every);
-        let told = (std::mem::take(&mut self.allowed), std::mem::take(&mut self.denied));
+        let told = (
+            std::mem::take(&mut self.allowed),
+            std::mem::take(&mut self.denied),
+        );
         if is_time {
             return Some(told);
         }

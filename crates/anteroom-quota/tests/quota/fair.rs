@@ -27,14 +27,19 @@ fn check(limit: u32, styles: &[Style], holds: impl Fn(&[u64]) -> bool) {
         let spent = run(seed, limit, styles);
         for window in 0..spent[0].len() {
             let each: Vec<u64> = spent.iter().map(|spent| spent[window]).collect();
-            assert!(holds(&each), "seed {seed}, window {window}: {styles:?} {each:?}");
+            assert!(
+                holds(&each),
+                "seed {seed}, window {window}: {styles:?} {each:?}"
+            );
         }
     }
 }
 
 #[test]
 fn one_that_asks_for_more_than_there_is_gets_all_of_it() {
-    check(600, &[Style::Steady(50)], |each| (590..=600).contains(&each[0]));
+    check(600, &[Style::Steady(50)], |each| {
+        (590..=600).contains(&each[0])
+    });
 }
 
 #[test]

@@ -22,8 +22,11 @@ fn run(seed: u64) -> Option<String> {
         }
     }
     let broken = world.windows.iter();
-    let mut broken = broken.filter(|(_, seen)| seen.calls > seen.limit || seen.assigned > seen.limit);
-    broken.next().map(|(window, seen)| format!("seed {seed}, window {window}: {seen:?}"))
+    let mut broken =
+        broken.filter(|(_, seen)| seen.calls > seen.limit || seen.assigned > seen.limit);
+    broken
+        .next()
+        .map(|(window, seen)| format!("seed {seed}, window {window}: {seen:?}"))
 }
 
 fn style(world: &mut World) -> Style {
@@ -58,5 +61,10 @@ fn happen(world: &mut World) {
 #[test]
 fn no_window_has_more_calls_than_its_limit_however_they_are_spent() {
     let broken: Vec<String> = (0..400).filter_map(run).collect();
-    assert!(broken.is_empty(), "{} of 400: {:#?}", broken.len(), &broken[..1]);
+    assert!(
+        broken.is_empty(),
+        "{} of 400: {:#?}",
+        broken.len(),
+        &broken[..1]
+    );
 }

@@ -134,7 +134,8 @@ impl World {
             let spent = envoy.step(now, STEP);
             if let Some((allowed, denied)) = envoy.report(now) {
                 let member = envoy.member;
-                self.book.handle_report(member, allowed, denied, micros(now));
+                self.book
+                    .handle_report(member, allowed, denied, micros(now));
             }
             self.seen().calls += spent;
             *self.spent.entry((which, window)).or_default() += spent;
@@ -167,6 +168,12 @@ impl World {
             self.tell(told);
             return;
         }
+        if self.draw.is_one_in(10) {
+            // Others come in between.
+            for _ in 0..self.draw.below(20) {
+                self.call();
+            }
+        }
         let verdict = self.charge(Cost::take(plan.calls()));
         self.charged = Some(Charged {
             answered_at: now + self.draw.below(self.ways.1 + 1),
@@ -184,7 +191,10 @@ impl World {
                 1 => self.ways.0,
                 _ => self.draw.below(self.ways.0 + 1),
             };
-            let envoy = self.envoys.iter_mut().find(|envoy| envoy.member == told.member);
+            let envoy = self
+                .envoys
+                .iter_mut()
+                .find(|envoy| envoy.member == told.member);
             if let Some(envoy) = envoy {
                 envoy.tell(Told {
                     arrives_at: self.now + way,
