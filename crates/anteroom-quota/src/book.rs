@@ -148,6 +148,8 @@ impl Book {
         let unpaid = u32::try_from(self.unpaid)
             .unwrap_or(u32::MAX)
             .min(room.calls);
+        // What does not fit is forgiven: it would take the place of what comes later.
+        self.unpaid = unpaid.into();
         let Room { limit, ends_in, .. } = room;
         let lasts = MicroSpan(ends_in.0.saturating_sub(MARGIN.0));
         if lasts < MicroSpan::from_secs(1) {

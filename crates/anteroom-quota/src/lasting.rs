@@ -18,6 +18,9 @@ pub const MARGIN: MicroSpan = MicroSpan::from_secs(1);
 /// limit that was lowered.
 pub const LONGEST: MicroSpan = MicroSpan::from_secs(600);
 
+/// Most calls of one assignment: more than an Envoy lets through between two reports.
+pub const CALLS_MOST: u32 = 1_000_000;
+
 /// The shortest window out of which something can be assigned: Envoy reads whole seconds, and those, with the margin, would be
 /// all of a shorter one.
 pub const WINDOW_SHORTEST: MicroSpan = MicroSpan::from_secs(10);

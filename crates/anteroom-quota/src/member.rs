@@ -3,7 +3,7 @@
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::{MicroSpan, Micros};
 
-use crate::lasting::LONGEST;
+use crate::lasting::{CALLS_MOST, LONGEST};
 
 /// For how long ahead calls are assigned, if the window lasts so long. What is not spent is lost, so that a longer
 /// time costs more when visitors go elsewhere; and each assignment that is replaced early costs what was left of it, so that
@@ -81,7 +81,7 @@ impl Member {
     fn handle_pace(&mut self, gap: MicroSpan) {
         let seen = u128::from(self.uncounted) * 1_000_000_000 / u128::from(gap.0);
         let seen = u64::try_from(seen).unwrap_or(u64::MAX);
-        self.pace = seen.max(self.pace / 4 * 3 + seen / 4);
+        self.pace = seen.max(self.pace / 2 + seen / 2);
         self.gap = gap.min(GAP_LONGEST);
         self.uncounted = 0;
     }
@@ -126,8 +126,8 @@ impl Member {
         let calls = u128::from(limit.calls()) * u128::from(lasts.min(LONGEST).0);
         let idle = calls / u128::from(limit.window().0) / parts;
         let idle = u64::try_from(idle).unwrap_or(u64::MAX).max(1);
-        let wanted = expected.max(idle).min(limit.calls().into());
-        u32::try_from(wanted).unwrap_or(u32::MAX)
+        let most = limit.calls().min(CALLS_MOST);
+        u32::try_from(expected.max(idle)).map_or(most, |wanted| wanted.min(most))
     }
 
     fn expects(&self, span: MicroSpan) -> u64 {
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(wants(&[(0, 1, 0), (1_000, 4, 5)]), 250);
         assert_eq!(wants(&[(0, 1, 0), (1_000, 900, 0)]), 1_000);
         // Slowly down.
-        assert_eq!(wants(&[(0, 0, 0), (1_000, 40, 0), (2_000, 0, 0)]), 750);
+        assert_eq!(wants(&[(0, 0, 0), (1_000, 40, 0), (2_000, 0, 0)]), 500);
         assert_eq!(Member::new(at(0)).wants(MicroSpan(9), minute(1), 500), 1);
     }
 

@@ -130,6 +130,28 @@ pub struct QuotaFigures {
     pub refused: u64,
 }
 
+impl QuotaFigures {
+    /// Calls by what was said of them, each by a fixed word; for metrics.
+    #[must_use]
+    pub const fn calls(&self) -> [(&'static str, u64); 3] {
+        [
+            ("assigned", self.assigned),
+            ("allowed", self.allowed),
+            ("denied", self.denied),
+        ]
+    }
+
+    /// What happened besides, each by a fixed word; for metrics.
+    #[must_use]
+    pub const fn events(&self) -> [(&'static str, u64); 3] {
+        [
+            ("abandoned", self.abandoned),
+            ("unfit", self.unfit),
+            ("refused", self.refused),
+        ]
+    }
+}
+
 /// Counts.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {

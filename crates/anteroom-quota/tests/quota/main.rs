@@ -2,6 +2,7 @@
 //!
 //! A small simulator: virtual time, seeds, Envoys that always spend all they may, as early or as late as they may,
 //! messages that take as long as they may, and a judge who sees every call.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod draw;
 mod envoy;

@@ -7,6 +7,7 @@ use crate::world::{STEP, WINDOW, World, longest_way};
 fn run(seed: u64) -> Option<String> {
     let limit = [7, 60, 1_000][usize::try_from(seed % 3).unwrap()];
     let mut world = World::new(seed, limit, (longest_way(), 2_000));
+    world.has_others = true;
     let is_calm = world.draw.is_one_in(2);
     for _ in 0..=world.draw.below(4) {
         let style = style(&mut world);

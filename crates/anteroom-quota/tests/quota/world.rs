@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) draw: Draw,
     /// The longest way of a message, and that of the store.
     ways: (u64, u64),
+    /// Whether others call between a look and a charge.
+    pub(crate) has_others: bool,
     pub(crate) windows: BTreeMap<u64, Seen>,
     /// What each Envoy let through, by its place, of each window.
     pub(crate) spent: BTreeMap<(usize, u64), u64>,
@@ -71,6 +73,7 @@ impl World {
             envoys: Vec::new(),
             draw,
             ways,
+            has_others: false,
             windows: BTreeMap::new(),
             spent: BTreeMap::new(),
             members: 0,
@@ -168,7 +171,7 @@ impl World {
             self.tell(told);
             return;
         }
-        if self.draw.is_one_in(10) {
+        if self.has_others && self.draw.is_one_in(10) {
             // Others come in between.
             for _ in 0..self.draw.below(20) {
                 self.call();

@@ -339,5 +339,6 @@ async fn charge(
     let verdicts = counts
         .charge_all(&[Charge { policy, key, cost }], wall)
         .await?;
-    Ok(verdicts[0])
+    let verdict = verdicts.into_iter().next();
+    Ok(verdict.expect("one charge has one verdict"))
 }

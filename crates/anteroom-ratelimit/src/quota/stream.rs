@@ -14,7 +14,7 @@ use anteroom_quota::book::MemberId;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout};
 use tonic::server::StreamingService;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -36,6 +36,8 @@ const LINES_OF_MESSAGE: usize = 100;
 const MESSAGE_EVERY: Duration = Duration::from_millis(2);
 /// A bucket that told of no request for so long is abandoned, so that nothing is kept for it.
 const IDLE_AFTER: MicroSpan = MicroSpan::from_secs(300);
+/// How often that is looked at where nobody reports.
+const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// For how long it is told that something is unlimited, or cannot be had at all.
 const BLANKET_SECONDS: u32 = 60;
 /// How often: files change.
@@ -85,7 +87,7 @@ fn answers(
             let mut next = Some(lines.recv().await?);
             while let Some(line) = next {
                 match line {
-                    Ok(line) => bucket_action.extend(line.action(clock.now())),
+                    Ok(line) => bucket_action.extend(line.actions(clock.now())),
                     Err(status) => return Some((Err(status), lines)),
                 }
                 let has_place = bucket_action.len() < LINES_OF_MESSAGE;
@@ -105,7 +107,7 @@ struct Subscription {
     target: Target,
     /// What the target was found in.
     limits: Arc<RateLimits>,
-    heard_at: Micros,
+    /// When it last told of a request.
     busy_at: Micros,
     /// When it was told for all calls at once.
     told_at: Option<Micros>,
@@ -132,7 +134,10 @@ impl Subscriber {
         for (_, subscription) in std::mem::take(&mut self.subscriptions) {
             self.leave(subscription.member).await;
         }
-        self.quotas.tally().streams.fetch_sub(1, Ordering::Relaxed);
+        let asking = Arc::clone(&self.quotas.asking);
+        // First its permit: whoever sees that it is gone finds place.
+        drop(self);
+        asking.tally.quota.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Reads until the client is gone, breaks a rule, or the service ends. Then the stream ends: Envoy opens another one
@@ -150,10 +155,14 @@ impl Subscriber {
                 // An error is a sender that is gone, which means the same.
                 _ = stopped.wait_for(|is_stopped| *is_stopped) => return Ok(()),
                 () = outbox.closed() => return Ok(()),
-                report = async {
+                report = timeout(LOOK_EVERY, async {
                     sleep_until(next_at).await;
                     reports.message().await
-                } => report,
+                }) => report,
+            };
+            let Ok(report) = report else {
+                self.abandon_idle().await;
+                continue;
             };
             match report {
                 Ok(Some(report)) => self.handle(report).await?,
@@ -218,7 +227,6 @@ impl Subscriber {
         let Some(subscription) = self.subscriptions.get_mut(&pairs) else {
             return;
         };
-        subscription.heard_at = now;
         if allowed > 0 || denied > 0 {
             subscription.busy_at = now;
         }
@@ -288,7 +296,6 @@ impl Subscriber {
                     member,
                     target,
                     limits,
-                    heard_at: now,
                     busy_at: now,
                     told_at: None,
                 });
@@ -320,13 +327,10 @@ impl Subscriber {
         }
     }
 
-    /// Forgets buckets without requests, and those that are not reported any more.
+    /// Forgets buckets without requests, and those of which nobody reports any.
     async fn abandon_idle(&mut self) {
         let now = self.quotas.clock.now();
-        let is_idle = |subscription: &Subscription| {
-            now.since(subscription.busy_at.max(subscription.heard_at)) >= IDLE_AFTER
-                || now.since(subscription.busy_at) >= IDLE_AFTER
-        };
+        let is_idle = |subscription: &Subscription| now.since(subscription.busy_at) >= IDLE_AFTER;
         let idle = self
             .subscriptions
             .extract_if(|_, subscription| is_idle(subscription));

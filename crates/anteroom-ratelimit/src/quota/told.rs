@@ -1,10 +1,9 @@
 //! What is an Envoy told about a bucket?
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use anteroom_limits::time::Micros;
-use anteroom_quota::lasting::seconds_until;
+use anteroom_quota::lasting::{MARGIN, seconds_until};
 
 use crate::wire::quota::{
     AbandonAction, Action, BlanketRule, BucketAction, BucketId, QuotaAssignmentAction,
@@ -12,9 +11,12 @@ use crate::wire::quota::{
 };
 use crate::wire::{Duration, UInt32Value};
 
-/// A year, in which a bucket gets one token: Envoy takes no slower rate for one, and what is prepaid is not to grow. As
-/// long as an assignment lasts it is a small part of a token.
-const FILLS_EVERY_SECONDS: i64 = 365 * 86_400;
+/// Of the calls of an assignment, the part that comes evenly while it lasts; the rest is there at once. Some versions of Envoy take
+/// a bucket for an empty one that would take longer to fill than the machine runs, so it must not take long.
+const PART_THAT_COMES: u32 = 4;
+
+/// Below so many calls none comes later: a single token in twice the time that the assignment lasts never comes.
+const FEW: u32 = 8;
 
 /// What is told.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,58 +43,79 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// As it is sent; `None` if it is too late to tell it.
-    pub(crate) fn action(&self, now: Micros) -> Option<BucketAction> {
-        let assigned = |seconds: u32, strategy| {
-            Action::QuotaAssignmentAction(QuotaAssignmentAction {
-                assignment_time_to_live: Some(Duration {
-                    seconds: seconds.into(),
-                    nanos: 0,
-                }),
-                rate_limit_strategy: Some(RateLimitStrategy {
-                    strategy: Some(strategy),
-                }),
-            })
-        };
+    /// As it is sent; nothing if it is too late to tell it.
+    pub(crate) fn actions(&self, now: Micros) -> Vec<BucketAction> {
         let blanket = |rule: BlanketRule| Strategy::BlanketRule(rule.into());
-        let action = match self.told {
+        match self.told {
             Told::Assigned {
                 calls,
                 seconds,
                 ends_at,
             } => {
-                let seconds = seconds.min(seconds_until(ends_at, now)?);
-                assigned(seconds, Strategy::TokenBucket(bucket_of(calls)))
+                let Some(left) = seconds_until(ends_at, now) else {
+                    return Vec::new();
+                };
+                let seconds = seconds.min(left);
+                let bucket = Strategy::TokenBucket(bucket_of(calls, seconds));
+                // A token bucket in the place of another one goes on, in Envoy 1.40, from where that was: empty. In the place
+                // of a blanket rule it begins full, as what is newly charged is to be. It applies both before it goes on.
+                vec![
+                    self.assigned(seconds, blanket(BlanketRule::DenyAll)),
+                    self.assigned(seconds, bucket),
+                ]
             }
-            Told::Allowed { seconds } => assigned(seconds, blanket(BlanketRule::AllowAll)),
-            Told::Denied { seconds } => assigned(seconds, blanket(BlanketRule::DenyAll)),
-            Told::Abandoned => Action::AbandonAction(AbandonAction {}),
-        };
-        Some(BucketAction {
+            Told::Allowed { seconds } => {
+                vec![self.assigned(seconds, blanket(BlanketRule::AllowAll))]
+            }
+            Told::Denied { seconds } => vec![self.assigned(seconds, blanket(BlanketRule::DenyAll))],
+            Told::Abandoned => vec![self.action(Action::AbandonAction(AbandonAction {}))],
+        }
+    }
+
+    fn assigned(&self, seconds: u32, strategy: Strategy) -> BucketAction {
+        self.action(Action::QuotaAssignmentAction(QuotaAssignmentAction {
+            assignment_time_to_live: Some(Duration {
+                seconds: seconds.into(),
+                nanos: 0,
+            }),
+            rate_limit_strategy: Some(RateLimitStrategy {
+                strategy: Some(strategy),
+            }),
+        }))
+    }
+
+    fn action(&self, action: Action) -> BucketAction {
+        BucketAction {
             bucket_id: Some((*self.id).clone()),
             bucket_action: Some(action),
-        })
+        }
     }
 }
 
-/// A token bucket with so many calls. Envoy goes on with the one that it has if it is told the same again, and what was
-/// newly charged would be lost; so no two are the same. It compares the calls, the tokens of a fill, and of the time between
-/// two fills the part of a second, which it leaves out when it fills.
-fn bucket_of(calls: u32) -> TokenBucket {
-    static TOLD: AtomicU32 = AtomicU32::new(0);
-    let nanos = TOLD.fetch_add(1, Ordering::Relaxed) % 999_999_999;
+/// A token bucket that lets through so many calls, and no more, in so many seconds and a margin.
+fn bucket_of(calls: u32, seconds: u32) -> TokenBucket {
+    let (comes, interval) = if calls < FEW {
+        (0, 2 * (u64::from(seconds) + MARGIN.secs_ceil()))
+    } else {
+        let lasts = u64::from(seconds) + MARGIN.secs_ceil();
+        (calls / PART_THAT_COMES, lasts)
+    };
     TokenBucket {
-        max_tokens: calls,
-        tokens_per_fill: Some(UInt32Value { value: 1 }),
+        max_tokens: calls - comes,
+        tokens_per_fill: Some(UInt32Value {
+            value: comes.max(1),
+        }),
         fill_interval: Some(Duration {
-            seconds: FILLS_EVERY_SECONDS,
-            nanos: i32::try_from(nanos).unwrap_or(0),
+            seconds: i64::try_from(interval).unwrap_or(i64::MAX),
+            nanos: 0,
         }),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use anteroom_quota::lasting::CALLS_MOST;
+
     use super::*;
 
     fn line(told: Told) -> Line {
@@ -101,7 +124,8 @@ mod tests {
     }
 
     fn seconds(told: Told, now: Micros) -> Option<i64> {
-        match line(told).action(now)?.bucket_action? {
+        let action = line(told).actions(now).pop()?.bucket_action?;
+        match action {
             Action::QuotaAssignmentAction(action) => Some(action.assignment_time_to_live?.seconds),
             Action::AbandonAction(_) => None,
         }
@@ -123,10 +147,38 @@ mod tests {
     }
 
     #[test]
-    fn two_assignments_are_never_the_same_to_envoy() {
-        let [one, other] = [bucket_of(5), bucket_of(5)];
-        let nanos = |bucket: &TokenBucket| bucket.fill_interval.unwrap().nanos;
-        assert_ne!(nanos(&one), nanos(&other));
-        assert_eq!(one.max_tokens, 5);
+    fn a_bucket_begins_full_whatever_there_was_before() {
+        let told = Told::Assigned {
+            calls: 3,
+            seconds: 59,
+            ends_at: Micros(59_500_000),
+        };
+        let actions = line(told).actions(Micros(0)).into_iter();
+        let strategies = actions.map(|action| match action.bucket_action {
+            Some(Action::QuotaAssignmentAction(action)) => action.rate_limit_strategy?.strategy,
+            _ => None,
+        });
+        let strategies: Vec<_> = strategies.collect();
+        let deny = Strategy::BlanketRule(BlanketRule::DenyAll.into());
+        let bucket = Strategy::TokenBucket(bucket_of(3, 59));
+        assert_eq!(strategies, [Some(deny), Some(bucket)]);
+    }
+
+    #[test]
+    fn a_bucket_lets_through_what_was_assigned_and_no_more() {
+        for calls in [1, 7, 8, 9, 600, CALLS_MOST] {
+            for seconds in [1, 59, 600] {
+                let bucket = bucket_of(calls, seconds);
+                let fill = u64::from(bucket.tokens_per_fill.unwrap().value);
+                let interval = u64::try_from(bucket.fill_interval.unwrap().seconds).unwrap();
+                // As long as it lasts, and a margin.
+                let comes = fill * (u64::from(seconds) + 1) / interval;
+                let all = u64::from(bucket.max_tokens) + comes;
+                assert_eq!(all, u64::from(calls), "{calls} {seconds}");
+                // And Envoy can begin with a full one soon after its machine.
+                let to_fill = u64::from(bucket.max_tokens) * interval / fill;
+                assert!(to_fill <= 14 * 601, "{calls} {seconds}: {to_fill}");
+            }
+        }
     }
 }
