@@ -83,6 +83,23 @@ pub struct RateLimitFigures {
     pub keys: u64,
     /// Hits that were counted together with those of others, for want of place.
     pub crowded: u64,
+    /// How calls are assigned ahead.
+    pub quota: QuotaFigures,
+}
+
+/// How calls are assigned ahead to Envoys that ask for them.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct QuotaFigures {
+    /// Streams that are open.
+    pub streams: u64,
+    /// Limits that somebody shares.
+    pub limits: u64,
+    /// Buckets that share them, of all streams.
+    pub buckets: u64,
+    /// Calls by what was said of them: a few fixed words, such as `assigned`.
+    pub calls: Vec<(&'static str, u64)>,
+    /// What happened besides: a few fixed words, such as `refused`.
+    pub events: Vec<(&'static str, u64)>,
 }
 
 /// How one limit of calls does.

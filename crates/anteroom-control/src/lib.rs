@@ -23,6 +23,6 @@ pub use bodies::{
     AssumedEmpty, ClientStanding, Health, Liveness, Readiness, RoomStates, RoomTrouble,
 };
 pub use control::Control;
-pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras, RateLimitFigures};
+pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras, QuotaFigures, RateLimitFigures};
 pub use serve::serve;
 pub use tokens::{Token, TokenError, Tokens};

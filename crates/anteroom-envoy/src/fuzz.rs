@@ -6,7 +6,7 @@ use crate::{Applies, ENTRIES_MAX, Entry, File, Request, RequestDescriptor, SameD
 ///
 /// # Panics
 ///
-/// If a file is refused without a mistake, if what is told takes more than one line, or if what
+/// If an order of entries leads nowhere, if a file is refused without a mistake, if what is told takes more than one line, or if what
 /// applies to a request depends on what else is asked. Any other panic is a mistake too.
 pub fn descriptors(data: &[u8]) {
     let file = File {
@@ -55,6 +55,35 @@ fn check_lines(told: Vec<String>) {
     }
 }
 
+/// Puts entries without an order into one: no entry is lost or made up, and the way is one.
+fn check_order(limits: &crate::RateLimits, domain: &str, entries: &[Entry<'_>]) {
+    let Some(way) = limits.in_order(domain, entries) else {
+        return;
+    };
+    let sorted = |entries: &[Entry<'_>]| {
+        let pairs = entries
+            .iter()
+            .map(|entry| (entry.key.to_owned(), entry.value.to_owned()));
+        let mut pairs: Vec<_> = pairs.collect();
+        pairs.sort();
+        pairs
+    };
+    assert_eq!(sorted(&way), sorted(entries), "other entries");
+    let descriptors = [RequestDescriptor {
+        entries: &way,
+        limit: None,
+        hits: None,
+    }];
+    let request = Request {
+        domain,
+        descriptors: &descriptors,
+        hits_addend: 0,
+    };
+    let matched = limits.applying_to(&request);
+    let applies = matched.expect("it is within bounds").descriptors.remove(0);
+    assert_ne!(applies, Applies::Nothing, "a way to nothing");
+}
+
 /// Asks for all at once, and for each alone.
 fn ask(limits: &crate::RateLimits, domain: &str, ways: &[&[Entry<'_>]]) {
     let descriptor = |entries| RequestDescriptor {
@@ -74,6 +103,9 @@ fn ask(limits: &crate::RateLimits, domain: &str, ways: &[&[Entry<'_>]]) {
     };
     if descriptors.is_empty() {
         return;
+    }
+    for entries in ways {
+        check_order(limits, domain, entries);
     }
     for (together, descriptor) in matched(&descriptors).into_iter().zip(&descriptors) {
         let alone = matched(std::slice::from_ref(descriptor)).remove(0);

@@ -6,6 +6,7 @@
 pub(crate) mod identity;
 mod metric;
 pub(crate) mod request;
+mod unordered;
 
 use std::borrow::Cow;
 use std::collections::HashSet;

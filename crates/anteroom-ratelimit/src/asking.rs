@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
-use anteroom_counts::KeyMaker;
 use anteroom_counts::shared::CountsError;
+use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_envoy::{
-    Applies, Entry, Matched, Override, RateLimits, Request, RequestDescriptor, RequestError,
-    check_bounds,
+    Applies, CounterIdentity, Entry, Matched, Override, RateLimits, Request, RequestDescriptor,
+    RequestError, check_bounds,
 };
 use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::Policy;
 use anteroom_limits::settings::SettingsError;
 use arc_swap::ArcSwap;
 
@@ -182,7 +183,20 @@ impl Asking {
         }
     }
 
-    fn note_store(&self, error: Option<&CountsError>) {
+    pub(crate) const fn is_shadow(&self) -> bool {
+        self.manner.is_shadow
+    }
+
+    pub(crate) const fn on_store_failure(&self) -> OnStoreFailure {
+        self.on_store_failure
+    }
+
+    /// The key of a counter here.
+    pub(crate) fn key_of(&self, counter: &CounterIdentity, policy: &Policy) -> CallKey {
+        key_of(&self.keys, counter, policy)
+    }
+
+    pub(crate) fn note_store(&self, error: Option<&CountsError>) {
         let was_away = self
             .is_store_away
             .swap(error.is_some(), std::sync::atomic::Ordering::Relaxed);

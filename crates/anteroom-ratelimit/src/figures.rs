@@ -14,6 +14,7 @@ use anteroom_limits::verdict::Verdict;
 use parking_lot::RwLock;
 
 use crate::judge::Met;
+use crate::quota::QuotaTally;
 
 /// Most limits that are told apart. Each is five lines of metrics; a scrape of more is slow.
 const NAMES_MAX: usize = 1_000;
@@ -106,6 +107,51 @@ impl Answer {
 /// The figures of one limit.
 type OfLimit = [AtomicU64; 5];
 
+/// What is counted of the quota service.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct QuotaFigures {
+    /// Streams that are open.
+    pub streams: u64,
+    /// Limits that somebody shares.
+    pub limits: u64,
+    /// Buckets that share them, of all streams.
+    pub buckets: u64,
+    /// Calls that were assigned, each charged before.
+    pub assigned: u64,
+    /// Requests that Envoys say they let through.
+    pub allowed: u64,
+    /// Requests that Envoys say they refused.
+    pub denied: u64,
+    /// Buckets that Envoys were told to forget.
+    pub abandoned: u64,
+    /// How often a bucket met a limit out of which nothing can be assigned.
+    pub unfit: u64,
+    /// Streams and buckets that were refused: too many, too long, or wrong.
+    pub refused: u64,
+}
+
+impl QuotaFigures {
+    /// Calls by what was said of them, each by a fixed word; for metrics.
+    #[must_use]
+    pub const fn calls(&self) -> [(&'static str, u64); 3] {
+        [
+            ("assigned", self.assigned),
+            ("allowed", self.allowed),
+            ("denied", self.denied),
+        ]
+    }
+
+    /// What happened besides, each by a fixed word; for metrics.
+    #[must_use]
+    pub const fn events(&self) -> [(&'static str, u64); 3] {
+        [
+            ("abandoned", self.abandoned),
+            ("unfit", self.unfit),
+            ("refused", self.refused),
+        ]
+    }
+}
+
 /// Counts.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
@@ -114,6 +160,7 @@ pub(crate) struct Tally {
     domains_unknown: AtomicU64,
     loads: AtomicU64,
     failed_loads: AtomicU64,
+    pub(crate) quota: QuotaTally,
 }
 
 /// All figures at one moment.
@@ -131,6 +178,8 @@ pub struct Figures {
     pub failed_loads: u64,
     /// How full the memory is, if it is counted here.
     pub fill: Option<Fill>,
+    /// Of the quota service.
+    pub quota: QuotaFigures,
 }
 
 impl Tally {
@@ -198,6 +247,7 @@ impl Tally {
             loads: read(&self.loads),
             failed_loads: read(&self.failed_loads),
             fill,
+            quota: self.quota.read(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The gRPC door: `ShouldRateLimit`, and whether the service is well.
+//! The gRPC door: `ShouldRateLimit`, the streams of quotas, and whether the service is well.
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -18,8 +18,9 @@ use tower::Service as _;
 
 use crate::asking::{AskError, Asking};
 use crate::budget::{Budget, Counted, REQUEST_BYTES_MAX};
+use crate::quota::Quotas;
 use crate::weighed::{Reader, Weighed};
-use crate::wire::{RateLimitResponse, SHOULD_RATE_LIMIT};
+use crate::wire::{RateLimitResponse, SHOULD_RATE_LIMIT, STREAM_RATE_LIMIT_QUOTAS};
 
 /// For a whole call, from its head to its answer, at either door: longer than the line of any leaky bucket, and than a
 /// store may take.
@@ -38,6 +39,7 @@ pub(crate) struct GrpcDoor<H> {
     pub(crate) health: HealthServer<H>,
     pub(crate) budget: Budget,
     pub(crate) calls: Arc<Semaphore>,
+    pub(crate) quotas: Quotas,
 }
 
 impl<H> Clone for GrpcDoor<H> {
@@ -47,6 +49,7 @@ impl<H> Clone for GrpcDoor<H> {
             health: self.health.clone(),
             budget: self.budget.clone(),
             calls: Arc::clone(&self.calls),
+            quotas: self.quotas.clone(),
         }
     }
 }
@@ -58,6 +61,10 @@ impl<H: Health> GrpcDoor<H> {
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
     {
         let path = request.uri().path();
+        if path == STREAM_RATE_LIMIT_QUOTAS {
+            // For as long as the client is connected, and with bounds of its own.
+            return Ok(self.quotas.serve(request).await);
+        }
         let is_question = path == SHOULD_RATE_LIMIT;
         if !is_question && !path.starts_with("/grpc.health.v1.Health/") {
             return Ok(Status::new(Code::Unimplemented, "no such method here").into_http());

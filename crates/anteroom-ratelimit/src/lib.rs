@@ -18,6 +18,7 @@ mod json;
 mod judge;
 mod opening;
 mod policy;
+mod quota;
 mod serve;
 mod service;
 mod weighed;

@@ -24,6 +24,7 @@ use crate::figures::Figures;
 use crate::folder::{self, FolderError, Limits, Stamp};
 use crate::grpc::{CALLS_MAX, GrpcDoor};
 use crate::http_door::HttpDoor;
+use crate::quota::Quotas;
 use crate::serve;
 
 /// How often is looked whether files have changed. As fast as anybody who has just saved one looks.
@@ -33,10 +34,11 @@ const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Clients that may wait in the kernel until they are accepted; the usual number.
 const BACKLOG: u32 = 1_024;
 /// What the reference service calls itself where somebody asks whether it is well.
-const HEALTH_NAMES: [&str; 3] = [
+const HEALTH_NAMES: [&str; 4] = [
     "",
     "ratelimit",
     "envoy.service.ratelimit.v3.RateLimitService",
+    "envoy.service.rate_limit_quota.v3.RateLimitQuotaService",
 ];
 
 /// Why the service cannot be started.
@@ -72,6 +74,8 @@ pub struct RateLimitService {
     doors: Mutex<Vec<JoinHandle<()>>>,
     watching: JoinHandle<()>,
     sweeping: JoinHandle<()>,
+    /// Where quotas are assigned.
+    desk: JoinHandle<()>,
 }
 
 /// The sockets that listen. Whoever replaces this process gets the same ones: connections that the kernel has taken and
@@ -137,6 +141,7 @@ impl RateLimitService {
         let (health, health_server) = health_reporter();
         tell_health(&health, ServingStatus::Serving).await;
         let (budget, calls) = (Budget::default(), Arc::new(Semaphore::new(CALLS_MAX)));
+        let (quotas, desk) = Quotas::start(&asking, stopped.clone());
         let mut doors = Vec::new();
         if let Some(listener) = grpc {
             let door = GrpcDoor {
@@ -144,6 +149,7 @@ impl RateLimitService {
                 health: health_server,
                 budget: budget.clone(),
                 calls: Arc::clone(&calls),
+                quotas,
             };
             let call = move |request| door.clone().call(request);
             doors.push(tokio::spawn(serve::grpc(listener, stopped.clone(), call)));
@@ -161,6 +167,7 @@ impl RateLimitService {
         Ok(Self {
             watching: tokio::spawn(files.watch(stamp, Arc::clone(&asking))),
             sweeping: tokio::spawn(sweep(Arc::clone(&asking))),
+            desk,
             asking,
             is_well,
             health,
@@ -210,6 +217,7 @@ impl Drop for RateLimitService {
         self.stop.send_replace(true);
         self.watching.abort();
         self.sweeping.abort();
+        self.desk.abort();
     }
 }
 

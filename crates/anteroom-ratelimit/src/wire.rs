@@ -1,4 +1,4 @@
-//! The messages of `envoy.service.ratelimit.v3`, as far as they are read and written here.
+//! The messages of `envoy.service.ratelimit.v3` and of `envoy.service.rate_limit_quota.v3`, as far as they are read and written here.
 //!
 //! They are those of `envoy-types`, which are made of Envoy's own files, by the shorter names that this crate has for
 //! them.
@@ -13,14 +13,34 @@ pub use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
 };
 pub use envoy_types::pb::envoy::service::ratelimit::v3::{RateLimitRequest, RateLimitResponse};
 pub use envoy_types::pb::google::protobuf::value::Kind;
-pub use envoy_types::pb::google::protobuf::{Duration, ListValue, Struct, UInt64Value, Value};
+pub use envoy_types::pb::google::protobuf::{
+    Duration, ListValue, Struct, UInt32Value, UInt64Value, Value,
+};
+
+/// The messages of `envoy.service.rate_limit_quota.v3`.
+pub mod quota {
+    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::BucketAction;
+    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::bucket_action::{
+        AbandonAction, BucketAction as Action, QuotaAssignmentAction,
+    };
+    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_usage_reports::BucketQuotaUsage;
+    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::{
+        BucketId, RateLimitQuotaResponse, RateLimitQuotaUsageReports,
+    };
+    pub use envoy_types::pb::envoy::r#type::v3::rate_limit_strategy::{BlanketRule, Strategy};
+    pub use envoy_types::pb::envoy::r#type::v3::{RateLimitStrategy, TokenBucket};
+}
 
 /// The gRPC method.
 pub(crate) const SHOULD_RATE_LIMIT: &str =
     "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
+/// The gRPC method of the quota service.
+pub(crate) const STREAM_RATE_LIMIT_QUOTAS: &str =
+    "/envoy.service.rate_limit_quota.v3.RateLimitQuotaService/StreamRateLimitQuotas";
 
 #[cfg(test)]
 mod tests {
+    use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_service_server::SERVICE_NAME as QUOTA_SERVICE_NAME;
     use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::SERVICE_NAME;
     use prost::Message as _;
 
@@ -95,5 +115,7 @@ mod tests {
     fn the_method_is_one_of_the_service() {
         let method = SHOULD_RATE_LIMIT.strip_prefix('/').unwrap();
         assert_eq!(method.rsplit_once('/').unwrap().0, SERVICE_NAME);
+        let method = STREAM_RATE_LIMIT_QUOTAS.strip_prefix('/').unwrap();
+        assert_eq!(method.rsplit_once('/').unwrap().0, QUOTA_SERVICE_NAME);
     }
 }

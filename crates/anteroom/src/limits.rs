@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anteroom_config::{Config, RateLimitStore};
-use anteroom_control::{LimitFigures, RateLimitFigures};
+use anteroom_control::{LimitFigures, QuotaFigures, RateLimitFigures};
 use anteroom_counts::mixed::MixedCounts;
 use anteroom_layers::near_counts;
 use anteroom_limits::time::Micros;
@@ -62,6 +62,13 @@ pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitFigures {
         failed_loads: figures.failed_loads,
         keys: u64::try_from(fill.keys).unwrap_or(u64::MAX),
         crowded: fill.crowded,
+        quota: QuotaFigures {
+            streams: figures.quota.streams,
+            limits: figures.quota.limits,
+            buckets: figures.quota.buckets,
+            calls: figures.quota.calls().into(),
+            events: figures.quota.events().into(),
+        },
     }
 }
 

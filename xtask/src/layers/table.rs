@@ -8,6 +8,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-base", &[]),
     ("anteroom-queue", &["anteroom-base"]),
     ("anteroom-limits", &[]),
+    ("anteroom-quota", &["anteroom-limits"]),
     ("anteroom-counts", &["anteroom-limits"]),
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
@@ -64,6 +65,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-config",
             "anteroom-limits",
+            "anteroom-quota",
             "anteroom-counts",
             "anteroom-envoy",
         ],

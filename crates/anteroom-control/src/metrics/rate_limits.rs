@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::families::{Families, Title};
-use crate::extras::RateLimitFigures;
+use crate::extras::{QuotaFigures, RateLimitFigures};
 
 /// Writes the families of the service; none where there is no service.
 pub(super) fn write(
@@ -56,5 +56,41 @@ pub(super) fn write(
         "rate_limit_crowded_hits",
         "How often a counter of the rate limit service was shared, for want of place.",
         figures.crowded,
+    )?;
+    write_quota(families, &figures.quota)
+}
+
+/// Of calls that are assigned ahead.
+fn write_quota(families: &mut Families<'_>, figures: &QuotaFigures) -> fmt::Result {
+    families.count(
+        "quota_streams",
+        "Streams on which Envoys ask for calls ahead.",
+        figures.streams,
+    )?;
+    families.count(
+        "quota_limits",
+        "Limits of which calls are assigned ahead.",
+        figures.limits,
+    )?;
+    families.count(
+        "quota_buckets",
+        "Buckets of Envoys to which calls are assigned ahead.",
+        figures.buckets,
+    )?;
+    let calls = figures.calls.iter();
+    families.totals(
+        Title {
+            name: "quota_calls",
+            help: "Calls that were assigned ahead, and requests that Envoys let through and refused by that.",
+        },
+        calls.map(|(word, count)| ([("calls", *word)], *count)),
+    )?;
+    let events = figures.events.iter();
+    families.totals(
+        Title {
+            name: "quota_events",
+            help: "What happened besides where calls are assigned ahead.",
+        },
+        events.map(|(word, count)| ([("event", *word)], *count)),
     )
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_control::{ExtraFigures, LimitFigures, RateLimitFigures};
+use anteroom_control::{ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures};
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
@@ -58,6 +58,13 @@ fn rate_limits() -> RateLimitFigures {
         failed_loads: 38,
         keys: 39,
         crowded: 40,
+        quota: QuotaFigures {
+            streams: 41,
+            limits: 42,
+            buckets: 43,
+            calls: vec![("assigned", 44), ("denied", 45)],
+            events: vec![("refused", 46)],
+        },
     }
 }
 
@@ -269,6 +276,12 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("rate_limit_loads", &[("outcome", "bad")], 38.0);
     check("rate_limit_keys", &[], 39.0);
     check("rate_limit_crowded_hits", &[], 40.0);
+    check("quota_streams", &[], 41.0);
+    check("quota_limits", &[], 42.0);
+    check("quota_buckets", &[], 43.0);
+    check("quota_calls", &[("calls", "assigned")], 44.0);
+    check("quota_calls", &[("calls", "denied")], 45.0);
+    check("quota_events", &[("event", "refused")], 46.0);
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
     bench.stop().await;

@@ -20,8 +20,11 @@ const CHECK: &str = "/grpc.health.v1.Health/Check";
 
 /// A door behind which so many calls are decided about at once.
 fn door(calls: usize, budget: &Budget) -> GrpcDoor<impl Health> {
+    let asking = Arc::new(asking(FILE, false));
+    let (_, stopped) = tokio::sync::watch::channel(false);
     GrpcDoor {
-        asking: Arc::new(asking(FILE, false)),
+        quotas: Quotas::start(&asking, stopped).0,
+        asking,
         health: health_reporter().1,
         budget: budget.clone(),
         calls: Arc::new(Semaphore::new(calls)),

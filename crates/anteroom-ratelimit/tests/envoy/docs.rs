@@ -12,9 +12,15 @@ const DOCS: &str = include_str!(concat!(
     "/../../docs/envoy-rate-limits.md"
 ));
 
-/// The block that begins with this line, without its indent.
-fn block(first: &str) -> String {
-    let lines = DOCS.lines().skip_while(|line| line.trim_start() != first);
+/// The page about quotas.
+pub(crate) const QUOTAS: &str = include_str!(concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../../docs/envoy-quotas.md"
+));
+
+/// The block of a page that begins with this line, without its indent.
+pub(crate) fn block(page: &str, first: &str) -> String {
+    let lines = page.lines().skip_while(|line| line.trim_start() != first);
     let block = lines.map_while(|line| line.strip_prefix("    "));
     let text: String = block.map(|line| format!("{line}\n")).collect();
     assert!(!text.is_empty(), "{first}");
@@ -25,12 +31,12 @@ fn block(first: &str) -> String {
 fn what_the_docs_give_to_paste_is_legal() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    fs::write(path.join("edge.yaml"), block("domain: edge")).unwrap();
+    fs::write(path.join("edge.yaml"), block(DOCS, "domain: edge")).unwrap();
     let limits = folder::read(path, false, None).unwrap().limits;
     assert_eq!(limits.limits().len(), 2);
 
     let file = path.join("envoy.conf.yaml");
-    fs::write(&file, block("static_resources:")).unwrap();
+    fs::write(&file, block(DOCS, "static_resources:")).unwrap();
     let validated = Command::new(program())
         .args(["--mode", "validate", "--config-path"])
         .arg(&file)

@@ -3,4 +3,5 @@
 
 mod docs;
 mod process;
+mod quota;
 mod traffic;

@@ -38,10 +38,15 @@ pub(crate) struct Envoy {
 impl Envoy {
     /// Starts one, and waits until it answers.
     pub(crate) async fn start(setup: Setup) -> Self {
+        Self::run(&config(setup)).await
+    }
+
+    /// Starts one with this file, and waits until it answers.
+    pub(crate) async fn run(config: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let file = path.join("envoy.yaml");
-        fs::write(&file, config(setup)).unwrap();
+        fs::write(&file, config).unwrap();
         let program = program();
         let log = File::create(path.join("log")).unwrap();
         let process = Command::new(&program)

@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-async fn origin(served: Arc<AtomicU32>) -> SocketAddr {
+pub(crate) async fn origin(served: Arc<AtomicU32>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {

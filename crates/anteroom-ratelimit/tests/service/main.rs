@@ -3,6 +3,8 @@
 
 mod doors;
 mod hostile;
+mod quota;
+mod quota_client;
 mod reload;
 mod rules;
 mod store;

@@ -26,7 +26,7 @@ descriptors:
 
 /// A store that is not there.
 #[derive(Debug, Default)]
-struct Away {
+pub(crate) struct Away {
     was_asked: AtomicBool,
 }
 
@@ -120,6 +120,11 @@ async fn a_limit_that_the_store_cannot_keep_is_a_mistake_of_the_file() {
 }
 
 async fn node(server: &RedisServer) -> Stage {
+    node_with(server, FILE).await
+}
+
+/// A node that counts there, with this file.
+pub(crate) async fn node_with(server: &RedisServer, file: &str) -> Stage {
     let host = HostPort {
         host: "127.0.0.1".to_owned(),
         port: server.port(),
@@ -132,7 +137,7 @@ async fn node(server: &RedisServer) -> Stage {
         tls: None,
     };
     let counts = ValkeyCounts::new(&address, "test").unwrap();
-    Stage::with(FILE, Counts::Shared(Arc::new(counts)), |_| {}).await
+    Stage::with(file, Counts::Shared(Arc::new(counts)), |_| {}).await
 }
 
 #[tokio::test]

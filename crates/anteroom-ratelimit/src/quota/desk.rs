@@ -1,0 +1,344 @@
+//! Where it is decided who is assigned how much: a book for each limit that somebody shares.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use anteroom_config::OnStoreFailure;
+use anteroom_counts::CallKey;
+use anteroom_counts::shared::{BoxFuture, CountsError};
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::Policy;
+use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::verdict::Verdict;
+use anteroom_quota::book::{Assignment, Book, MemberId, Plan, Room};
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc;
+use tokio::time::{MissedTickBehavior, interval};
+use tonic::Status;
+
+use crate::asking::Asking;
+use crate::counting::{Charge, Counts};
+use crate::quota::Clock;
+use crate::quota::bucket::Counted;
+use crate::quota::told::{Line, Told};
+use crate::wire::quota::BucketId;
+
+/// How often is looked which books are due that nobody has reported for. So much later than it could be is a new window
+/// shared.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Looks and charges at once; each is a round trip to a store.
+const CALLS_MAX: usize = 256;
+/// For how long everything goes through while the store is away, if it is to be so.
+const OPEN_SECONDS: u32 = 5;
+
+/// What streams tell.
+#[derive(Debug)]
+pub(crate) enum Fact {
+    /// Somebody shares a limit from now on.
+    Joined {
+        member: MemberId,
+        counted: Counted,
+        route: Route,
+    },
+    /// What became of its requests since it last said so, and the limit as it is now.
+    Reported {
+        member: MemberId,
+        policy: Policy,
+        allowed: u64,
+        denied: u64,
+    },
+    /// What went through of a limit that only counts.
+    Spent { counted: Counted, calls: u64 },
+    /// Somebody shares it no more.
+    Gone { member: MemberId },
+}
+
+/// How a member is told something.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) id: Arc<BucketId>,
+    pub(crate) outbox: mpsc::Sender<Result<Line, Status>>,
+}
+
+/// A limit that somebody shares.
+struct Bucket {
+    book: Book,
+    policy: Policy,
+    routes: HashMap<MemberId, Route>,
+    /// A look or a charge is on its way.
+    is_busy: bool,
+}
+
+/// What came back of a look or a charge.
+enum Said {
+    Looked,
+    Charged { plan: Plan, asked_at: Micros },
+}
+
+struct Done {
+    key: CallKey,
+    policy: Policy,
+    said: Said,
+    verdict: Result<Verdict, CountsError>,
+}
+
+/// The desk.
+pub(crate) struct Desk {
+    asking: Arc<Asking>,
+    clock: Clock,
+    buckets: HashMap<CallKey, Bucket>,
+    members: HashMap<MemberId, CallKey>,
+    calls: FuturesUnordered<BoxFuture<'static, Done>>,
+}
+
+impl Desk {
+    pub(crate) fn new(asking: Arc<Asking>, clock: Clock) -> Self {
+        Self {
+            asking,
+            clock,
+            buckets: HashMap::new(),
+            members: HashMap::new(),
+            calls: FuturesUnordered::new(),
+        }
+    }
+
+    pub(crate) async fn run(mut self, mut facts: mpsc::Receiver<Fact>) {
+        let mut looks = interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                fact = facts.recv() => match fact {
+                    Some(fact) => self.handle(fact),
+                    None => return,
+                },
+                Some(done) = self.calls.next() => self.handle_done(done),
+                _ = looks.tick() => {
+                    let all: Vec<CallKey> = self.buckets.keys().copied().collect();
+                    for key in all {
+                        self.look(key);
+                    }
+                }
+            }
+            let tally = &self.asking.tally.quota;
+            let figure = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+            tally
+                .buckets
+                .store(figure(self.buckets.len()), Ordering::Relaxed);
+            tally
+                .members
+                .store(figure(self.members.len()), Ordering::Relaxed);
+        }
+    }
+
+    fn handle(&mut self, fact: Fact) {
+        let now = self.clock.now();
+        match fact {
+            Fact::Joined {
+                member,
+                counted,
+                route,
+            } => {
+                self.members.insert(member, counted.key);
+                self.bucket(&counted).routes.insert(member, route);
+            }
+            Fact::Reported {
+                member,
+                policy,
+                allowed,
+                denied,
+            } => {
+                let Some(&key) = self.members.get(&member) else {
+                    return;
+                };
+                if let Some(bucket) = self.buckets.get_mut(&key) {
+                    bucket.policy = policy;
+                    bucket.book.handle_report(member, allowed, denied, now);
+                }
+                self.look(key);
+            }
+            Fact::Spent { counted, calls } => {
+                self.bucket(&counted).book.handle_unpaid(calls);
+                self.look(counted.key);
+            }
+            Fact::Gone { member } => {
+                let Some(key) = self.members.remove(&member) else {
+                    return;
+                };
+                if let Some(bucket) = self.buckets.get_mut(&key) {
+                    bucket.book.handle_gone(member);
+                    bucket.routes.remove(&member);
+                }
+                self.look(key);
+            }
+        }
+    }
+
+    fn bucket(&mut self, counted: &Counted) -> &mut Bucket {
+        let Counted { key, policy, .. } = *counted;
+        let bucket = self.buckets.entry(key).or_insert_with(|| Bucket {
+            book: Book::default(),
+            policy,
+            routes: HashMap::new(),
+            is_busy: false,
+        });
+        bucket.policy = policy;
+        bucket
+    }
+
+    /// Looks how a limit stands, if that is due; forgets it if nobody shares it.
+    fn look(&mut self, key: CallKey) {
+        let Some(bucket) = self.buckets.get_mut(&key) else {
+            return;
+        };
+        if bucket.is_busy {
+            return;
+        }
+        if bucket.routes.is_empty() && bucket.book.is_empty() {
+            self.buckets.remove(&key);
+            return;
+        }
+        if self.calls.len() < CALLS_MAX && bucket.book.is_due(self.clock.now()) {
+            bucket.is_busy = true;
+            let policy = bucket.policy;
+            self.call((key, policy), Cost::Peek, Said::Looked);
+        }
+    }
+
+    fn call(&self, (key, policy): (CallKey, Policy), cost: Cost, said: Said) {
+        let counts = self.asking.counts.clone();
+        let wall = self.asking.now();
+        self.calls.push(Box::pin(async move {
+            let verdict = charge(&counts, (key, &policy), cost, wall).await;
+            Done {
+                key,
+                policy,
+                said,
+                verdict,
+            }
+        }));
+    }
+
+    fn handle_done(&mut self, done: Done) {
+        let Done {
+            key,
+            policy,
+            said,
+            verdict,
+        } = done;
+        let now = self.clock.now();
+        let Some(bucket) = self.buckets.get_mut(&key) else {
+            return;
+        };
+        bucket.is_busy = false;
+        let verdict = match verdict {
+            Ok(verdict) => verdict,
+            Err(error) => {
+                self.asking.note_store(Some(&error));
+                self.handle_failure(key, now);
+                return;
+            }
+        };
+        if self.asking.counts.shared().is_some() {
+            self.asking.note_store(None);
+        }
+        let told = match said {
+            Said::Looked => {
+                let room = room(&policy, &verdict, self.asking.now());
+                let plan = bucket.book.plan(room, now);
+                if plan.calls() > 0 {
+                    bucket.is_busy = true;
+                    let cost = Cost::take(plan.calls());
+                    let asked_at = now;
+                    self.call((key, policy), cost, Said::Charged { plan, asked_at });
+                    return;
+                }
+                bucket.book.handle_nothing(verdict.full_after, now)
+            }
+            Said::Charged { plan, asked_at } => {
+                let said = (&policy, &verdict);
+                bucket.book.handle_verdict(&plan, said, (asked_at, now))
+            }
+        };
+        self.tell(key, &told);
+        self.look(key);
+    }
+
+    fn tell(&self, key: CallKey, told: &[Assignment]) {
+        let Some(bucket) = self.buckets.get(&key) else {
+            return;
+        };
+        for assignment in told {
+            let &Assignment {
+                member,
+                calls,
+                seconds,
+                ends_at,
+            } = assignment;
+            let assigned = &self.asking.tally.quota.assigned;
+            assigned.fetch_add(calls.into(), Ordering::Relaxed);
+            bucket.say(
+                member,
+                if calls == 0 {
+                    Told::Denied { seconds }
+                } else {
+                    Told::Assigned {
+                        calls,
+                        seconds,
+                        ends_at,
+                    }
+                },
+            );
+        }
+    }
+
+    /// Nobody knows how a limit stands.
+    fn handle_failure(&mut self, key: CallKey, now: Micros) {
+        let Some(bucket) = self.buckets.get_mut(&key) else {
+            return;
+        };
+        let without: HashSet<MemberId> = bucket.book.handle_failure(now).into_iter().collect();
+        if self.asking.on_store_failure() == OnStoreFailure::Open {
+            let seconds = OPEN_SECONDS;
+            for member in without {
+                bucket.say(member, Told::Allowed { seconds });
+            }
+        }
+    }
+}
+
+impl Bucket {
+    fn say(&self, member: MemberId, told: Told) {
+        if let Some(Route { id, outbox }) = self.routes.get(&member) {
+            let id = Arc::clone(id);
+            // Whoever reads so slowly is told nothing; what was charged for it is lost.
+            let _ = outbox.try_send(Ok(Line { id, told }));
+        }
+    }
+}
+
+/// How a limit stands by what a look said.
+fn room(policy: &Policy, look: &Verdict, wall: Micros) -> Room {
+    let limit = policy.rate();
+    let window = limit.window().0;
+    Room {
+        calls: look.remaining,
+        limit,
+        ends_in: MicroSpan(window - wall.0 % window),
+    }
+}
+
+async fn charge(
+    counts: &Counts,
+    (key, policy): (CallKey, &Policy),
+    cost: Cost,
+    wall: Micros,
+) -> Result<Verdict, CountsError> {
+    let verdicts = counts
+        .charge_all(&[Charge { policy, key, cost }], wall)
+        .await?;
+    let verdict = verdicts.into_iter().next();
+    Ok(verdict.expect("one charge has one verdict"))
+}
