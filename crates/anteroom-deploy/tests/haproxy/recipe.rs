@@ -53,7 +53,8 @@ pub(crate) fn block(first: &str) -> String {
     let lines = page.lines().skip_while(|line| line.trim_start() != first);
     let block = lines.map_while(|line| {
         let is_blank = line.is_empty();
-        line.strip_prefix("    ").or_else(|| is_blank.then_some(line))
+        line.strip_prefix("    ")
+            .or_else(|| is_blank.then_some(line))
     });
     let text: String = block.map(|line| format!("{line}\n")).collect();
     assert!(!text.is_empty(), "the page has no block {first:?}");
