@@ -110,10 +110,14 @@ impl MemcachedCounts {
     #[must_use]
     pub fn with_time(servers: &[HostPort], prefix: &str, time: TestTime) -> Self {
         let counts = Self::new(servers, prefix, Arc::new(move || time.now()));
-        Self {
-            timeout: TEST_TIMEOUT,
-            ..counts
-        }
+        counts.with_timeout(TEST_TIMEOUT)
+    }
+
+    /// The same where each call waits for so long.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// Ends all connections; later calls fail.

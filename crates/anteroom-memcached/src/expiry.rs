@@ -54,7 +54,7 @@ mod tests {
     /// A node that is slower by 500 parts in a million needs a window for longer than it says.
     #[test]
     fn what_a_slow_clock_takes_for_a_window_is_kept_for_all_of_it() {
-        for secs in [60, 86_400, 29 * 86_400] {
+        for secs in [60_u64, 86_400, 29 * 86_400] {
             let by_the_server = secs + secs.div_ceil(1_999);
             let kept = exptime(MicroSpan::from_secs(secs), NOW);
             assert!(kept >= by_the_server + 3, "{secs}: {kept}");

@@ -41,7 +41,10 @@ pub(crate) enum Failure {
     Complaint { server: HostPort, complaint: String },
     #[error("too many calls wait for {server}")]
     Full { server: HostPort },
-    #[error("{} calls of one client wait for {server}, or these for longer than may be", turns::WAITING_MAX)]
+    #[error(
+        "{} calls of one client wait for {server}, or these for longer than may be",
+        turns::WAITING_MAX
+    )]
     Crowded { server: HostPort },
     #[error("{server} does not answer the call of this client that has its turn")]
     Silent { server: HostPort },

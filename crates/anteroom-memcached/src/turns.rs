@@ -118,6 +118,10 @@ impl Drop for Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn now() -> Instant {
@@ -141,8 +145,8 @@ mod tests {
         let turns = Turns::default();
         let turn = turns.take(1, now()).await.unwrap();
         assert_eq!(turns.take(1, now()).await.unwrap_err(), NoTurn::Silent);
-        let mut second = Box::pin(turns.take(1, now() + std::time::Duration::from_millis(1)));
-        assert!(futures_util::poll!(second.as_mut()).is_pending());
+        let mut second = Box::pin(turns.take(1, now() + Duration::from_millis(1)));
+        assert!(second.as_mut().now_or_never().is_none());
         turn.note_answer();
         assert_eq!(second.await.unwrap_err(), NoTurn::Crowded);
         drop(turn);
@@ -154,7 +158,9 @@ mod tests {
         let turns = Turns::default();
         let standing: Vec<_> = (0..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();
         assert!(turns.stand(1).is_none());
-        let others: Vec<_> = (2..=LINES_MAX as u128).map(|client| turns.stand(client)).collect();
+        let others: Vec<_> = (2..=LINES_MAX as u128)
+            .map(|client| turns.stand(client))
+            .collect();
         assert!(others.iter().all(Option::is_some));
         assert!(turns.stand(0).is_none());
         drop(standing);

@@ -40,7 +40,11 @@ pub(crate) struct Undo {
 #[derive(Debug)]
 enum Step {
     /// From the very counter to which was added: another may be the newest by now.
-    Subtract { link: Link, key: String, by: u32 },
+    Subtract {
+        link: Link,
+        key: String,
+        by: u32,
+    },
     Refund(Box<Refund>),
 }
 
