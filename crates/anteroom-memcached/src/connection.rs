@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::failure::{CONNECT_TIMEOUT, Failure, SILENCE_MAX};
 use crate::protocol::{Command, Reply, StrangeError};
+use crate::undo::{Charged, Undo};
 
 /// How many calls may wait for their answers, and how many more to be sent. At a tenth of a millisecond each that is a
 /// tenth of a second; a server that is further behind is told no more.
@@ -44,7 +45,17 @@ struct Job {
 struct Waiting {
     replies: Vec<Reply>,
     count: usize,
-    tell: oneshot::Sender<Result<Vec<Reply>, StrangeError>>,
+    /// What takes back the first command, if that is done.
+    undo: Option<Undo>,
+    tell: oneshot::Sender<Result<Answer, StrangeError>>,
+}
+
+/// What a server has answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) replies: Vec<Reply>,
+    /// What it has charged by that: taken back when nobody takes it from here.
+    pub(crate) charged: Option<Charged>,
 }
 
 impl Drop for Connection {
@@ -79,12 +90,12 @@ impl Connection {
             jobs,
             driver: tokio::spawn(drive(stream, queue)).abort_handle(),
         };
-        let greeted = connection.ask(&[Command::Hello]).await;
+        let greeted = connection.ask(&[Command::Hello], None).await;
         let greeted = greeted.map_err(|failure| match failure {
             Failure::Broken { server } => Failure::HungUp { server },
             other => other,
         });
-        match greeted?.as_slice() {
+        match greeted?.replies.as_slice() {
             [Reply::Hello] => Ok(connection),
             [Reply::Complaint(complaint)] => Err(Failure::Complaint {
                 server: server.clone(),
@@ -94,8 +105,13 @@ impl Connection {
         }
     }
 
-    /// Sends commands and waits for an answer to each. How long that may take is for the caller to say.
-    pub(crate) async fn ask(&self, commands: &[Command<'_>]) -> Result<Vec<Reply>, Failure> {
+    /// Sends commands and waits for an answer to each. How long that may take is for the caller to say: what has charged
+    /// by then, or charges later, is undone if nobody waits any more.
+    pub(crate) async fn ask(
+        &self,
+        commands: &[Command<'_>],
+        undo: Option<Undo>,
+    ) -> Result<Answer, Failure> {
         let mut bytes = Vec::with_capacity(96 * commands.len());
         for command in commands {
             command.write(&mut bytes);
@@ -104,6 +120,7 @@ impl Connection {
         let waiting = Waiting {
             replies: Vec::with_capacity(commands.len()),
             count: commands.len(),
+            undo,
             tell,
         };
         let server = || self.server.clone();
@@ -113,7 +130,7 @@ impl Connection {
             mpsc::error::TrySendError::Closed(_) => Failure::Broken { server: server() },
         })?;
         match answer.await {
-            Ok(Ok(replies)) => Ok(replies),
+            Ok(Ok(answer)) => Ok(answer),
             Ok(Err(source)) => Err(Failure::Strange {
                 server: server(),
                 source,
@@ -132,6 +149,20 @@ impl Connection {
         Failure::Unasked {
             server: self.server.clone(),
         }
+    }
+}
+
+impl Waiting {
+    fn tell(self) {
+        // Anything else is no number: nothing was added.
+        let is_done = matches!(self.replies.first(), Some(Reply::Value { .. }));
+        let undo = self.undo.filter(|_| is_done);
+        let answer = Answer {
+            replies: self.replies,
+            charged: undo.map(Charged::new),
+        };
+        // If nobody waits any more the answer comes back, and what was charged is taken back as it goes.
+        let _ = self.tell.send(Ok(answer));
     }
 }
 
@@ -232,10 +263,9 @@ impl Pipe {
             };
             first.replies.push(reply);
             if first.replies.len() == first.count
-                && let Some(Waiting { replies, tell, .. }) = self.waiting.pop_front()
+                && let Some(waiting) = self.waiting.pop_front()
             {
-                // Whoever does not wait any more has been charged all the same.
-                let _ = tell.send(Ok(replies));
+                waiting.tell();
             }
         }
         self.read.drain(..told);

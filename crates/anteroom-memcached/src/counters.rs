@@ -3,7 +3,8 @@
 //! The number of this stretch of time is added to first; behind that, on the same connection and in the same message,
 //! the numbers are read that matter. The server carries out both in that order, so whoever adds last of all that are
 //! admitted has read what all others added ([`anteroom_limits::counters`] says why that is enough). A call that does
-//! not fit is taken back. Until then it counts, so another may be rejected for it; none is admitted for it.
+//! not fit is taken back. Until then it counts, so another may be rejected for it; none is admitted for it. So is one
+//! whose caller does not wait for the answer ([`crate::undo`]).
 //!
 //! # Clocks
 //!
@@ -11,28 +12,31 @@
 //! stretches that may have begun for anybody before it has its answer, and its call must fit there, too. That holds as
 //! far as clocks are apart by no more than [`CLOCKS_APART_MAX`].
 
+use std::time::Duration;
+
 use anteroom_counts::shared::SharedCharge;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::{Outcome, Verdict};
 
-use crate::counts::{CHARGE_TIMEOUT, CLOCKS_APART_MAX};
+use crate::counts::CLOCKS_APART_MAX;
 use crate::expiry::exptime;
 use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply};
+use crate::undo::{Charged, Stayed, Undo};
 
 /// What became of a call.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Judged {
     /// What it is told.
     pub(crate) verdict: Verdict,
     /// How the limit stands without it.
     pub(crate) without: Verdict,
-    /// To which counter it was added, if it was to one and stays there.
-    pub(crate) added_to: Option<String>,
+    /// What it was charged, even if it is rejected.
+    pub(crate) charged: Option<Charged>,
 }
 
 /// One call against one limit that is counted so.
@@ -41,6 +45,9 @@ pub(crate) struct Counted<'c> {
     pub(crate) name: &'c ClientName,
     pub(crate) counters: Counters,
     pub(crate) now: Micros,
+    /// After that nobody waits for an answer.
+    pub(crate) timeout: Duration,
+    pub(crate) stayed: &'c Stayed,
 }
 
 /// Numbers as they were read.
@@ -49,32 +56,33 @@ struct Read {
     newer: Vec<u32>,
     /// Of ours and the older ones, newest first.
     known: Vec<u32>,
+    charged: Option<Charged>,
 }
 
 impl Counted<'_> {
-    /// Charges a call, or says what would become of it.
+    /// Charges a call, or says what would become of it. A refund may say how old at most is what it gives back.
     pub(crate) async fn charge(
         &self,
         charge: &SharedCharge<'_>,
         is_charged: bool,
+        age: Option<MicroSpan>,
     ) -> Result<Judged, Failure> {
         match charge.cost {
-            Cost::Take(taken) => self.take(charge.limit, taken.get(), is_charged).await,
+            Cost::Take(taken) => self.take(taken.get(), is_charged).await,
             Cost::Peek => {
                 let read = self.read(None).await?;
                 let verdict = self.judge_now(Cost::Peek, &read.known);
                 Ok(Judged {
                     verdict,
                     without: verdict,
-                    added_to: None,
+                    charged: None,
                 })
             }
-            Cost::Refund(back) => self.refund(back.get(), is_charged).await,
+            Cost::Refund(back) => self.refund(back.get(), is_charged, age).await,
         }
     }
 
-    async fn take(&self, limit: &str, taken: u32, is_charged: bool) -> Result<Judged, Failure> {
-        let own = self.own();
+    async fn take(&self, taken: u32, is_charged: bool) -> Result<Judged, Failure> {
         let mut with = self.read(is_charged.then_some(taken)).await?;
         let mut without = with.known.clone();
         // Beyond 32 bits it is over any limit with and without this call.
@@ -85,30 +93,34 @@ impl Counted<'_> {
         }
         let verdict = self.judge(Cost::take(taken), &with);
         let without = self.judge_now(Cost::Peek, &without);
-        if is_charged
-            && !verdict.is_admitted()
-            && let Err(error) = take_back(self.link, &own, taken).await
-        {
-            // It is rejected all the same; others are, too, until its time is over.
-            tracing::warn!(%error, limit, "a call that was rejected stays charged");
-        }
-        let stays = is_charged && verdict.is_admitted();
         Ok(Judged {
             verdict,
             without,
-            added_to: stays.then_some(own),
+            charged: with.charged,
         })
     }
 
-    /// Takes from the newest counters on. Others may do so as well meanwhile: then less is found, and nothing goes
-    /// below zero.
-    async fn refund(&self, back: u32, is_charged: bool) -> Result<Judged, Failure> {
+    /// Takes from the newest counters on; or, where it is known since when it may have been charged, from those of that
+    /// time, the oldest first: what is left counts for longer then, and never for less long than it should. Others may
+    /// take as well meanwhile: then less is found, and nothing goes below zero.
+    async fn refund(
+        &self,
+        back: u32,
+        is_charged: bool,
+        age: Option<MicroSpan>,
+    ) -> Result<Judged, Failure> {
         let read = self.read(None).await?;
         let before = self.judge_now(Cost::Peek, &read.known);
         let mut known = read.known;
         let mut left = back;
         let mut taken = Vec::new();
-        for (count, index) in known.iter_mut().zip(self.known_indexes()) {
+        let mut places: Vec<_> = known.iter_mut().zip(self.known_indexes()).collect();
+        if let Some(age) = age {
+            let first = self.counters.index_at(self.now - age);
+            places.retain(|(_, index)| *index >= first);
+            places.reverse();
+        }
+        for (count, index) in places {
             let by = left.min(*count);
             if by > 0 {
                 *count -= by;
@@ -126,7 +138,7 @@ impl Counted<'_> {
         Ok(Judged {
             verdict: self.judge_now(Cost::refund(back), &known),
             without: before,
-            added_to: None,
+            charged: None,
         })
     }
 
@@ -151,13 +163,16 @@ impl Counted<'_> {
         };
         let gets = names.iter().map(|key| Command::Get { key });
         let commands: Vec<Command<'_>> = [first].into_iter().chain(gets).collect();
-        let replies = self.link.ask(&commands).await?;
+        let undo = add.map(|by| Undo::subtract(self.link, &own_name, by, self.stayed));
+        let answer = self.link.charge(&commands, undo).await?;
+        let replies = answer.replies;
         let Some((first, rest)) = replies.split_first() else {
             return Err(self.link.unasked());
         };
         let mut read = Read {
             newer: Vec::new(),
             known: vec![self.count(first)?],
+            charged: answer.charged,
         };
         for (index, reply) in others.iter().zip(rest) {
             let side = if *index > own {
@@ -201,7 +216,7 @@ impl Counted<'_> {
 
     /// Until then the answer is there, by any clock.
     fn reading(&self) -> AddThenRead {
-        let timeout = u64::try_from(CHARGE_TIMEOUT.as_micros()).unwrap_or(u64::MAX);
+        let timeout = u64::try_from(self.timeout.as_micros()).unwrap_or(u64::MAX);
         AddThenRead {
             added_at: self.now,
             read_at: self.now + CLOCKS_APART_MAX + MicroSpan(timeout),
@@ -238,12 +253,6 @@ impl Counted<'_> {
             full_after: verdict.full_after.max(next),
         }
     }
-}
-
-/// Takes from the counter to which was added.
-pub(crate) async fn take_back(link: &Link, key: &str, by: u32) -> Result<(), Failure> {
-    let subtract = Command::Subtract { key, by };
-    link.ask(&[subtract]).await.map(|_| ())
 }
 
 /// Added and read at one moment.

@@ -13,20 +13,26 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Needs, Policy};
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
-use tokio::time::timeout;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, timeout_at};
 
-use crate::counters::{self, Counted, Judged};
+use crate::counters::{Counted, Judged};
 use crate::keys::{ClientName, Keys};
 use crate::link::Link;
 use crate::swaps::{Place, Swaps};
+use crate::turns::Turns;
+use crate::undo::{Charged, Stayed};
 
 /// How far the clocks of two nodes may be apart so that a limit holds. Clocks that are kept by NTP are within some
 /// milliseconds; a second is what is left where it has just begun to. More would make each node look at stretches of
 /// time that nobody is in.
 pub const CLOCKS_APART_MAX: MicroSpan = MicroSpan::from_secs(1);
 /// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has no answer by then is
-/// not admitted, so this is also how late a node can read what others added.
-pub(crate) const CHARGE_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// not admitted, so this is also how late a node can read what others added. For two thirds of it a call may wait for
+/// others of its client; what is left is for the server.
+const CHARGE_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// The same in tests, which share their machine with others.
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// The largest limit that a sliding log can have here. Each call brings the whole log and takes it back; so many
 /// entries are 200 kB, a fifth of what a server takes as one value.
 pub const LOG_LONGEST: u32 = 10_000;
@@ -50,15 +56,25 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 /// - A server that is restarted has forgotten all. One whose memory is full forgets who was not seen for longest,
 ///   though their calls may still count. Neither can be noticed: whoever cannot bear that needs another store.
 /// - A call that does not fit counts until it is taken back, so another may be rejected for it; none is admitted for it.
-///   One that was taken back in vain, or whose caller left, stays counted till its time is over.
+///   That happens though its caller has left, or is told that it is late. Where the server cannot be reached for it
+///   (`stayed_charged` among the events), or a connection breaks before the answer, it stays counted till its time is over.
+/// - A state that was swapped for a caller who left stays as it is: that call was admitted.
 /// - Where many nodes call for one client by an algorithm that swaps states, calls are given up uncounted: they are
-///   [`CountsError::Busy`], and `cas_gave_up` among the events.
-/// - A refund may undo newer calls than those it is for; they count as older ones then.
+///   [`CountsError::Busy`], and `cas_gave_up` among the events. So are those that wait in vain for others of this node.
+/// - A refund that does not say how old its call is may undo newer calls; they count as older ones then.
 pub struct MemcachedCounts {
-    links: Vec<Link>,
+    servers: Vec<Server>,
     keys: Keys,
     now: Now,
-    swaps: Swaps,
+    swaps: Arc<Swaps>,
+    stayed: Stayed,
+    timeout: Duration,
+}
+
+/// A server, and who waits here for its turn there.
+struct Server {
+    link: Link,
+    turns: Turns,
 }
 
 impl MemcachedCounts {
@@ -74,25 +90,40 @@ impl MemcachedCounts {
         let mut servers = servers.to_vec();
         servers.sort();
         servers.dedup();
+        let stayed = Stayed::default();
+        let server = |server| Server {
+            link: Link::to(server),
+            turns: Turns::default(),
+        };
         Self {
-            links: servers.into_iter().map(Link::to).collect(),
+            servers: servers.into_iter().map(server).collect(),
             keys: Keys::new(prefix),
             now,
-            swaps: Swaps::new(),
+            swaps: Arc::new(Swaps::new(&stayed)),
+            stayed,
+            timeout: CHARGE_TIMEOUT,
         }
     }
 
-    /// The same at a time that a test brings along. Servers forget by their own clock.
+    /// The same at a time that a test brings along, and with more patience. Servers forget by their own clock.
     #[doc(hidden)]
     #[must_use]
     pub fn with_time(servers: &[HostPort], prefix: &str, time: TestTime) -> Self {
-        Self::new(servers, prefix, Arc::new(move || time.now()))
+        let counts = Self::new(servers, prefix, Arc::new(move || time.now()));
+        counts.with_timeout(TEST_TIMEOUT)
+    }
+
+    /// The same where each call waits for so long.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Self { timeout, ..self }
     }
 
     /// Ends all connections; later calls fail.
     pub fn close(&self) {
-        for link in &self.links {
-            link.close();
+        for server in &self.servers {
+            server.link.close();
         }
     }
 
@@ -103,108 +134,103 @@ impl MemcachedCounts {
         self.keys.client(limit, key).state
     }
 
-    fn link(&self, name: &ClientName) -> &Link {
-        &self.links[name.spread(self.links.len())]
+    /// At which of so many servers a client's values lie, in their order.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn server_of(&self, limit: &str, key: CallKey) -> usize {
+        self.keys.client(limit, key).spread(self.servers.len())
+    }
+
+    fn server(&self, name: &ClientName) -> &Server {
+        &self.servers[name.spread(self.servers.len())]
     }
 
     async fn one(
         &self,
         charge: &SharedCharge<'_>,
         is_charged: bool,
+        asked: &Asked,
     ) -> Result<Judged, CountsError> {
         let name = self.keys.client(charge.limit, charge.key);
-        let link = self.link(&name);
-        let judged = match charge.policy.counters() {
-            Some(counters) => {
-                let counted = Counted {
-                    link,
-                    name: &name,
-                    counters,
-                    now: (self.now)(),
-                };
-                counted.charge(charge, is_charged).await
-            }
-            None => {
-                let place = Place {
-                    link,
-                    name: &name,
-                    now: &self.now,
-                };
-                self.swaps.charge(&place, charge, is_charged).await
+        let server = self.server(&name);
+        let link = server.link.clone();
+        let charging = async {
+            match charge.policy.counters() {
+                Some(counters) => {
+                    let counted = Counted {
+                        link: &server.link,
+                        name: &name,
+                        counters,
+                        now: (self.now)(),
+                        timeout: self.timeout,
+                        stayed: &self.stayed,
+                    };
+                    counted.charge(charge, is_charged, asked.age).await
+                }
+                None => {
+                    let place = Place {
+                        link: server.link.clone(),
+                        turns: server.turns.clone(),
+                        name: name.clone(),
+                        now: Arc::clone(&self.now),
+                    };
+                    let until = asked.begin_until;
+                    self.swaps.charge(place, charge, is_charged, until).await
+                }
             }
         };
-        judged.map_err(|failure| failure.into_counts_error(&place_of(link)))
+        match timeout_at(asked.until, charging).await {
+            Ok(judged) => judged.map_err(|failure| failure.into_counts_error(&place_of(&link))),
+            Err(_) => Err(CountsError::Late {
+                place: place_of(&link),
+                source: Box::new(LateError(self.timeout)),
+            }),
+        }
     }
 
-    async fn all(&self, charges: &[SharedCharge<'_>]) -> Result<Vec<Verdict>, CountsError> {
+    async fn all(
+        &self,
+        charges: &[SharedCharge<'_>],
+        age: Option<MicroSpan>,
+    ) -> Result<Vec<Verdict>, CountsError> {
+        let asked = Asked::now(self.timeout, age);
         // Refunds are never rejected, so behind all others none must ever be undone.
         let is_refund = |at: &usize| matches!(charges[*at].cost, Cost::Refund(_));
         let mut order: Vec<usize> = (0..charges.len()).collect();
         order.sort_by_key(is_refund);
-        let mut all: Vec<(usize, Judged)> = Vec::with_capacity(charges.len());
+        let mut all: Vec<(usize, Verdict, Verdict)> = Vec::with_capacity(charges.len());
+        // Whoever leaves leaves these behind, and they are taken back.
+        let mut charged: Vec<Charged> = Vec::with_capacity(charges.len());
+        let mut undone: Vec<JoinHandle<()>> = Vec::new();
         let mut is_admitted = true;
         for at in order {
-            match self.one(&charges[at], is_admitted).await {
+            match self.one(&charges[at], is_admitted, &asked).await {
                 Ok(judged) => {
+                    charged.extend(judged.charged);
                     is_admitted &= judged.verdict.is_admitted();
-                    all.push((at, judged));
+                    if !is_admitted {
+                        undone.extend(charged.drain(..).filter_map(Charged::take_back));
+                    }
+                    all.push((at, judged.verdict, judged.without));
                 }
                 Err(error) => {
-                    self.take_back(charges, &all).await;
+                    undone.extend(charged.drain(..).filter_map(Charged::take_back));
+                    asked.wait_for(undone).await;
                     return Err(error);
                 }
             }
         }
-        if !is_admitted {
-            self.take_back(charges, &all).await;
-        }
-        all.sort_by_key(|(at, _)| *at);
-        let verdict = |(_, judged): &(usize, Judged)| {
-            if is_admitted || !judged.verdict.is_admitted() {
-                judged.verdict
+        asked.wait_for(undone).await;
+        charged.into_iter().for_each(Charged::keep);
+        all.sort_by_key(|(at, ..)| *at);
+        let verdict = |(_, verdict, without): &(usize, Verdict, Verdict)| {
+            if is_admitted || !verdict.is_admitted() {
+                *verdict
             } else {
-                judged.without
+                *without
             }
         };
         Ok(all.iter().map(verdict).collect())
-    }
-
-    /// Takes back what was charged before one was rejected. If that fails they stay charged: fewer are admitted then,
-    /// and none too many.
-    async fn take_back(&self, charges: &[SharedCharge<'_>], judged: &[(usize, Judged)]) {
-        let charged = judged
-            .iter()
-            .take_while(|(_, judged)| judged.verdict.is_admitted());
-        for (at, judged) in charged {
-            let Cost::Take(taken) = charges[*at].cost else {
-                continue;
-            };
-            let charge = SharedCharge {
-                cost: Cost::Refund(taken),
-                ..charges[*at]
-            };
-            let undone = match &judged.added_to {
-                Some(counter) => self.subtract(&charge, counter, taken.get()).await,
-                None => self.one(&charge, true).await.map(|_| ()),
-            };
-            if let Err(error) = undone {
-                let limit = charge.limit;
-                tracing::warn!(%error, limit, "calls that were rejected stay charged");
-            }
-        }
-    }
-
-    /// From the very counter to which was added: another may be the newest by now.
-    async fn subtract(
-        &self,
-        charge: &SharedCharge<'_>,
-        counter: &str,
-        by: u32,
-    ) -> Result<(), CountsError> {
-        let name = self.keys.client(charge.limit, charge.key);
-        let link = self.link(&name);
-        let undone = counters::take_back(link, counter, by).await;
-        undone.map_err(|failure| failure.into_counts_error(&place_of(link)))
     }
 
     /// Whoever did not ask at the start must not be counted wrongly.
@@ -221,20 +247,42 @@ impl MemcachedCounts {
         }
         Ok(())
     }
+}
 
-    fn too_late(&self) -> CountsError {
-        let servers: Vec<String> = self.links.iter().map(place_of).collect();
-        CountsError::Late {
-            place: servers.join(", "),
-            source: Box::new(LateError),
+/// Until when a call may wait, and for what.
+struct Asked {
+    /// How old at most is what a refund gives back, if that is known.
+    age: Option<MicroSpan>,
+    /// Nobody waits for an answer after it.
+    until: Instant,
+    /// Whoever still waits for its turn then is told so.
+    begin_until: Instant,
+}
+
+impl Asked {
+    fn now(timeout: Duration, age: Option<MicroSpan>) -> Self {
+        let now = Instant::now();
+        Self {
+            age,
+            until: now + timeout,
+            begin_until: now + timeout * 2 / 3,
+        }
+    }
+
+    /// What is taken back while one waits is seen by whoever asks next. Later it is taken back all the same.
+    async fn wait_for(&self, undone: Vec<JoinHandle<()>>) {
+        for one in undone {
+            if timeout_at(self.until, one).await.is_err() {
+                return;
+            }
         }
     }
 }
 
 /// The call has waited long enough.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer within {} ms", CHARGE_TIMEOUT.as_millis())]
-struct LateError;
+#[error("no answer within {} ms", .0.as_millis())]
+struct LateError(Duration);
 
 fn place_of(link: &Link) -> String {
     format!("memcached at {}", link.server())
@@ -268,6 +316,7 @@ impl SharedCounts for MemcachedCounts {
         vec![
             ("cas_lost", self.swaps.lost()),
             ("cas_gave_up", self.swaps.gave_up()),
+            ("stayed_charged", self.stayed.count()),
         ]
     }
 
@@ -277,15 +326,25 @@ impl SharedCounts for MemcachedCounts {
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async move {
             self.check_all(charges)?;
-            let charging = timeout(CHARGE_TIMEOUT, self.all(charges)).await;
-            charging.unwrap_or_else(|_| Err(self.too_late()))
+            self.all(charges, None).await
+        })
+    }
+
+    fn refund<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+        age: MicroSpan,
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        Box::pin(async move {
+            self.check_all(charges)?;
+            self.all(charges, Some(age)).await
         })
     }
 }
 
 impl fmt::Debug for MemcachedCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let servers: Vec<String> = self.links.iter().map(place_of).collect();
+        let servers: Vec<String> = self.servers.iter().map(|one| place_of(&one.link)).collect();
         write!(f, "MemcachedCounts({})", servers.join(", "))
     }
 }

@@ -8,6 +8,7 @@ use anteroom_config::HostPort;
 use anteroom_counts::shared::CountsError;
 
 use crate::protocol::StrangeError;
+use crate::turns;
 
 /// How long a connection may take, with the first answer over it.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -40,8 +41,17 @@ pub(crate) enum Failure {
     Complaint { server: HostPort, complaint: String },
     #[error("too many calls wait for {server}")]
     Full { server: HostPort },
+    #[error(
+        "{} calls of one client wait for {server}, or these for longer than may be",
+        turns::WAITING_MAX
+    )]
+    Crowded { server: HostPort },
+    #[error("{server} does not answer the call of this client that has its turn")]
+    Silent { server: HostPort },
     #[error("after {tries} tries somebody else was faster")]
     Contended { tries: u32 },
+    #[error("{server} has no number for a value")]
+    NoCas { server: HostPort },
     #[error("a value of {server} is none that this program wrote")]
     Foreign { server: HostPort },
     #[error("closed")]
@@ -68,6 +78,10 @@ const NO_MEMORY: Refusal = (
     "give it more (-m), or let it forget what was not used for long (no -M)",
 );
 const REFUSED: Refusal = ("refuses a command", "see what it says");
+const NO_CAS: Refusal = (
+    "cannot compare and swap",
+    "run it without -C, or count in windows",
+);
 const FOREIGN: Refusal = (
     "holds something else under one of our keys",
     "give this deployment a prefix of its own in [memcached], or delete what is there",
@@ -81,6 +95,7 @@ impl Failure {
             Self::Connect { .. }
             | Self::ConnectTimeout { .. }
             | Self::HungUp { .. }
+            | Self::Silent { .. }
             | Self::Closed => {
                 let source = Box::new(self);
                 return CountsError::Unreachable { place, source };
@@ -89,12 +104,13 @@ impl Failure {
                 let source = Box::new(self);
                 return CountsError::Late { place, source };
             }
-            Self::Full { .. } | Self::Contended { .. } => {
+            Self::Full { .. } | Self::Crowded { .. } | Self::Contended { .. } => {
                 let source = Box::new(self);
                 return CountsError::Busy { place, source };
             }
             Self::Strange { .. } | Self::Unasked { .. } => STRANGE,
             Self::Complaint { complaint, .. } => refusal(complaint),
+            Self::NoCas { .. } => NO_CAS,
             Self::Foreign { .. } => FOREIGN,
         };
         let (refusal, remedy) = refusal;
@@ -172,14 +188,19 @@ mod tests {
         };
         let error = late.into_counts_error("memcached");
         assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
-        for nothing_charged in [Failure::Full { server }, Failure::Contended { tries: 8 }] {
+        let own = || server.clone();
+        for nothing_charged in [
+            Failure::Full { server: own() },
+            Failure::Crowded { server: own() },
+            Failure::Contended { tries: 8 },
+        ] {
             let error = nothing_charged.into_counts_error("memcached");
             assert!(matches!(error, CountsError::Busy { .. }), "{error:?}");
         }
-        let error = Failure::Closed.into_counts_error("memcached");
-        assert!(
-            matches!(error, CountsError::Unreachable { .. }),
-            "{error:?}"
-        );
+        for away in [Failure::Silent { server: own() }, Failure::Closed] {
+            let error = away.into_counts_error("memcached");
+            let is_away = matches!(error, CountsError::Unreachable { .. });
+            assert!(is_away, "{error:?}");
+        }
     }
 }

@@ -18,7 +18,8 @@ pub(crate) struct Keys {
 pub(crate) struct ClientName {
     /// The name of the state.
     pub(crate) state: String,
-    digest: u128,
+    /// The same as a number.
+    pub(crate) digest: u128,
 }
 
 impl Keys {

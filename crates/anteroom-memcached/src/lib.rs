@@ -22,6 +22,8 @@ mod keys;
 mod link;
 mod protocol;
 mod swaps;
+mod turns;
+mod undo;
 mod value;
 
 pub use counts::{CLOCKS_APART_MAX, LOG_LONGEST, MemcachedCounts, Now};

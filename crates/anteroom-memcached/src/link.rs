@@ -10,9 +10,10 @@ use anteroom_config::HostPort;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::connection::Connection;
+use crate::connection::{Answer, Connection};
 use crate::failure::Failure;
 use crate::protocol::{Command, Reply};
+use crate::undo::Undo;
 
 /// After the first failure: long enough that a server which restarts is not asked a thousand times meanwhile, short
 /// enough that a dropped connection is hardly noticed.
@@ -72,14 +73,24 @@ impl Link {
 
     /// Sends commands, once. A complaint of the server's is a failure.
     pub(crate) async fn ask(&self, commands: &[Command<'_>]) -> Result<Vec<Reply>, Failure> {
+        let answer = self.charge(commands, None).await?;
+        Ok(answer.replies)
+    }
+
+    /// The same if the first command charges something, which `undo` takes back if nobody keeps it.
+    pub(crate) async fn charge(
+        &self,
+        commands: &[Command<'_>],
+        undo: Option<Undo>,
+    ) -> Result<Answer, Failure> {
         let connection = self.connection().await?;
-        let replies = connection.ask(commands).await?;
-        let complaint = replies.iter().find_map(|reply| match reply {
+        let answer = connection.ask(commands, undo).await?;
+        let complaint = answer.replies.iter().find_map(|reply| match reply {
             Reply::Complaint(complaint) => Some(complaint.clone()),
             _ => None,
         });
         match complaint {
-            None => Ok(replies),
+            None => Ok(answer),
             Some(complaint) => Err(Failure::Complaint {
                 server: self.0.server.clone(),
                 complaint,

@@ -1,9 +1,13 @@
 //! A call that is counted by swapping a state: read it, decide, write it back if it is still the one that was read.
 //!
 //! If it is not, somebody else was faster, and all begins anew: a few times, after a pause that grows and that chance
-//! shortens. Then the call is given up, uncounted. Calls of one node for one client wait for each other here, so a node
-//! never loses against itself.
+//! shortens. Then the call is given up, uncounted. Calls of one node for one client wait for each other here
+//! ([`crate::turns`]), so a node never loses against itself. Waiting and pauses end well before a call must have its
+//! answer, so that whoever waited for others is told so, and not that the server were silent.
 
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -14,8 +18,7 @@ use anteroom_limits::policy::{Policy, State};
 use anteroom_limits::time::MicroSpan;
 use anteroom_limits::token_bucket::NEWCOMER_AFTER;
 use anteroom_limits::verdict::Verdict;
-use tokio::sync::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep_until};
 
 use crate::counters::Judged;
 use crate::counts::Now;
@@ -24,6 +27,8 @@ use crate::failure::Failure;
 use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply, Seen};
+use crate::turns::{NoTurn, Turns};
+use crate::undo::{Charged, Refund, Stayed, Undo};
 use crate::value;
 
 /// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some calls each; fewer
@@ -32,32 +37,33 @@ pub(crate) const TRIES: u32 = 8;
 /// The first pause is up to what the try took, and at least up to this, which is what timers can tell apart. Where
 /// messages are slow, a pause that is not as long as they take would lead into the next conflict.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
-/// No pause is longer: a call waits for a second and a half in all.
+/// No pause is longer: a call waits for a second in all.
 const PAUSE_LONGEST: Duration = Duration::from_millis(250);
-/// How many clients have a turn of their own; more than there are calls at once on a node that are for states.
-const TURNS: usize = 64;
+/// How long a refund may wait that nobody waits for.
+const UNDO_PATIENCE: Duration = Duration::from_secs(2);
 
 /// What all calls that are counted so have in common.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Swaps {
-    turns: Vec<Mutex<()>>,
     lost: AtomicU64,
     gave_up: AtomicU64,
+    stayed: Stayed,
 }
 
 /// A client's state at its server.
-pub(crate) struct Place<'c> {
-    pub(crate) link: &'c Link,
-    pub(crate) name: &'c ClientName,
-    pub(crate) now: &'c Now,
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) link: Link,
+    pub(crate) turns: Turns,
+    pub(crate) name: ClientName,
+    pub(crate) now: Now,
 }
 
 impl Swaps {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(stayed: &Stayed) -> Self {
         Self {
-            turns: (0..TURNS).map(|_| Mutex::default()).collect(),
-            lost: AtomicU64::new(0),
-            gave_up: AtomicU64::new(0),
+            stayed: stayed.clone(),
+            ..Self::default()
         }
     }
 
@@ -71,44 +77,118 @@ impl Swaps {
         self.gave_up.load(Relaxed)
     }
 
-    /// Charges a call, or says what would become of it.
+    /// Charges a call, or says what would become of it. Nothing is begun after `until`.
     pub(crate) async fn charge(
-        &self,
-        place: &Place<'_>,
+        self: &Arc<Self>,
+        place: Place,
         charge: &SharedCharge<'_>,
         is_charged: bool,
+        until: Instant,
     ) -> Result<Judged, Failure> {
-        let turn = self.turns[place.name.spread(TURNS)].lock().await;
-        for lost in 0..TRIES {
+        let SharedCharge { policy, cost, .. } = *charge;
+        let step = Step {
+            policy,
+            cost,
+            is_charged,
+        };
+        let swapped = self.swap(&place, &step, until).await?;
+        let back = match cost {
+            Cost::Take(taken) if swapped.is_written => Some(taken),
+            _ => None,
+        };
+        let refund = back.map(|back| Refund {
+            swaps: Arc::clone(self),
+            place,
+            policy: *policy,
+            back,
+        });
+        let Swapped {
+            verdict, without, ..
+        } = swapped;
+        Ok(Judged {
+            verdict,
+            without,
+            charged: refund.map(|refund| Charged::new(Undo::refund(refund, &self.stayed))),
+        })
+    }
+
+    /// Gives back what was charged.
+    pub(crate) async fn undo(
+        &self,
+        place: &Place,
+        policy: &Policy,
+        back: NonZeroU32,
+    ) -> Result<(), Failure> {
+        let step = Step {
+            policy,
+            cost: Cost::Refund(back),
+            is_charged: true,
+        };
+        let until = Instant::now() + UNDO_PATIENCE;
+        self.swap(place, &step, until).await.map(|_| ())
+    }
+
+    async fn swap(
+        &self,
+        place: &Place,
+        step: &Step<'_>,
+        until: Instant,
+    ) -> Result<Swapped, Failure> {
+        let turn = place.turns.take(place.name.digest, until).await;
+        let turn = turn.map_err(|why| {
+            let server = place.link.server().clone();
+            match why {
+                NoTurn::Crowded => Failure::Crowded { server },
+                NoTurn::Silent => Failure::Silent { server },
+            }
+        })?;
+        for tries in 1..=TRIES {
             let began = Instant::now();
-            let swapped = place.swap(charge, is_charged).await?;
-            if let Some(judged) = swapped {
-                return Ok(judged);
+            let swapped = place.swap(step).await?;
+            turn.note_answer();
+            if let Some(swapped) = swapped {
+                return Ok(swapped);
             }
             self.lost.fetch_add(1, Relaxed);
-            if lost + 1 < TRIES {
-                sleep(pause(lost, began.elapsed())).await;
+            let again_at = Instant::now() + pause(tries - 1, began.elapsed());
+            if tries == TRIES || again_at >= until {
+                drop(turn);
+                self.gave_up.fetch_add(1, Relaxed);
+                return Err(Failure::Contended { tries });
             }
+            sleep_until(again_at).await;
         }
-        drop(turn);
-        self.gave_up.fetch_add(1, Relaxed);
-        Err(Failure::Contended { tries: TRIES })
+        unreachable!("the last try is the end")
     }
 }
 
-impl Place<'_> {
+/// What is to become of a state.
+struct Step<'c> {
+    policy: &'c Policy,
+    cost: Cost,
+    is_charged: bool,
+}
+
+/// What became of it.
+struct Swapped {
+    verdict: Verdict,
+    without: Verdict,
+    is_written: bool,
+}
+
+impl Place {
     /// One try; `None` if somebody else was faster.
-    async fn swap(
-        &self,
-        charge: &SharedCharge<'_>,
-        is_charged: bool,
-    ) -> Result<Option<Judged>, Failure> {
+    async fn swap(&self, step: &Step<'_>) -> Result<Option<Swapped>, Failure> {
+        let Step {
+            policy,
+            cost,
+            is_charged,
+        } = *step;
         let (before, seen) = self.load().await?;
         let now = (self.now)();
-        let SharedCharge { policy, cost, .. } = charge;
         let without = policy.step(&mut before.clone(), now, Cost::Peek);
         let mut after = before.clone();
-        let verdict = policy.step(&mut after, now, *cost);
+        let verdict = policy.step(&mut after, now, cost);
         let is_written = is_charged && verdict.is_admitted() && after != before;
         if is_written {
             let value = value::encode(&after);
@@ -125,10 +205,10 @@ impl Place<'_> {
                 _ => return Err(self.link.unasked()),
             }
         }
-        Ok(Some(Judged {
+        Ok(Some(Swapped {
             verdict,
             without,
-            added_to: None,
+            is_written,
         }))
     }
 
@@ -137,6 +217,14 @@ impl Place<'_> {
         let replies = self.link.ask(&[Command::Get { key }]).await?;
         match replies.as_slice() {
             [Reply::Nothing] => Ok((State::New, Seen::Nothing)),
+            // To swap with it would overwrite whatever is there.
+            [
+                Reply::Value {
+                    unique: Some(0), ..
+                },
+            ] => Err(Failure::NoCas {
+                server: self.link.server().clone(),
+            }),
             [
                 Reply::Value {
                     bytes,
@@ -150,6 +238,12 @@ impl Place<'_> {
             }
             _ => Err(self.link.unasked()),
         }
+    }
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({:?})", self.name)
     }
 }
 
@@ -167,13 +261,17 @@ fn matters_for(policy: &Policy, verdict: &Verdict) -> MicroSpan {
 
 /// How long to wait after so many tries, of which the last took so long.
 fn pause(lost: u32, took: Duration) -> Duration {
-    let first = PAUSE_FIRST.max(took);
-    let longest = first.saturating_mul(1 << lost.min(16)).min(PAUSE_LONGEST);
+    let longest = pause_longest(lost, took);
     // Without randomness nodes wait as long as each other, and find each other again.
     let random = u64::from(getrandom::u32().unwrap_or(u32::MAX));
     // At most a quarter of a second times 2^32 in microseconds: below 2^50.
     let longest = u64::try_from(longest.as_micros()).unwrap_or(u64::MAX);
     Duration::from_micros(longest.saturating_mul(random) >> 32)
+}
+
+fn pause_longest(lost: u32, took: Duration) -> Duration {
+    let first = PAUSE_FIRST.max(took);
+    first.saturating_mul(1 << lost.min(16)).min(PAUSE_LONGEST)
 }
 
 #[cfg(test)]
@@ -198,6 +296,16 @@ mod tests {
                 let half = ms(longest) / 2;
                 assert!(pauses.iter().any(|pause| *pause > half), "{lost}");
             }
+        }
+    }
+
+    /// What `docs/limits.md` says of it.
+    #[test]
+    fn pauses_together_are_short_where_tries_are_and_never_longer_than_a_call_may_wait() {
+        for (took_ms, together_ms) in [(1, 127), (5, 565)] {
+            let took = Duration::from_millis(took_ms);
+            let longest = (0..TRIES - 1).map(|lost| pause_longest(lost, took));
+            assert_eq!(longest.sum::<Duration>().as_millis(), together_ms);
         }
     }
 

@@ -4,10 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use anteroom_config::{LimitStore, OnLimitStoreFailure};
 use anteroom_counts::CallKey;
 use anteroom_counts::shared::{CountsError, SharedCounts};
+use tokio::time::Instant;
+
+/// A store is back when it has not failed for so long. Where one of several servers is away, calls of its clients fail and
+/// others do not, as fast as they come: the log must not say so of each.
+const QUIET: Duration = Duration::from_secs(10);
+/// How often the log says that a store has no time. Callers can bring that about as often as they like.
+const BUSY_TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The stores that limits can name; those that are `None` cannot be used.
 #[derive(Clone, Debug, Default)]
@@ -84,16 +92,32 @@ impl Elsewhere {
 }
 
 /// Whether the store of a limit is away, as its calls see it.
-#[derive(Default)]
 pub(crate) struct Contact {
+    began: Instant,
     is_lost: AtomicBool,
+    /// Milliseconds after `began`.
+    failed_at: AtomicU64,
+    /// The same.
+    busy_told_again_at: AtomicU64,
     failures: AtomicU64,
+}
+
+impl Default for Contact {
+    fn default() -> Self {
+        Self {
+            began: Instant::now(),
+            is_lost: AtomicBool::default(),
+            failed_at: AtomicU64::default(),
+            busy_told_again_at: AtomicU64::default(),
+            failures: AtomicU64::default(),
+        }
+    }
 }
 
 impl Contact {
     /// The store has answered.
     pub(crate) fn note_answer(&self, limit: &str) {
-        if self.is_lost.load(Relaxed) && self.is_lost.swap(false, Relaxed) {
+        if self.has_come_back() {
             tracing::info!(limit, "calls are counted again");
         }
     }
@@ -101,10 +125,44 @@ impl Contact {
     /// It has not. Told once, and then when it is back.
     pub(crate) fn note_failure(&self, limit: &str, error: &CountsError) {
         self.failures.fetch_add(1, Relaxed);
-        if !self.is_lost.swap(true, Relaxed) {
-            let cause = anteroom_counts::shared::chain(error);
+        let cause = || anteroom_counts::shared::chain(error);
+        if let CountsError::Busy { .. } = error {
+            if self.is_busy_told() {
+                let cause = cause();
+                tracing::warn!(limit, cause, "there is no time to count calls");
+            }
+        } else if self.has_gone() {
+            let cause = cause();
             tracing::error!(limit, cause, "calls cannot be counted");
         }
+    }
+
+    /// Whether it is back with this answer.
+    fn has_come_back(&self) -> bool {
+        if !self.is_lost.load(Relaxed) {
+            return false;
+        }
+        let quiet = self.now_ms().saturating_sub(self.failed_at.load(Relaxed));
+        u128::from(quiet) >= QUIET.as_millis() && self.is_lost.swap(false, Relaxed)
+    }
+
+    /// Whether it is away since this failure.
+    fn has_gone(&self) -> bool {
+        self.failed_at.store(self.now_ms(), Relaxed);
+        !self.is_lost.swap(true, Relaxed)
+    }
+
+    fn is_busy_told(&self) -> bool {
+        let now = self.now_ms();
+        let due_at = self.busy_told_again_at.load(Relaxed);
+        let again_at = now.saturating_add(millis(BUSY_TOLD_EVERY));
+        let told = &self.busy_told_again_at;
+        let set = || told.compare_exchange(due_at, again_at, Relaxed, Relaxed);
+        now >= due_at && set().is_ok()
+    }
+
+    fn now_ms(&self) -> u64 {
+        millis(self.began.elapsed())
     }
 
     /// How many calls could not be counted.
@@ -113,8 +171,59 @@ impl Contact {
     }
 }
 
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl fmt::Debug for Elsewhere {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Elsewhere({:?})", self.counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_of_which_one_server_is_away_is_told_once_and_is_back_after_a_while_without_failures()
+     {
+        let contact = Contact::default();
+        let mut told = Vec::new();
+        for call in 0..2_000 {
+            if contact.has_gone() {
+                told.push((call, "gone"));
+            }
+            advance(Duration::from_millis(20)).await;
+            if contact.has_come_back() {
+                told.push((call, "back"));
+            }
+        }
+        assert_eq!(told, [(0, "gone")]);
+        advance(QUIET).await;
+        assert!(contact.has_come_back());
+        assert!(!contact.has_come_back());
+        assert!(contact.has_gone());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_store_without_time_is_no_store_that_is_away_and_is_told_now_and_then() {
+        let contact = Contact::default();
+        let busy = CountsError::Busy {
+            place: "memcached".to_owned(),
+            source: "too many calls".into(),
+        };
+        for _ in 0..200 {
+            contact.note_failure("api", &busy);
+        }
+        assert_eq!(contact.failures(), 200);
+        assert!(!contact.is_lost.load(Relaxed));
+        assert!(!contact.is_busy_told(), "it was told");
+        advance(BUSY_TOLD_EVERY).await;
+        let told = (0..200).filter(|_| contact.is_busy_told());
+        assert_eq!(told.count(), 1);
+        assert!(contact.has_gone());
     }
 }

@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Command, Stdio};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, interval, timeout};
@@ -120,7 +120,9 @@ impl MemcachedServer {
     ///
     /// If the server has ended.
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
+        let id = self.signal(Signal::STOP);
+        // On a busy machine its threads go on for a moment, and answer.
+        waitpid(Some(id), WaitOptions::UNTRACED).expect("it is a child that stops");
     }
 
     /// Lets a paused process go on.
@@ -132,9 +134,11 @@ impl MemcachedServer {
         self.signal(Signal::CONT);
     }
 
-    fn signal(&self, signal: Signal) {
+    fn signal(&self, signal: Signal) -> Pid {
         let process = self.process.as_ref().expect("the server runs");
-        kill_process(Pid::from_child(&process.0), signal).expect("it is a child of this process");
+        let id = Pid::from_child(&process.0);
+        kill_process(id, signal).expect("it is a child of this process");
+        id
     }
 
     /// Whether the server has started; it has not if its port was taken meanwhile.

@@ -2,12 +2,15 @@
 //!
 //! What is counted here stands in `docs/benchmarks.md`; `--nocapture` prints it.
 
+use std::sync::Arc;
+
 use anteroom_counts::shared::{CountsError, SharedCounts as _};
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use futures_util::future::join_all;
+use tokio::sync::Barrier;
 
 use crate::support::{a_minute, call, counts, gcra};
 
@@ -20,6 +23,7 @@ struct Tally {
     admitted: u32,
     rejected: u32,
     busy: u32,
+    late: u32,
     lost: u64,
     gave_up: u64,
 }
@@ -32,14 +36,19 @@ fn event(node: &MemcachedCounts, word: &str) -> u64 {
 
 /// All nodes call at once, one call after the other each.
 async fn storm(port: u16, writers: u32, policy: &Policy) -> Tally {
-    let nodes = (0..writers).map(|_| async move {
+    let all_are_connected = Arc::new(Barrier::new(writers as usize));
+    let nodes = (0..writers).map(|_| async {
         let node = counts(port);
+        call(&node, policy, Cost::Peek).await.expect("it connects");
+        all_are_connected.wait().await;
         let mut tally = Tally::default();
         for _ in 0..CALLS {
             match call(&node, policy, Cost::ONE).await {
                 Ok(verdict) if verdict.is_admitted() => tally.admitted += 1,
                 Ok(_) => tally.rejected += 1,
                 Err(CountsError::Busy { .. }) => tally.busy += 1,
+                // Nobody knows then whether it was charged.
+                Err(CountsError::Late { .. }) => tally.late += 1,
                 Err(error) => panic!("{error:?}"),
             }
         }
@@ -51,6 +60,7 @@ async fn storm(port: u16, writers: u32, policy: &Policy) -> Tally {
         sum.admitted += one.admitted;
         sum.rejected += one.rejected;
         sum.busy += one.busy;
+        sum.late += one.late;
         sum.lost += one.lost;
         sum.gave_up += one.gave_up;
         sum
@@ -68,14 +78,25 @@ async fn sixteen_nodes_that_swap_one_state_lose_much_and_admit_none_too_many() {
         println!("gcra, {writers} writers: {tally:?}");
         // All that were not given up were admitted, and just those are charged.
         assert_eq!(tally.rejected, 0);
-        assert_eq!(tally.admitted + tally.busy, writers * CALLS, "{tally:?}");
+        let told = tally.admitted + tally.busy + tally.late;
+        assert_eq!(told, writers * CALLS, "{tally:?}");
         assert_eq!(u64::from(tally.busy), tally.gave_up, "{tally:?}");
         let left = call(&counts(server.port()), &gcra(limit), Cost::Peek).await;
-        assert_eq!(left.unwrap().remaining, limit - tally.admitted);
+        let charged = limit - left.unwrap().remaining;
+        let most = tally.admitted + tally.late;
+        assert!(
+            (tally.admitted..=most).contains(&charged),
+            "{charged} {tally:?}"
+        );
         // The server counts the same attempts as we do.
         let conflicts = server.stat("cas_badval").await;
         assert!(conflicts <= tally.lost, "{conflicts} {tally:?}");
-        assert_eq!(tally.lost > 0, writers > 1, "{tally:?}");
+        // Few nodes may by chance never meet.
+        match writers {
+            1 => assert_eq!(tally.lost, 0),
+            WRITERS => assert!(tally.lost > 0, "{tally:?}"),
+            _ => {}
+        }
     }
 }
 
@@ -85,8 +106,8 @@ async fn sixteen_nodes_that_add_to_one_counter_lose_nothing() {
     let half = WRITERS * CALLS / 2;
     let tally = storm(server.port(), WRITERS, &a_minute(half)).await;
     println!("fixed window, {WRITERS} writers: {tally:?}");
+    assert_eq!((tally.lost, tally.busy, tally.late), (0, 0, 0), "{tally:?}");
     assert_eq!((tally.admitted, tally.rejected), (half, half), "{tally:?}");
-    assert_eq!((tally.lost, tally.busy), (0, 0), "{tally:?}");
     let left = call(&counts(server.port()), &a_minute(half), Cost::Peek).await;
     assert_eq!(left.unwrap().remaining, 0);
 }

@@ -3,6 +3,7 @@
 use anteroom_counts::shared::TestTime;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::fixed_window::FixedWindow;
+use anteroom_limits::gcra::Gcra;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::sub_windows_strict::SubWindowsStrict;
 use anteroom_limits::time::{MicroSpan, Micros};
@@ -27,9 +28,32 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     let [(_, exp)] = values.as_slice() else {
         panic!("{values:?}");
     };
-    // This stretch of a year and the next one.
+    // This stretch of a year and the next one; a day for wrong clocks, and a thousandth for slow ones.
     let matters_to = (now / window + 2) * window;
-    assert!((matters_to..=matters_to + 10).contains(exp), "{exp}");
+    let least = matters_to + 86_400;
+    assert!(
+        (least..=least + 2 * window / 1_000 + 10).contains(exp),
+        "{exp}"
+    );
+}
+
+/// Servers keep times in 31 bits, and forget at once what is beyond them.
+#[tokio::test]
+async fn what_counts_beyond_2038_is_kept() {
+    let server = MemcachedServer::start().await;
+    let time = TestTime::default();
+    time.set(Micros(server.stat("time").await * 1_000_000));
+    let counts = counts_at(server.port(), &time);
+    let daily = Policy::Gcra(Gcra::new(rate(1, 86_400), 5_000).unwrap());
+    call(&counts, &daily, Cost::take(5_000)).await.unwrap();
+    let rejected = call(&counts, &daily, Cost::ONE).await.unwrap();
+    assert!(!rejected.is_admitted());
+    time.set(Micros(2_140_000_000_000_000));
+    let year = Policy::FixedWindow(FixedWindow::new(rate(3, 365 * 86_400)));
+    for left in [2, 1, 0] {
+        let verdict = call(&counts, &year, Cost::ONE).await.unwrap();
+        assert_eq!(verdict.remaining, left);
+    }
 }
 
 #[tokio::test]

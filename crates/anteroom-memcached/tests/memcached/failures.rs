@@ -1,5 +1,7 @@
 //! What is said when it does not work, and what is left then.
 
+use std::time::Duration;
+
 use anteroom_counts::CallKey;
 use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _};
 use anteroom_limits::cost::Cost;
@@ -9,7 +11,7 @@ use anteroom_memcached::LOG_LONGEST;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::{Impostor, Manner, eventually};
 
-use crate::support::{a_minute, call, counts, gcra, rate};
+use crate::support::{a_minute, call, counts, gcra, patient_for, rate};
 
 #[tokio::test]
 async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
@@ -38,17 +40,25 @@ async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
 #[tokio::test]
 async fn whoever_does_not_answer_is_late_and_whoever_is_not_there_is_away() {
     let server = MemcachedServer::start().await;
-    let late = counts(server.port());
-    call(&late, &a_minute(5), Cost::ONE).await.unwrap();
+    // Not as long as a connection is kept that says nothing.
+    let late = patient_for(&[server.port()], Duration::from_millis(300));
+    eventually("it is connected", async || {
+        call(&late, &a_minute(5), Cost::Peek).await.is_ok()
+    })
+    .await;
     server.pause();
     let error = call(&late, &a_minute(5), Cost::ONE).await.unwrap_err();
     assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
     assert!(error.is_transient());
     server.resume();
-    // What was late was charged all the same: once, and nobody is admitted for it.
-    eventually("the server is used again", async || {
+    // What was late was charged when the server went on, and taken back.
+    eventually("it was taken back", async || {
+        server.stat("decr_hits").await == 1
+    })
+    .await;
+    eventually("nothing is charged", async || {
         let verdict = call(&late, &a_minute(5), Cost::Peek).await;
-        verdict.is_ok_and(|verdict| verdict.remaining == 3)
+        verdict.is_ok_and(|verdict| verdict.remaining == 5)
     })
     .await;
     late.close();
@@ -109,6 +119,23 @@ async fn what_somebody_else_wrote_under_our_names_is_refused() {
         }
         let get = format!("mg {name} v");
         assert!(server.ask(&get).await.contains(value));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_compare_and_swap_is_refused_for_states_and_adds_all_the_same() {
+    let server = MemcachedServer::start_with(&["-C"]).await;
+    let counts = counts(server.port());
+    // Where nothing is there it can write; only what is there it cannot tell apart.
+    call(&counts, &gcra(5), Cost::ONE).await.unwrap();
+    for cost in [Cost::ONE, Cost::Peek] {
+        let error = call(&counts, &gcra(5), cost).await.unwrap_err();
+        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+        assert!(error.to_string().contains("without -C"), "{error}");
+    }
+    for left in [4, 3] {
+        let verdict = call(&counts, &a_minute(5), Cost::ONE).await.unwrap();
+        assert_eq!(verdict.remaining, left);
     }
 }
 

@@ -6,3 +6,5 @@ mod contention;
 mod expiry;
 mod failures;
 mod support;
+mod turns;
+mod undone;

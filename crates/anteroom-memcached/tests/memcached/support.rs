@@ -1,6 +1,7 @@
 //! What the tests have in common.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_config::HostPort;
 use anteroom_counts::CallKey;
@@ -31,6 +32,14 @@ pub(crate) fn counts(port: u16) -> MemcachedCounts {
 
 pub(crate) fn counts_at(port: u16, time: &TestTime) -> MemcachedCounts {
     MemcachedCounts::with_time(&[server(port)], "anteroom", time.clone())
+}
+
+/// Counts at these servers, by a clock that stands still, where each call waits for so long.
+pub(crate) fn patient_for(ports: &[u16], timeout: Duration) -> MemcachedCounts {
+    let time = TestTime::default();
+    time.set(START);
+    let servers: Vec<HostPort> = ports.iter().copied().map(server).collect();
+    MemcachedCounts::with_time(&servers, "anteroom", time).with_timeout(timeout)
 }
 
 /// Counts at one server, by a clock that is so far from another one.
