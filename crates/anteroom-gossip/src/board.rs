@@ -24,6 +24,7 @@ use anteroom_limits::time::{MicroSpan, Micros};
 use indexmap::IndexMap;
 
 use crate::cell::{Cell, CounterId, Merged, WriterId};
+use crate::counts::CLOCKS_APART_MAX;
 use crate::message::Told;
 use crate::names::{Names, is_crowd};
 use crate::seal::Secret;
@@ -54,6 +55,8 @@ pub struct Board {
     pub(crate) round: u64,
     /// The counter that is looked at next, to repeat it or to forget it.
     pub(crate) hand: usize,
+    /// The counter that is looked at next, only to forget it.
+    broom: usize,
     pub(crate) tally: Arc<Tally>,
 }
 
@@ -71,6 +74,7 @@ impl Board {
             changed: VecDeque::new(),
             round: 1,
             hand: 0,
+            broom: 0,
             tally: Arc::default(),
         }
     }
@@ -103,17 +107,24 @@ impl Board {
         writer == self.me || !self.alive.contains(&writer)
     }
 
-    /// Hears what another node tells of a counter.
+    /// Hears what another node tells of a counter. Of a stretch that has not begun here by far it hears nothing: whoever counted there has
+    /// a clock that is wrong, and would have it counted twice, by his clock and later by ours.
     pub(crate) fn hear(&mut self, told: &Told, now: Micros) {
         if told.forget_at <= now {
             // It was under way for long, or somebody sends again what he saw.
             return;
         }
-        if told.forget_at.since(now) > ENDS_WITHIN || !self.has_place_for(told.id) {
+        let begins_at = Micros(told.id.index.saturating_mul(told.id.width));
+        let is_strange =
+            begins_at > now + CLOCKS_APART_MAX || told.forget_at.since(now) > ENDS_WITHIN;
+        if self.is_full() {
+            self.sweep(now);
+        }
+        if is_strange || !self.has_place_for(told.id) {
             self.tally.count(Event::CounterDropped);
             return;
         }
-        let cell = self.cell(told.id, told.forget_at);
+        let cell = self.cell(told.id, told.forget_at, now);
         cell.forget_at = cell.forget_at.max(told.forget_at);
         let dropped = told
             .shares
@@ -139,12 +150,58 @@ impl Board {
     }
 
     /// The counter, which begins now if there is none.
-    pub(crate) fn cell(&mut self, id: CounterId, forget_at: Micros) -> &mut Cell {
-        let crowds = &mut self.crowds;
-        self.cells.entry(id).or_insert_with(|| {
-            *crowds += usize::from(is_crowd(id.name));
-            Cell::new(forget_at)
-        })
+    pub(crate) fn cell(&mut self, id: CounterId, forget_at: Micros, now: Micros) -> &mut Cell {
+        if let Some(at) = self.cells.get_index_of(&id) {
+            return &mut self.cells[at];
+        }
+        // Whoever makes a place makes up for it: so a node that repeats slowly, or nothing, forgets all the same.
+        self.sweep(now);
+        self.crowds += usize::from(is_crowd(id.name));
+        let cell = self.cells.entry(id);
+        cell.or_insert_with(|| Cell::new(forget_at))
+    }
+
+    /// Forgets up to two counters whose time is over, or passes two that still matter. Two for each that is new: so there are
+    /// never many more than still matter.
+    pub(crate) fn sweep(&mut self, now: Micros) {
+        for _ in 0..2 {
+            if self.broom >= self.cells.len() {
+                self.broom = 0;
+            }
+            match self.cells.get_index(self.broom) {
+                Some((_, cell)) if cell.forget_at > now => self.broom += 1,
+                Some(_) => self.forget(self.broom),
+                None => return,
+            }
+        }
+    }
+
+    /// Forgets a counter of which nothing is left.
+    pub(crate) fn forget_empty(&mut self, id: CounterId) {
+        let found = self.cells.get_full(&id);
+        if let Some((at, _, _)) = found.filter(|(_, _, cell)| cell.is_empty()) {
+            self.forget(at);
+        }
+    }
+
+    fn forget(&mut self, at: usize) {
+        let Some((id, _)) = self.cells.get_index(at) else {
+            return;
+        };
+        self.crowds -= usize::from(is_crowd(id.name));
+        // The last one takes the place of the one that goes. If that were before the hand it would not be repeated in this
+        // round, so the last one that the hand has passed goes there.
+        let mut at = at;
+        if at < self.hand {
+            self.hand -= 1;
+            self.cells.swap_indices(at, self.hand);
+            at = self.hand;
+        }
+        self.cells.swap_remove_index(at);
+        if self.cells.capacity() / 4 > self.cells.len() + 1_024 {
+            // A flood is over.
+            self.cells.shrink_to(self.cells.len() * 2);
+        }
     }
 
     /// Looks at the counter at the hand: forgets it if its time is over, else goes on to the next.
@@ -152,19 +209,11 @@ impl Board {
         if self.hand >= self.cells.len() {
             self.hand = 0;
         }
-        let Some((id, cell)) = self.cells.get_index(self.hand) else {
-            return;
-        };
-        if cell.forget_at > now {
-            self.hand += 1;
-            return;
-        }
-        self.crowds -= usize::from(is_crowd(id.name));
-        // The last one takes its place, and is looked at next.
-        self.cells.swap_remove_index(self.hand);
-        if self.cells.capacity() / 4 > self.cells.len() + 1_024 {
-            // A flood is over.
-            self.cells.shrink_to(self.cells.len() * 2);
+        match self.cells.get_index(self.hand) {
+            Some((_, cell)) if cell.forget_at > now => self.hand += 1,
+            // Another one is there then, and is looked at next.
+            Some(_) => self.forget(self.hand),
+            None => {}
         }
     }
 

@@ -110,6 +110,11 @@ impl Cell {
         u32::try_from(given).unwrap_or(up_to)
     }
 
+    /// Whether nobody ever counted here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.shares.iter().all(|share| share.added == 0)
+    }
+
     /// Hears what a writer says.
     pub(crate) fn merge(&mut self, told: Share) -> Merged {
         let known = self.shares.iter_mut();

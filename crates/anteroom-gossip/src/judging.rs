@@ -46,6 +46,10 @@ impl Board {
         now: Micros,
         verdicts: &mut Vec<Verdict>,
     ) {
+        if self.is_full() {
+            // Whoever is counted with his crowd makes no new place, and so would never make up for one.
+            self.sweep(now);
+        }
         let mut all: SmallVec<[Judged; 4]> = SmallVec::new();
         let mut is_admitted = true;
         for charge in charges {
@@ -93,7 +97,7 @@ impl Board {
         let added = (is_charged && verdict.is_admitted()).then(|| {
             let id = id(read.name, &counters, counters.index_at(now));
             let me = self.me;
-            self.cell(id, forget_at(&counters, id)).add(me, taken);
+            self.cell(id, forget_at(&counters, id), now).add(me, taken);
             (id, taken)
         });
         Judged {
@@ -167,6 +171,8 @@ impl Board {
         if let Some(cell) = self.cells.get_mut(&id) {
             cell.undo_add(me, by);
         }
+        // If it was made for this call it takes no place: rejected calls of made-up clients would fill the board.
+        self.forget_empty(id);
     }
 }
 

@@ -33,6 +33,10 @@ const TELL_GONE_FOR: Duration = Duration::from_secs(10);
 /// Those that are gone and are remembered at most; addresses change where nodes are pods.
 const GONE_MAX: usize = 256;
 
+/// So long after its start a node says that it has found nobody: peers are spoken to every two seconds, and names may take a
+/// moment. Sooner it would be told at each start of all nodes together.
+const MISSED_AFTER: Duration = Duration::from_secs(10);
+
 /// A datagram, and to whom it goes.
 pub type Outgoing = (SocketAddr, Vec<u8>);
 
@@ -63,6 +67,8 @@ pub struct Node {
     gone: BTreeMap<SocketAddr, Duration>,
     remind_at: Duration,
     tell_at: Duration,
+    /// When it is said that nobody was found; `None` if somebody was, or nobody is expected.
+    missed_at: Option<Duration>,
     outbox: Vec<Outgoing>,
 }
 
@@ -90,8 +96,14 @@ impl Node {
             gone: BTreeMap::new(),
             remind_at: Duration::ZERO,
             tell_at: Duration::ZERO,
+            missed_at: None,
             outbox: Vec::new(),
         }
+    }
+
+    /// Others should be there: if none is found for some seconds that is said in the log, once.
+    pub fn expect_others(&mut self, now: Duration) {
+        self.missed_at = Some(now + MISSED_AFTER);
     }
 
     /// Tells somebody who may be there that this node is.
@@ -146,6 +158,9 @@ impl Node {
         self.remind(now);
         self.look_at_peers(now);
         self.send_memberships();
+        if self.misses_others(now) {
+            tracing::warn!("none of the configured peers is found: this node counts alone");
+        }
         if now < self.tell_at {
             return;
         }
@@ -253,12 +268,7 @@ impl Node {
         if peers == self.peers {
             return;
         }
-        for (peer, _) in peers.difference(&self.peers) {
-            tracing::info!(%peer, "a node that counts with us is there");
-            self.tally.count(Event::PeerJoined);
-            self.newcomers.push((*peer, usize::MAX));
-            self.gone.remove(peer);
-        }
+        // The departures first: one that was restarted in its place goes and comes at once, and has everything to be told.
         for (peer, _) in self.peers.difference(&peers) {
             tracing::warn!(%peer, "a node that counted with us is gone");
             self.tally.count(Event::PeerLeft);
@@ -267,12 +277,28 @@ impl Node {
                 self.gone.insert(*peer, now);
             }
         }
+        for (peer, _) in peers.difference(&self.peers) {
+            tracing::info!(%peer, "a node that counts with us is there");
+            self.tally.count(Event::PeerJoined);
+            self.newcomers.push((*peer, usize::MAX));
+            self.gone.remove(peer);
+            self.missed_at = None;
+        }
         if peers.is_empty() {
             tracing::warn!("no other node is there: this one counts alone");
         }
         let alive = peers.iter().map(|(_, writer)| *writer).collect();
         self.board.lock().set_alive(alive);
         self.peers = peers;
+    }
+
+    /// Whether it has to be said by now that nobody was found; once.
+    fn misses_others(&mut self, now: Duration) -> bool {
+        let is_due = self.missed_at.is_some_and(|at| at <= now);
+        if is_due {
+            self.missed_at = None;
+        }
+        is_due
     }
 
     fn note_clock(&self, apart_ms: u64) {
@@ -292,3 +318,6 @@ impl fmt::Debug for Node {
         write!(f, "Node at {address} with {peers} others")
     }
 }
+
+#[cfg(test)]
+mod tests;

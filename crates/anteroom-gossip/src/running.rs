@@ -66,6 +66,9 @@ struct Driving {
 impl Driving {
     async fn run(mut self, peers: Vec<HostPort>, mut stop: watch::Receiver<bool>) {
         let began = Instant::now();
+        if !peers.is_empty() {
+            self.node.expect_others(began.elapsed());
+        }
         let (found, mut addresses) = mpsc::channel(1);
         let looking_up = tokio::spawn(look_up(peers, found));
         // One byte more, so that a datagram that is too large is not taken for one that was cut.

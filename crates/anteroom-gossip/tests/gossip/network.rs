@@ -14,7 +14,7 @@ use anteroom_limits::rate::Rate;
 use anteroom_limits::time::{MicroSpan, Micros};
 use parking_lot::Mutex;
 
-use crate::support::{START, a_minute, call, event, secret};
+use crate::support::{START, a_minute, call, call_of, event, secret};
 
 /// The time goes on by so much at once.
 pub(crate) const STEP: Duration = Duration::from_millis(10);
@@ -251,6 +251,25 @@ fn a_joiner_hears_of_all_that_was_counted_also_by_those_who_are_gone() {
     network.run(2 * INTERVAL);
     network.assert_agreement();
     assert_eq!(left(network.counts(4), &policy), 34);
+}
+
+/// The others see it go and come at once: it is told fast all the same, and not by the slow repetition.
+#[test]
+fn a_node_that_is_restarted_in_its_place_is_told_all_at_once() {
+    const CLIENTS: u128 = 5_000;
+    let policy = an_hour(100);
+    let mut network = Network::of(2, CALM);
+    for client in 0..CLIENTS {
+        let verdict = call_of(network.counts(1), client, &policy, Cost::ONE);
+        assert!(verdict.is_admitted());
+    }
+    network.run(Duration::from_secs(20));
+    network.kill(2);
+    network.start(2, 12);
+    network.run(Duration::from_secs(4));
+    let known = |client| call_of(network.counts(2), client, &policy, Cost::Peek).remaining == 99;
+    let known = (0..CLIENTS).filter(|client| known(*client)).count();
+    assert_eq!(known as u128, CLIENTS);
 }
 
 #[test]

@@ -25,10 +25,15 @@ pub(crate) fn a_minute(calls: u32) -> Policy {
 
 /// Charges the client that most tests use.
 pub(crate) fn call(counts: &GossipCounts, policy: &Policy, cost: Cost) -> Verdict {
+    call_of(counts, 1, policy, cost)
+}
+
+/// Charges a client.
+pub(crate) fn call_of(counts: &GossipCounts, client: u128, policy: &Policy, cost: Cost) -> Verdict {
     let charge = SharedCharge {
         limit: "api",
         policy,
-        key: CallKey(1),
+        key: CallKey(client),
         cost,
     };
     let mut verdicts = Vec::new();

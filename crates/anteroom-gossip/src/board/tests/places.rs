@@ -1,0 +1,120 @@
+//! Who takes a place on a board, and for how long?
+
+use super::*;
+
+#[test]
+fn a_board_that_tells_nobody_forgets_what_is_over() {
+    // Ten clients come each second, and call five times in as many seconds.
+    const COMING: u64 = 10;
+    for policy in [policies(10)[0], policies(10)[3]] {
+        let mut board = board(1, 2_500);
+        let (mut live_most, mut kept_most) = (0, 0);
+        for second in 0..1_200_u64 {
+            let now = START + MicroSpan::from_secs(second);
+            for client in second.saturating_sub(4) * COMING..(second + 1) * COMING {
+                let verdict = charge(&mut board, &policy, client.into(), Cost::ONE, now);
+                assert!(verdict.is_admitted());
+            }
+            let live = board.cells.values().filter(|cell| cell.forget_at > now);
+            live_most = live_most.max(live.count());
+            kept_most = kept_most.max(board.len());
+        }
+        assert_eq!(board.tally.of(Event::Crowded), 0);
+        // Where all end at once half are over until the others have come.
+        assert!(kept_most <= 2 * live_most, "{kept_most} of {live_most}");
+    }
+}
+
+/// At which all that is counted is over, and nobody has looked at it since.
+fn full_of_what_is_over(policy: &Policy) -> (Board, Micros) {
+    let mut board = board(1, 1_000);
+    for client in 0..5_000 {
+        charge(&mut board, policy, client, Cost::ONE, START);
+    }
+    assert!(board.is_full());
+    assert_eq!(board.tally.of(Event::Crowded), 4_000);
+    (board, START + MicroSpan::from_secs(300))
+}
+
+#[test]
+fn at_a_full_board_calls_make_places_of_what_is_over() {
+    let policy = policies(1)[0];
+    let (mut board, after) = full_of_what_is_over(&policy);
+    // He belongs to a crowd at most, and makes no place of his own.
+    for _ in 0..100 {
+        charge(&mut board, &policy, 5_000, Cost::ONE, after);
+    }
+    let crowded = board.tally.of(Event::Crowded);
+    for client in 6_000..6_900 {
+        charge(&mut board, &policy, client, Cost::ONE, after);
+    }
+    // One in 64 belongs to his crowd.
+    let crowded = board.tally.of(Event::Crowded) - crowded;
+    assert!(crowded < 50, "{crowded}");
+}
+
+#[test]
+fn at_a_full_board_what_others_tell_makes_places_of_what_is_over() {
+    let policy = policies(1)[0];
+    let (mut full, after) = full_of_what_is_over(&policy);
+    let mut other = board(2, 1_000);
+    for client in 10_000..10_500 {
+        charge(&mut other, &policy, client, Cost::ONE, after);
+    }
+    let bodies = other.tell_newcomer(after, usize::MAX).0;
+    bodies.iter().for_each(|body| hear(&mut full, body, after));
+    // Until the crowds' counters are over as well, which make no place for a client.
+    assert!(full.tally.of(Event::CounterDropped) <= 64);
+}
+
+#[test]
+fn what_is_swept_away_leaves_nobody_out_of_the_round() {
+    let (short, long) = (
+        policies(10)[0],
+        SubWindows::new(Rate::new(10, MicroSpan::from_secs(3_600)).unwrap(), 4).unwrap(),
+    );
+    let long = Policy::SubWindows(long);
+    let mut board = board(1, 10_000);
+    for client in 0..400 {
+        // Both by turns, so that what goes stands before and behind the hand.
+        let policy = if client % 2 == 0 { &short } else { &long };
+        charge(&mut board, policy, client, Cost::ONE, START);
+    }
+    let after = START + MicroSpan::from_secs(300);
+    let mut passed = BTreeSet::new();
+    for client in 0..200 {
+        let hand = board.cells.get_index(board.hand);
+        passed.insert(hand.map(|(id, _)| id.name).unwrap());
+        board.turn_hand(after);
+        // It makes a place, and two are looked at.
+        charge(&mut board, &short, 1_000 + client, Cost::ONE, after);
+    }
+    while board.hand < board.len() {
+        let (id, _) = board.cells.get_index(board.hand).unwrap();
+        passed.insert(id.name);
+        board.turn_hand(after);
+    }
+    for client in (1..400).step_by(2) {
+        assert!(
+            passed.contains(&board.names.client("api", CallKey(client))),
+            "{client}"
+        );
+    }
+}
+
+#[test]
+fn of_a_node_whose_clock_is_a_day_ahead_nothing_is_kept() {
+    let day = MicroSpan::from_secs(86_400);
+    for policy in policies(10) {
+        let mut boards = boards(2);
+        let taken = charge(&mut boards[1], &policy, 1, Cost::take(10), START + day);
+        assert!(taken.is_admitted());
+        let bodies = boards[1].tell_newcomer(START + day, usize::MAX).0;
+        assert_eq!(bodies.len(), 1);
+        hear(&mut boards[0], &bodies[0], START);
+        assert!(boards[0].is_empty());
+        assert_eq!(boards[0].tally.of(Event::CounterDropped), 1);
+        let left = charge(&mut boards[0], &policy, 1, Cost::Peek, START + day);
+        assert_eq!(left.remaining, 10);
+    }
+}
