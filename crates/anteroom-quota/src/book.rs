@@ -20,7 +20,7 @@ use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
 
 use crate::lasting::{self, MARGIN, seconds_until};
-use crate::level::{Want, shares};
+use crate::level::{Want, parts};
 use crate::member::{AHEAD, Member};
 
 /// Whoever found nothing asks again after so long: a limit may have been raised. The end of a window is waited for.
@@ -136,8 +136,8 @@ impl Book {
     /// Whether it is to be looked now how the limit stands.
     #[must_use]
     pub fn is_due(&self, now: Micros) -> bool {
-        let is_short = |member: &Member| member.is_short(now) || ends_soon(member, now);
-        now >= self.quiet_until && (self.unpaid > 0 || self.members.values().any(is_short))
+        let is_told = |member: &Member| is_told(member, now);
+        now >= self.quiet_until && (self.unpaid > 0 || self.members.values().any(is_told))
     }
 
     /// What is to be charged for whom. Without calls, there is nothing to be charged; but the plan is to be told to
@@ -161,35 +161,17 @@ impl Book {
         let free = room.calls - unpaid;
         let count = self.members.len();
         let wants = self.members.values().map(|member| {
-            let wants = member.wants(lasts, limit, count);
+            let is_told = is_told(member, now);
             // Who is told something new loses what it has.
-            let has = if member.is_short(now) {
-                0
-            } else {
-                member.left(now)
-            };
-            let (got, more) = (member.got, wants.saturating_sub(has));
-            Want { got, more }
+            let has = if is_told { 0 } else { member.left(now) };
+            let more = member.wants(lasts, limit, count).saturating_sub(has);
+            let got = member.got;
+            (Want { got, more }, is_told)
         });
-        let wants: Vec<Want> = wants.collect();
-        let is_told = |member: &Member| member.is_short(now) || ends_soon(member, now);
-        let told = self
-            .members
-            .values()
-            .filter(|member| is_told(member))
-            .count();
-        let told = u32::try_from(told).unwrap_or(u32::MAX).max(1);
-        let least = (free / told.saturating_mul(2)).max(1);
-        let mut left = free;
-        let shares = self.members.iter().zip(&wants).zip(shares(&wants, free));
-        let shares = shares.filter(|((member, _), _)| is_told(member.1));
-        let shares = shares.filter_map(|(((id, _), want), share)| {
-            // Whoever got much before is not made to wait until all others have as much.
-            let share = share.max(least.min(want.more)).min(left);
-            left -= share;
-            (share > 0).then_some((*id, share))
-        });
-        let shares = shares.collect();
+        let wants: Vec<_> = wants.collect();
+        let parts = self.members.keys().zip(parts(&wants, free));
+        let parts = parts.filter(|(_, part)| *part > 0);
+        let shares = parts.map(|(id, part)| (*id, part)).collect();
         Plan { shares, unpaid }
     }
 
@@ -282,6 +264,11 @@ impl Book {
             }
         }
     }
+}
+
+/// Whether it is to be told something new.
+fn is_told(member: &Member, now: Micros) -> bool {
+    member.is_short(now) || ends_soon(member, now)
 }
 
 fn ends_soon(member: &Member, now: Micros) -> bool {

@@ -41,8 +41,13 @@ impl Desk {
         Room {
             calls: self.charge(ms, Cost::Peek).remaining,
             limit: self.limit.rate(),
-            ends_in: MicroSpan((60_000 - ms % 60_000) * 1_000),
+            ends_in: self.ends_in(ms),
         }
+    }
+
+    fn ends_in(&self, ms: u64) -> MicroSpan {
+        let window = self.limit.rate().window().0;
+        MicroSpan(window - at(ms).0 % window)
     }
 
     /// What is told, if it is due: whom, how many calls, for how many seconds.
@@ -131,17 +136,33 @@ fn a_smaller_share_frees_nothing_before_the_window_is_over() {
 }
 
 #[test]
-fn whoever_got_much_is_not_left_without_any() {
+fn whoever_got_much_is_not_left_without_any_whoever_it_is() {
+    for (much, little) in [(A, B), (B, A)] {
+        let mut desk = Desk::new();
+        desk.limit = fixed(1_000);
+        desk.report(0, much, 0, 1);
+        desk.report(1_000, much, 0, 7);
+        assert_eq!(desk.turn(1_000), [(much, 580, 58)]);
+        desk.report(2_000, little, 0, 1);
+        desk.report(3_000, much, 580, 300);
+        desk.report(3_000, little, 0, 500);
+        let mut told = desk.turn(3_000);
+        told.sort_by_key(|told| told.1);
+        let expected = [(much, 105, 56), (little, 315, 56)];
+        assert_eq!(told, expected, "of 420 that are left");
+    }
+}
+
+#[test]
+fn whoever_is_quiet_keeps_a_little_when_its_time_is_over() {
     let mut desk = Desk::new();
-    desk.limit = fixed(1_000);
+    let hour = MicroSpan::from_secs(3_600);
+    desk.limit = FixedWindow::new(Rate::new(16_000, hour).unwrap());
     desk.report(0, A, 0, 1);
-    desk.report(1_000, A, 0, 7);
-    assert_eq!(desk.turn(1_000), [(A, 580, 58)]);
-    desk.report(2_000, B, 0, 1);
-    desk.report(3_000, A, 580, 300);
-    desk.report(3_000, B, 0, 500);
-    let told = desk.turn(3_000);
-    assert_eq!(told, [(A, 105, 56), (B, 315, 56)], "of 420 that are left");
+    assert_eq!(desk.turn(0), [(A, 166, 600)]);
+    desk.report(300_000, A, 1, 0);
+    assert_eq!(desk.turn(300_000), []);
+    assert_eq!(desk.turn(599_800), [(A, 166, 600)]);
 }
 
 #[test]
