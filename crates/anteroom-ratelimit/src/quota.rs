@@ -1,8 +1,8 @@
 //! The quota service: Envoys ask ahead for many calls at once, and report what became of them.
 //!
-//! A stream ([`stream`]) says which limit each bucket meets ([`bucket`]). One desk for all ([`desk`]) keeps a book for each
-//! limit that somebody shares, charges what it assigns where calls are counted, and tells it ([`told`]). So what is
-//! assigned and what is asked one by one count against the same limit, at all nodes that share counts.
+//! A stream ([`stream`]) reads reports ([`report`]), and says which limit each bucket meets ([`bucket`]). One desk for all
+//! ([`desk`]) keeps a book for each limit that somebody shares, charges what it assigns where calls are counted, and tells it
+//! ([`told`]). So what is assigned and what is asked one by one count against the same limit, at all nodes that share counts.
 //!
 //! # Why one desk
 //!
@@ -10,6 +10,7 @@
 
 mod bucket;
 mod desk;
+mod report;
 mod stream;
 mod told;
 
@@ -26,13 +27,12 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::server::Grpc;
-use tonic_prost::ProstCodec;
 
 use crate::asking::Asking;
 use crate::figures::QuotaFigures;
 use crate::quota::desk::{Desk, Fact};
+use crate::quota::report::ReportCodec;
 use crate::quota::stream::Opened;
-use crate::wire::quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 
 /// Streams at once. Envoy has one for each filter that is set up, whatever its threads.
 const STREAMS_MAX: usize = 128;
@@ -121,8 +121,8 @@ impl Quotas {
     where
         B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Unpin + Send + 'static,
     {
-        let codec = ProstCodec::<RateLimitQuotaResponse, RateLimitQuotaUsageReports>::default();
-        let mut grpc = Grpc::new(codec).max_decoding_message_size(REPORT_BYTES_MAX);
+        let mut grpc =
+            Grpc::new(ReportCodec::default()).max_decoding_message_size(REPORT_BYTES_MAX);
         let request = request.map(|body| body.map_err(Into::into));
         grpc.streaming(Opened(self), request).await
     }

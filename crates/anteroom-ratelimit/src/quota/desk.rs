@@ -314,7 +314,7 @@ impl Bucket {
         if let Some(Route { id, outbox }) = self.routes.get(&member) {
             let id = Arc::clone(id);
             // Whoever reads so slowly is told nothing; what was charged for it is lost.
-            let _ = outbox.try_send(Ok(Line { id, told }));
+            let _ = outbox.try_send(Ok(Line::new(id, told)));
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tonic::server::StreamingService;
 use tonic::{Request, Response, Status, Streaming};
 
+use crate::budget::Budget;
 use crate::quota::bucket::{BUCKET_BYTES_MAX, Pairs, Target, target};
 use crate::quota::desk::{Fact, Route};
 use crate::quota::told::{Line, Told};
@@ -30,6 +31,11 @@ use crate::wire::quota::{
 const BUCKETS_MAX: usize = 1_000;
 /// Lines that wait to be sent. A client that reads so slowly is not told what is older.
 const LINES_MAX: usize = 2 * BUCKETS_MAX;
+/// Bytes of names that wait to be sent only to say that they are not kept. As many as Envoy makes of the longest headers of
+/// a few requests; a client that sends longer ones, or many and reads nothing, is not told.
+const REFUSED_BYTES_MAX: usize = 256 << 10;
+/// What a key with its value takes beside its bytes.
+const PAIR_BYTES: usize = 100;
 /// Lines of one message.
 const LINES_OF_MESSAGE: usize = 100;
 /// Between two messages of one stream. Envoy sends one for each new bucket, and one for all every second or so.
@@ -68,6 +74,7 @@ impl StreamingService<RateLimitQuotaUsageReports> for Opened {
                 limits: Arc::default(),
                 subscriptions: HashMap::new(),
                 outbox,
+                refused: Budget::of(REFUSED_BYTES_MAX),
                 _permit: permit,
             };
             tokio::spawn(subscriber.run(request.into_inner()));
@@ -120,6 +127,7 @@ struct Subscriber {
     limits: Arc<RateLimits>,
     subscriptions: HashMap<Pairs, Subscription>,
     outbox: mpsc::Sender<Result<Line, Status>>,
+    refused: Budget,
     _permit: OwnedSemaphorePermit,
 }
 
@@ -208,17 +216,16 @@ impl Subscriber {
             return;
         };
         let now = self.quotas.clock.now();
+        let name_bytes = id.bucket.iter().map(|(key, value)| key.len() + value.len());
+        let bytes = name_bytes.sum::<usize>();
+        if bytes > BUCKET_BYTES_MAX || id.bucket.len() > ENTRIES_MAX {
+            self.refuse(id, bytes);
+            return;
+        }
         let mut pairs: Pairs = id.bucket.clone().into_iter().collect();
         pairs.sort_unstable();
-        let bytes: usize = pairs
-            .iter()
-            .map(|(key, value)| key.len() + value.len())
-            .sum();
-        let is_known = self.subscriptions.contains_key(&pairs);
-        let has_place = is_known || self.subscriptions.len() < BUCKETS_MAX;
-        if bytes > BUCKET_BYTES_MAX || pairs.len() > ENTRIES_MAX || !has_place {
-            add(&self.quotas.tally().refused, 1);
-            self.say(&Arc::new(id), Told::Abandoned);
+        if !self.subscriptions.contains_key(&pairs) && self.subscriptions.len() >= BUCKETS_MAX {
+            self.refuse(id, bytes);
             return;
         }
         add(&self.quotas.tally().allowed, allowed);
@@ -341,13 +348,24 @@ impl Subscriber {
         }
     }
 
+    /// Says that a bucket is not kept, so that Envoy forgets it, too. What waits to be said so is bounded: a name can be as
+    /// long as a report.
+    fn refuse(&self, id: BucketId, bytes: usize) {
+        add(&self.quotas.tally().refused, 1);
+        if let Ok(held) = self.refused.hold(bytes + id.bucket.len() * PAIR_BYTES) {
+            add(&self.quotas.tally().abandoned, 1);
+            let line = Line::new(Arc::new(id), Told::Abandoned);
+            let _ = self.outbox.try_send(Ok(line.holding(held)));
+        }
+    }
+
     fn say(&self, id: &Arc<BucketId>, told: Told) {
         if told == Told::Abandoned {
             add(&self.quotas.tally().abandoned, 1);
         }
-        let id = Arc::clone(id);
         // Whoever reads so slowly is told later, or another time.
-        let _ = self.outbox.try_send(Ok(Line { id, told }));
+        let line = Line::new(Arc::clone(id), told);
+        let _ = self.outbox.try_send(Ok(line));
     }
 
     async fn leave(&self, member: MemberId) {

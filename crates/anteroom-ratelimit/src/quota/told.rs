@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anteroom_limits::time::Micros;
 use anteroom_quota::lasting::{MARGIN, seconds_until};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::wire::quota::{
     AbandonAction, Action, BlanketRule, BucketAction, BucketId, QuotaAssignmentAction,
@@ -36,13 +37,26 @@ pub(crate) enum Told {
 }
 
 /// A bucket, and what is told about it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Line {
-    pub(crate) id: Arc<BucketId>,
-    pub(crate) told: Told,
+    id: Arc<BucketId>,
+    told: Told,
+    /// What its name takes, of a bucket that is not kept.
+    _held: Option<OwnedSemaphorePermit>,
 }
 
 impl Line {
+    pub(crate) const fn new(id: Arc<BucketId>, told: Told) -> Self {
+        let _held = None;
+        Self { id, told, _held }
+    }
+
+    /// The same, and this until it is sent.
+    pub(crate) fn holding(self, held: OwnedSemaphorePermit) -> Self {
+        let _held = Some(held);
+        Self { _held, ..self }
+    }
+
     /// As it is sent; nothing if it is too late to tell it.
     pub(crate) fn actions(&self, now: Micros) -> Vec<BucketAction> {
         let blanket = |rule: BlanketRule| Strategy::BlanketRule(rule.into());
@@ -120,7 +134,7 @@ mod tests {
 
     fn line(told: Told) -> Line {
         let id = Arc::new(BucketId::default());
-        Line { id, told }
+        Line::new(id, told)
     }
 
     fn seconds(told: Told, now: Micros) -> Option<i64> {
