@@ -17,7 +17,10 @@ async fn without_brokers_nodes_go_on_alone_for_a_while_and_catch_up_when_they_ar
     let [first, second] = cluster.nodes().await;
     let policy = a_minute(10);
     call(&first, &policy, 1, Cost::take(2)).unwrap();
-    eventually("the other knows", async || left(&second, &policy, 1) == 8).await;
+    eventually("the other knows", async || {
+        left(&second, &policy, 1) == Some(8)
+    })
+    .await;
     cluster.brokers.broker_down(ALL_BROKERS).unwrap();
     // Both from what they know; neither more than the limit.
     assert_eq!(
@@ -86,13 +89,16 @@ async fn what_nobody_of_us_wrote_is_skipped() {
         stranger.send(nothing).map_err(|(error, _)| error).unwrap();
     }
     stranger.flush(std::time::Duration::from_secs(30)).unwrap();
-    // All read totals, and one of them reads the calls.
+    // All read totals, and one of them reads the calls; whoever takes a partition over reads some of them again.
     eventually("it was read", async || {
         let unreadable = [&first, &second].map(|node| event(node, "unreadable"));
-        unreadable.iter().sum::<u64>() == 15
+        unreadable.iter().sum::<u64>() >= 15
     })
     .await;
     let policy = a_minute(10);
     call(&first, &policy, 1, Cost::take(3)).unwrap();
-    eventually("counting goes on", async || left(&second, &policy, 1) == 7).await;
+    eventually("counting goes on", async || {
+        left(&second, &policy, 1) == Some(7)
+    })
+    .await;
 }
