@@ -56,9 +56,7 @@ pub(crate) fn start(
     slots_max: usize,
     now: Now,
 ) -> Result<(Arc<Link>, Vec<JoinHandle<()>>), KafkaSetupError> {
-    let refused = |source| KafkaSetupError::Properties {
-        source: Box::new(source),
-    };
+    let refused = KafkaSetupError::refused;
     let contact = Contact::default;
     let producer = settings.producer().create_with_context(contact());
     let aggregating = settings.aggregator().create_with_context(contact());

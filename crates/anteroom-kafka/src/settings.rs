@@ -5,6 +5,8 @@ use std::fmt;
 use std::time::Duration;
 
 use rdkafka::config::ClientConfig;
+use rdkafka::error::KafkaError;
+use rdkafka::types::RDKafkaConfRes;
 
 use crate::figures::NodeId;
 
@@ -43,11 +45,25 @@ pub enum KafkaSetupError {
         /// Its name.
         property: String,
     },
-    /// It is unknown, or has no such value, or what it needs was not built in.
+    /// The library does not know it: a slip of the pen, mostly.
+    #[error("librdkafka has no property {property:?}")]
+    Unknown {
+        /// Its name.
+        property: String,
+    },
+    /// It has no such value, or what it needs was not built in.
+    #[error(
+        "librdkafka does not take this value of {property:?}, or was built without what it needs"
+    )]
+    Value {
+        /// Its name. Neither its value nor what the library said is kept: that shows the value, which may be secret.
+        property: String,
+    },
+    /// They do not go together.
     #[error("librdkafka does not take these properties")]
     Properties {
-        /// What it said: names, and no secrets.
-        source: Box<rdkafka::error::KafkaError>,
+        /// What it said.
+        source: Box<KafkaError>,
     },
     /// The system gives no thread.
     #[error("cannot start a thread")]
@@ -74,14 +90,35 @@ const RESERVED: [&str; 13] = [
     "transactional.id",
 ];
 
+impl KafkaSetupError {
+    /// What the library said, without values of properties.
+    pub(crate) fn refused(error: KafkaError) -> Self {
+        match error {
+            KafkaError::ClientConfig(RDKafkaConfRes::RD_KAFKA_CONF_UNKNOWN, _, property, _) => {
+                Self::Unknown { property }
+            }
+            KafkaError::ClientConfig(_, _, property, _) => Self::Value { property },
+            error => Self::Properties {
+                source: Box::new(error),
+            },
+        }
+    }
+}
+
 impl KafkaSettings {
     pub(crate) fn check(&self) -> Result<(), KafkaSetupError> {
         if self.brokers.is_empty() {
             return Err(KafkaSetupError::NoBroker);
         }
         let reserved = |name: &&String| RESERVED.contains(&name.as_str());
-        match self.properties.keys().find(reserved) {
-            Some(name) => Err(KafkaSetupError::Reserved {
+        if let Some(name) = self.properties.keys().find(reserved) {
+            let property = name.clone();
+            return Err(KafkaSetupError::Reserved { property });
+        }
+        // The library is spoken to in C, and what is said of a zero byte in a value shows that value.
+        let has_zero = |(_, value): &(&String, &String)| value.contains('\0');
+        match self.properties.iter().find(has_zero) {
+            Some((name, _)) => Err(KafkaSetupError::Value {
                 property: name.clone(),
             }),
             None => Ok(()),

@@ -7,6 +7,7 @@ use anteroom_kafka::{KafkaCounts, KafkaSettings, KafkaSetupError};
 
 use crate::support::{Cluster, START};
 
+/// All that is said of it, to people and to those who look closely.
 fn refusal(name: &str, value: &str) -> String {
     let settings = Cluster::start().settings();
     let property = (name.to_owned(), value.to_owned());
@@ -15,10 +16,13 @@ fn refusal(name: &str, value: &str) -> String {
         ..settings
     };
     let error = KafkaCounts::open(settings, Arc::new(|| START)).unwrap_err();
-    match error.source() {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
+    let mut text = format!("{error:?}; {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
     }
+    text
 }
 
 #[tokio::test]
@@ -32,6 +36,25 @@ async fn properties_that_are_wrong_or_need_what_is_not_built_in_are_refused() {
     ] {
         let text = refusal(name, value);
         assert!(text.contains(expected), "{name}: {text}");
+    }
+}
+
+/// Whoever misspells the name of a secret finds that name in the log, not the secret.
+#[tokio::test]
+async fn no_value_of_a_property_is_told() {
+    for name in [
+        "sasl.passwrod",
+        "session.timeout.ms",
+        "security.protocol",
+        "ssl.key.password",
+        "debug",
+    ] {
+        for value in ["swordfish", "sword\0fish"] {
+            let text = refusal(name, value);
+            assert!(text.contains(name) && !text.contains("fish"), "{text}");
+            // As bytes, too.
+            assert!(!text.contains("102, 105, 115, 104"), "{text}");
+        }
     }
 }
 
