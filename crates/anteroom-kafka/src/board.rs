@@ -75,6 +75,13 @@ impl Slot {
         total(others.chain([self.own]))
     }
 
+    /// Whether it says nothing, and waits for nothing.
+    fn is_blank(&self) -> bool {
+        let own = [self.own, self.heard_of_own];
+        let is_waiting = self.is_to_tell || self.is_to_publish || self.is_awaited;
+        own == [Figure::default(); 2] && self.others.is_empty() && !is_waiting
+    }
+
     /// `false` if there is no place for one more.
     fn join(&mut self, node: NodeId, figure: Figure) -> bool {
         match self.others.binary_search_by_key(&node, |(other, _)| *other) {
@@ -118,14 +125,24 @@ impl Board {
         self.slots.len() < self.slots_max || self.slots.contains_key(&id)
     }
 
-    /// This node has admitted so many, and it is to be told. There is always a place: callers see to it.
+    /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell) when that is known.
+    /// There is always a place: callers see to it.
     pub(crate) fn take(&mut self, id: SlotId, until: Micros, calls: u32) {
-        self.change(id, until, |own| own.taken = own.taken.saturating_add(calls));
+        let slot = slot_in(&mut self.slots, &mut self.ends, id, until);
+        slot.own.taken = slot.own.taken.saturating_add(calls);
     }
 
-    /// What was taken a moment ago is not admitted after all; nobody was told of it meanwhile.
-    pub(crate) fn take_back(&mut self, id: SlotId, until: Micros, calls: u32) {
-        self.change(id, until, |own| own.taken = own.taken.saturating_sub(calls));
+    /// What was taken a moment ago, and not told, is not admitted after all. Nothing is left of whoever is not known
+    /// otherwise: clients that are rejected must not fill the board.
+    pub(crate) fn take_back(&mut self, id: SlotId, calls: u32) {
+        let Some(slot) = self.slots.get_mut(&id) else {
+            return;
+        };
+        slot.own.taken = slot.own.taken.saturating_sub(calls);
+        if slot.is_blank() {
+            self.ends.remove(&(slot.until, id));
+            self.slots.remove(&id);
+        }
     }
 
     /// So many of all that count there do so no more.
@@ -208,7 +225,7 @@ impl Board {
             };
             slot.is_to_publish = false;
             let figures = slot.figures(self.own);
-            // All of it may have been taken back before it was told.
+            // All that there was of it may have been this node's own, and forgotten.
             if !figures.is_empty() {
                 let until = slot.until;
                 return Some(Told { id, until, figures });

@@ -69,6 +69,8 @@ fn what_is_told_is_told_once_and_again_if_it_does_not_come_back() {
     let mut board = board(10);
     board.take(slot(1), after(60), 3);
     board.take(slot(1), after(60), 1);
+    assert_eq!(board.next_to_tell(secs(0)), None, "it may be rejected yet");
+    board.tell(slot(1));
     let expected = Some(told(1, after(60), &[(1, 4)]));
     assert_eq!(board.next_to_tell(secs(0)), expected);
     assert_eq!(board.next_to_tell(secs(0)), None);
@@ -89,6 +91,22 @@ fn what_is_told_is_told_once_and_again_if_it_does_not_come_back() {
     board.look_after_awaited(secs(15));
     assert_eq!(board.next_to_tell(secs(15)), None);
     assert_eq!(board.told_again(), 4);
+}
+
+#[test]
+fn what_is_taken_back_leaves_nothing_but_what_was_there_before() {
+    let mut board = board(10);
+    board.take(slot(1), after(60), 3);
+    board.take(slot(1), after(60), 2);
+    board.take_back(slot(1), 2);
+    assert_eq!((board.total(slot(1)), board.len()), (3, 1));
+    board.take_back(slot(1), 3);
+    assert_eq!((board.len(), board.ends.len()), (0, 0));
+    board.hear(&told(2, after(60), &[(2, 5)]), Heard::Total, NOW);
+    board.take(slot(2), after(60), 3);
+    board.take_back(slot(2), 3);
+    assert_eq!((board.total(slot(2)), board.len()), (5, 1));
+    assert_eq!(board.next_to_tell(secs(0)), None);
 }
 
 #[test]

@@ -65,8 +65,12 @@ impl Node {
         }
         if charged == charges.len() {
             for (at, charge) in charges.iter().enumerate() {
-                if let Cost::Refund(back) = charge.cost {
-                    verdicts[first + at] = self.refund(&places[at], back.get(), now);
+                match charge.cost {
+                    Cost::Take(_) => self.board.tell(newest(&places[at]).0),
+                    Cost::Refund(back) => {
+                        verdicts[first + at] = self.refund(&places[at], back.get(), now);
+                    }
+                    Cost::Peek => {}
                 }
             }
             return true;
@@ -121,7 +125,7 @@ impl Node {
         Some(place)
     }
 
-    /// Refunds wait until all others are admitted.
+    /// Refunds wait until all others are admitted, and so does telling.
     fn take(&mut self, place: &Place, cost: Cost, now: Micros) -> Verdict {
         let verdict = self.judge_alone(place, cost, now);
         if let Cost::Take(taken) = cost
@@ -135,8 +139,7 @@ impl Node {
 
     fn take_back(&mut self, place: &Place, cost: Cost) {
         if let Cost::Take(taken) = cost {
-            let (slot, until) = newest(place);
-            self.board.take_back(slot, until, taken.get());
+            self.board.take_back(newest(place).0, taken.get());
         }
     }
 

@@ -85,6 +85,31 @@ fn whoever_finds_no_place_is_counted_with_others_and_no_other_limit_is() {
     assert_eq!(crowded, Some(("crowded", 5)));
 }
 
+/// Whoever makes up clients and is rejected by another limit must not fill the board of each node.
+#[test]
+fn whoever_is_rejected_by_another_limit_takes_no_place_and_is_not_told() {
+    let mut node = Node::new(NodeId(1), 1_000);
+    let [wide, narrow] = [an_hour(5), an_hour(1)];
+    charge_with(&mut node, &narrow, 0, Cost::ONE);
+    assert_eq!(node.calls_to_tell(100, Duration::ZERO).len(), 1);
+    let before = node.board.len();
+    let charge = |policy, client| SharedCharge {
+        limit: "api",
+        policy,
+        key: CallKey(client),
+        cost: Cost::ONE,
+    };
+    for client in 1..=100 {
+        let mut verdicts = Vec::new();
+        let charges = [charge(&wide, client), charge(&narrow, 0)];
+        assert!(node.charge(&charges, NOW, &mut verdicts));
+        assert!(!verdicts[1].is_admitted());
+        assert_eq!(verdicts[0].remaining, 5, "the first one was not charged");
+    }
+    assert_eq!(node.board.len(), before);
+    assert_eq!(node.calls_to_tell(100, Duration::ZERO), []);
+}
+
 #[test]
 fn whoever_does_not_hear_itself_is_away_until_it_does() {
     let mut node = Node::new(NodeId(1), 100);
