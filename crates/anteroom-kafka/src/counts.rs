@@ -70,8 +70,9 @@ impl KafkaCounts {
         })
     }
 
-    /// Tells what is still to be told, leaves the group and ends all connections; that takes up to some seconds. Later
-    /// calls fail.
+    /// Tells what is still to be told, leaves the group and ends all connections; that takes up to some seconds. Calls
+    /// that come meanwhile, or later, are decided by what is known here, as without brokers; nobody is told of those that
+    /// come after the last was told.
     pub fn close(&self) {
         self.link.stop();
         let threads = std::mem::take(&mut *self.threads.lock());
@@ -87,15 +88,12 @@ impl KafkaCounts {
         charges: &[SharedCharge<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
-        if self.link.is_stopped() {
-            return Err(self.unreachable(AwayError::Closed));
-        }
         let now = self.link.now();
         let at = self.link.at();
         let mut node = self.link.node();
         if node.is_away(at) {
             drop(node);
-            return Err(self.unreachable(AwayError::Silent));
+            return Err(self.unreachable());
         }
         let is_counted = node.charge(charges, now, verdicts);
         drop(node);
@@ -105,10 +103,10 @@ impl KafkaCounts {
         Err(self.refused(charges))
     }
 
-    fn unreachable(&self, why: AwayError) -> CountsError {
+    fn unreachable(&self) -> CountsError {
         CountsError::Unreachable {
             place: self.link.place().to_owned(),
-            source: Box::new(why),
+            source: Box::new(Why::Silent),
         }
     }
 
@@ -122,19 +120,19 @@ impl KafkaCounts {
             remedy: "take one that counts in windows",
             source: match unfit {
                 Some(error) => Box::new(error),
-                None => Box::new(AwayError::Closed),
+                None => Box::new(Why::Unfit),
             },
         }
     }
 }
 
-/// Why it is away.
+/// Why a call was not decided.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
-enum AwayError {
+enum Why {
     #[error("what this node told has not come back for {} s", AWAY_AFTER.as_secs())]
     Silent,
-    #[error("the connections were ended")]
-    Closed,
+    #[error("it needs more than sums")]
+    Unfit,
 }
 
 impl SharedCounts for KafkaCounts {
@@ -148,7 +146,7 @@ impl SharedCounts for KafkaCounts {
 
     fn is_away(&self, _: &str, _: CallKey) -> bool {
         let at = self.link.at();
-        self.link.is_stopped() || self.link.node().is_away(at)
+        self.link.node().is_away(at)
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
