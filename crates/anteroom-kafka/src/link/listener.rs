@@ -78,11 +78,49 @@ fn first_offsets(
             let time_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
             let since = i64::try_from(now_ms.saturating_sub(time_ms)).unwrap_or(i64::MAX);
             list.set_all_offsets(Offset::Offset(since))?;
-            consumer.offsets_for_times(list, PATIENCE)
+            let mut ends = Vec::new();
+            for partition in from..to {
+                ends.push(consumer.fetch_watermarks(topic, partition, PATIENCE)?.1);
+            }
+            let mut found = consumer.offsets_for_times(list, PATIENCE)?;
+            begin_at_ends(&mut found, &ends)?;
+            Ok(found)
         }
         LookBack::For(_) | LookBack::Everything => {
             list.set_all_offsets(Offset::Beginning)?;
             Ok(list)
         }
+    }
+}
+
+/// Where nothing is so new, reading begins at the end as it was *before* that was asked. The library would look for the
+/// end only when it begins to read, and leave out what was published meanwhile.
+fn begin_at_ends(found: &mut TopicPartitionList, ends: &[i64]) -> KafkaResult<()> {
+    for (mut partition, end) in found.elements().into_iter().zip(ends) {
+        if partition.offset() == Offset::End {
+            partition.set_offset(Offset::Offset(*end))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_without_anything_new_are_read_from_where_they_ended_before() {
+        let mut found = TopicPartitionList::new();
+        found.add_partition_range("t", 0, 2);
+        for (partition, offset) in [(0, Offset::End), (1, Offset::Offset(5)), (2, Offset::End)] {
+            found.set_partition_offset("t", partition, offset).unwrap();
+        }
+        begin_at_ends(&mut found, &[7, 9, 0]).unwrap();
+        let offsets = found
+            .elements()
+            .into_iter()
+            .map(|partition| partition.offset());
+        let expected = [7, 5, 0].map(Offset::Offset);
+        assert_eq!(offsets.collect::<Vec<Offset>>(), expected);
     }
 }
