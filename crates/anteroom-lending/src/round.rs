@@ -10,7 +10,9 @@ use anteroom_counts::CallKey;
 use anteroom_counts::lent::record::{self as client, RecordError};
 use anteroom_counts::lent::{LentTo, Loaded, Shelf, Swapped, Token, Write};
 use anteroom_counts::shared::CountsError;
-use anteroom_limits::lending::epoch::{self, Epoch, EpochId, Judgement, Sight};
+use anteroom_limits::lending::epoch::{
+    self, Before, Epoch, EpochId, Judgement, Sight, UNKNOWN_FOR,
+};
 use anteroom_limits::lending::message::{Answer, Request};
 use anteroom_limits::lending::parent::{Lent, lend};
 use anteroom_limits::lending::record::Record;
@@ -262,7 +264,8 @@ impl Inner {
                 store = self.store.place(),
                 before = ?epoch.before,
                 number = epoch.id.number,
-                "an epoch of lent calls begins"
+                "an epoch of lent calls begins: {}",
+                meaning(epoch.before)
             );
         }
         Ok(has_begun)
@@ -344,5 +347,29 @@ impl Asked {
     fn token(&self) -> Token {
         let id = self.request.id;
         Token(u128::from(id.life) << 64 | u128::from(id.number))
+    }
+}
+
+/// What an operator sees of an epoch's beginning, and can do about it.
+fn meaning(before: Before) -> String {
+    match before {
+        Before::Unknown => format!(
+            "the store was found empty, so nothing is lent for {UNKNOWN_FOR}, in case somebody knows better; if it \
+             is new, `anteroom limits assume-empty` lends at once"
+        ),
+        Before::Lost => "the store may have lost what it lent, so all clients count as having spent all until that \
+                         would be over; `anteroom limits assume-empty` ends that, if hardly anything was spent"
+            .to_owned(),
+        Before::Nothing => "an operator said that nothing was spent, so all clients begin anew".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_says_how_long_a_new_store_lends_nothing() {
+        assert!(meaning(Before::Unknown).contains("nothing is lent for 5 s"));
     }
 }

@@ -143,7 +143,7 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
         Err(LendingError::LeakyBucket) => (
             STORE.name,
             "\"leases\" with algorithm \"leaky-bucket\"".to_owned(),
-            "\"local\" or \"valkey\": each call needs its own place in one line, which cannot be lent",
+            "\"local\", \"valkey\" or \"memcached\": each call needs its own place in one line, which cannot be lent",
             Some(format!("or another {}, such as \"gcra\"", ALGORITHM.name)),
         ),
         Err(LendingError::BurstTooSmall {
@@ -162,7 +162,7 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
         Err(other) => (
             STORE.name,
             "\"leases\"".to_owned(),
-            "\"local\" or \"valkey\" for this limit",
+            "\"local\", \"valkey\" or \"memcached\" for this limit",
             Some(other.to_string()),
         ),
     };
