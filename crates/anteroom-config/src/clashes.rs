@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use super::cookie;
-use super::limit::LimitRead;
+use super::limit::{LimitRead, Need};
 use super::model::{Host, LimitStore, Route};
 use super::notes::{Notes, Placed};
 use super::problem::Finding;
@@ -33,42 +33,13 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
     }
 }
 
-/// Notes clients that are known by claims of tokens, where nothing says which tokens are good.
-pub(super) fn refuse_claims(notes: &mut Notes, limits: &[LimitRead]) {
-    for spot in limits.iter().filter_map(|limit| limit.of_jwt.as_ref()) {
-        let finding = "there is no [jwt], so no token is good".to_owned();
-        let allowed = "\"jwt_claim:NAME\" only beside a table [jwt] with keys_file";
-        notes.refuse(spot, Finding::Remark(finding), allowed, None);
-    }
-}
-
-/// Notes limits that are to be counted on memcached, where nothing says on which.
-pub(super) fn refuse_memcached(notes: &mut Notes, limits: &[LimitRead]) {
-    for spot in limits
-        .iter()
-        .filter_map(|limit| limit.of_memcached.as_ref())
-    {
-        let finding = "there is no [memcached], so there is no server".to_owned();
-        let allowed = "\"memcached\" only beside a table [memcached] with servers";
-        notes.refuse(spot, Finding::Remark(finding), allowed, None);
-    }
-}
-
-/// Notes limits that are to be counted over a log, where nothing says which.
-pub(super) fn refuse_kafka(notes: &mut Notes, limits: &[LimitRead]) {
-    for spot in limits.iter().filter_map(|limit| limit.of_kafka.as_ref()) {
-        let finding = "there is no [kafka], so there is no broker".to_owned();
-        let allowed = "\"kafka\" only beside a table [kafka] with brokers";
-        notes.refuse(spot, Finding::Remark(finding), allowed, None);
-    }
-}
-
-/// Notes limits that nodes are to tell each other of, where nothing says how.
-pub(super) fn refuse_gossip(notes: &mut Notes, limits: &[LimitRead]) {
-    for spot in limits.iter().filter_map(|limit| limit.of_gossip.as_ref()) {
-        let finding = "there is no [gossip], so nodes cannot talk".to_owned();
-        let allowed = "\"gossip\" only beside a table [gossip] with listen and secret_file";
-        notes.refuse(spot, Finding::Remark(finding), allowed, None);
+/// Notes limits that need a table which is not there.
+pub(super) fn refuse_without(notes: &mut Notes, need: Need, limits: &[LimitRead]) {
+    let (finding, allowed) = need.words();
+    for (needed, spot) in limits.iter().flat_map(|limit| &limit.needs) {
+        if *needed == need {
+            notes.refuse(spot, Finding::Remark(finding.to_owned()), allowed, None);
+        }
     }
 }
 

@@ -62,7 +62,7 @@ pub use rate_text::{RateText, RateTextError};
 pub use shared_store::{StoreConfig, ValkeyConfig};
 
 use anteroom_reading::{document, notes, problem, reader, source};
-use limit::LimitRead;
+use limit::{LimitRead, Need};
 use notes::Notes;
 use reader::{Element, Table};
 use room::RoomRead;
@@ -248,37 +248,16 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let store = store::read(root.table("store"), server.unnamed.as_ref());
     let rooms = read_rooms(&mut root, checks);
     let limits = read_limits(&mut root);
-    let has_jwt = root.has("jwt");
-    let jwt = has_jwt.then(|| jwt::read(root.table("jwt"))).flatten();
-    if !has_jwt {
-        clashes::refuse_claims(root.notes, &limits);
-    }
-    let has_memcached = root.has("memcached");
-    let memcached = has_memcached
-        .then(|| memcached::read(root.table("memcached")))
-        .flatten();
-    if !has_memcached {
-        clashes::refuse_memcached(root.notes, &limits);
-    }
-    let has_kafka = root.has("kafka");
-    let kafka = has_kafka
-        .then(|| kafka::read(root.table("kafka")))
-        .flatten();
-    if !has_kafka {
-        clashes::refuse_kafka(root.notes, &limits);
-    } else if checks.lacks_kafka {
+    let jwt = read_needed(&mut root, Need::Jwt, &limits, jwt::read);
+    let memcached = read_needed(&mut root, Need::Memcached, &limits, memcached::read);
+    let kafka = read_needed(&mut root, Need::Kafka, &limits, kafka::read);
+    if root.has("kafka") && checks.lacks_kafka {
         let spot = root.spot("kafka");
         let finding = Finding::Remark("this program was built without Kafka".to_owned());
         let allowed = "only in one that was built with the cargo feature \"kafka\"";
         root.notes.refuse(&spot, finding, allowed, None);
     }
-    let has_gossip = root.has("gossip");
-    let gossip = has_gossip
-        .then(|| gossip::read(root.table("gossip")))
-        .flatten();
-    if !has_gossip {
-        clashes::refuse_gossip(root.notes, &limits);
-    }
+    let gossip = read_needed(&mut root, Need::Gossip, &limits, gossip::read);
     let is_there = root.has("rate_limit_service");
     let around = (&server.config, store.as_ref());
     let rate_limit_service =
@@ -295,6 +274,20 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
         gossip,
         rate_limit_service,
     }
+}
+
+/// A table that may be left out, unless one of the limits needs it.
+fn read_needed<T>(
+    root: &mut Table<'_>,
+    need: Need,
+    limits: &[LimitRead],
+    read: fn(Table<'_>) -> Option<T>,
+) -> Option<T> {
+    if root.has(need.table()) {
+        return read(root.table(need.table()));
+    }
+    clashes::refuse_without(root.notes, need, limits);
+    None
 }
 
 fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {

@@ -14,6 +14,7 @@ use super::reader::Table;
 pub(crate) mod client_key;
 mod keys;
 mod live;
+mod needs;
 mod overrides;
 mod policy;
 mod routes;
@@ -25,6 +26,7 @@ use keys::{
     SHADOW, STORE,
 };
 pub use live::policy_values;
+pub(crate) use needs::Need;
 use policy::AlgorithmKind;
 pub(crate) use policy::Settings;
 pub use store::SWAPPED_LOG_LONGEST;
@@ -39,14 +41,8 @@ pub(super) struct LimitRead {
     pub(super) of_rooms: Vec<(Spot, &'static str)>,
     /// Where it says that a server of all nodes counts.
     pub(super) of_valkey: Option<Spot>,
-    /// What means nothing without `[memcached]`.
-    pub(super) of_memcached: Option<Spot>,
-    /// What means nothing without `[kafka]`.
-    pub(super) of_kafka: Option<Spot>,
-    /// What means nothing without `[gossip]`.
-    pub(super) of_gossip: Option<Spot>,
-    /// What means nothing without `[jwt]`.
-    pub(super) of_jwt: Option<Spot>,
+    /// Tables that it needs, and where it says so.
+    pub(super) needs: Vec<(Need, Spot)>,
     /// `None` after a mistake in a key that decides about calls.
     pub(super) config: Option<LimitConfig>,
 }
@@ -78,14 +74,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
     }
     let of_rooms = of_rooms(&table, key.as_ref(), on_limit);
     let of_valkey = (store == LimitStore::Valkey).then(|| table.spot(STORE.name));
-    let of_memcached = (store == LimitStore::Memcached).then(|| table.spot(STORE.name));
-    let of_kafka = (store == LimitStore::Kafka).then(|| table.spot(STORE.name));
-    let is_claim = |part: &KeyPart| matches!(part, KeyPart::JwtClaim(_));
-    let of_gossip = (store == LimitStore::Gossip).then(|| table.spot(STORE.name));
-    let has_claim = key
-        .as_ref()
-        .is_some_and(|key| key.parts.iter().any(is_claim));
-    let of_jwt = has_claim.then(|| table.spot(KEY.name));
+    let needs = needs::of(&table, store, key.as_ref());
     table.finish();
 
     let config = match (&name, policy, key) {
@@ -112,10 +101,7 @@ pub(super) fn read(mut table: Table<'_>) -> LimitRead {
         routes,
         of_rooms,
         of_valkey,
-        of_memcached,
-        of_kafka,
-        of_gossip,
-        of_jwt,
+        needs,
         config,
     }
 }

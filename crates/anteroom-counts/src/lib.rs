@@ -15,6 +15,7 @@ mod key;
 pub mod lent;
 pub mod local;
 pub mod mixed;
+mod shards;
 pub mod shared;
 mod table;
 

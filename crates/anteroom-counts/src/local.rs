@@ -17,17 +17,13 @@ use anteroom_limits::verdict::{Outcome, Verdict};
 use parking_lot::Mutex;
 
 use crate::key::CallKey;
+use crate::shards::{Shards, shard_of};
 use crate::table::Table;
 
 pub(crate) use several::all_or_none;
 pub use several::charge_all;
 
-/// Parts of a limit's memory that are locked alone. Some dozens, so that threads seldom meet, and few
-/// enough that an idle limit costs some kilobytes.
-const SHARDS: usize = 64;
-/// Entries that clients share when there is no place left, in each shard: 4,096 in all. More would spare
-/// more innocent ones in a flood, at 32 bytes each while it lasts.
-const CROWD: usize = 64;
+pub use crate::shards::Fill;
 
 /// What one limit remembers of its clients.
 ///
@@ -37,7 +33,7 @@ const CROWD: usize = 64;
 /// - Whoever holds several locks took them in this order: counts by their address, of each the shards by their
 ///   number, then `own`.
 pub struct LocalCounts {
-    shards: Box<[Shard]>,
+    shards: Shards<State>,
     /// Clients with settings of their own. Never forgotten: what is idle by the usual settings may not be by
     /// theirs.
     own: Mutex<HashMap<CallKey, Own>>,
@@ -50,10 +46,6 @@ struct Own {
     policy: Policy,
     state: State,
 }
-
-/// In a cache line of its own, so that two threads in two shards do not wait for each other.
-#[repr(align(128))]
-struct Shard(Mutex<Table<State>>);
 
 /// One call against one limit.
 #[derive(Clone, Copy, Debug)]
@@ -70,25 +62,14 @@ pub struct Charge<'c> {
     pub patience: MicroSpan,
 }
 
-/// How full the memory of a limit is.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Fill {
-    /// Clients that are remembered, each alone.
-    pub keys: usize,
-    /// How often a client was asked about together with others, because there was no place left; since the
-    /// process began.
-    pub crowded: u64,
-}
-
 impl LocalCounts {
     /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at least 64. Those
     /// beyond share entries: whoever has no place is charged together with others, and none goes through more
     /// often for it.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
-        let shard = || Shard(Mutex::new(Table::new(keys_max / SHARDS, CROWD)));
         Self {
-            shards: (0..SHARDS).map(|_| shard()).collect(),
+            shards: Shards::new(keys_max),
             own: Mutex::default(),
             has_own: AtomicBool::new(false),
         }
@@ -96,14 +77,12 @@ impl LocalCounts {
 
     /// From now on there is place for so many. Nobody is forgotten for it.
     pub fn set_keys_max(&self, keys_max: usize) {
-        for shard in &self.shards {
-            shard.0.lock().set_entries_max(keys_max / SHARDS);
-        }
+        self.shards.set_keys_max(keys_max);
     }
 
     /// Decides about one call, and charges it if it goes through.
     pub fn charge(&self, charge: &Charge<'_>, now: Micros) -> Verdict {
-        let mut table = self.shards[shard_of(charge.key)].0.lock();
+        let mut table = self.shards.lock(shard_of(charge.key));
         if self.has_own.load(Ordering::Acquire)
             && let Some(own) = self.own.lock().get_mut(&charge.key)
         {
@@ -125,7 +104,7 @@ impl LocalCounts {
     /// has shared an entry, for want of place, begins with what was charged there.
     pub fn set_own(&self, policies: &HashMap<CallKey, Policy>) {
         // All at once: nobody is charged in between.
-        let mut tables: Vec<_> = self.shards.iter().map(|shard| shard.0.lock()).collect();
+        let mut tables = self.shards.lock_all();
         let mut own = self.own.lock();
         let gone = own.extract_if(|key, _| !policies.contains_key(key));
         for (key, Own { state, .. }) in gone {
@@ -144,24 +123,13 @@ impl LocalCounts {
     /// Forgets clients that are as if they had never called, and gives memory back; to be called now and then,
     /// as most of it happens along the way.
     pub fn sweep(&self, policy: &Policy, now: Micros) {
-        for shard in &self.shards {
-            let is_idle = |state: &State| policy.is_idle(state, now);
-            let mut table = shard.0.lock();
-            let count = table.len();
-            table.look(count, &is_idle);
-            table.shrink(&is_idle);
-        }
+        self.shards.sweep(&|state| policy.is_idle(state, now));
     }
 
     /// How full it is.
     #[must_use]
     pub fn fill(&self) -> Fill {
-        let mut fill = Fill::default();
-        for shard in &self.shards {
-            let table = shard.0.lock();
-            fill.keys += table.len();
-            fill.crowded = fill.crowded.saturating_add(table.crowded());
-        }
+        let mut fill = self.shards.fill();
         fill.keys += self.own.lock().len();
         fill
     }
@@ -200,11 +168,6 @@ fn step(policy: &Policy, state: &mut State, charge: &Charge<'_>, now: Micros) ->
         },
         ..undone
     }
-}
-
-fn shard_of(key: CallKey) -> usize {
-    // The lowest bits choose within the crowd, the highest the place in the table.
-    usize::from(key.0.to_le_bytes()[5]) % SHARDS
 }
 
 impl fmt::Debug for LocalCounts {

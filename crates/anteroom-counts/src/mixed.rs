@@ -21,21 +21,17 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Policy, State};
 use anteroom_limits::time::Micros;
 use anteroom_limits::verdict::Verdict;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use crate::key::CallKey;
-use crate::local::{Fill, all_or_none};
+use crate::local::all_or_none;
+use crate::shards::{Fill, Shards, shard_of};
 use crate::table::{Table, Whose};
-
-/// Parts that are locked alone; as in [`crate::local`].
-const SHARDS: usize = 64;
-/// Entries that clients share when there is no place left, in each shard.
-const CROWD: usize = 64;
 
 /// What many limits remember of their clients.
 pub struct MixedCounts {
-    shards: Box<[Shard]>,
+    shards: Shards<Kept>,
 }
 
 /// Limits that a question usually meets at most: for so many, nothing is taken from the heap.
@@ -43,10 +39,6 @@ const USUAL_CHARGES: usize = 16;
 
 /// Shards that are locked, by their numbers.
 type Held<'s> = SmallVec<[(usize, MutexGuard<'s, Table<Kept>>); USUAL_CHARGES]>;
-
-/// In a cache line of its own, so that two threads in two shards do not wait for each other.
-#[repr(align(128))]
-struct Shard(Mutex<Table<Kept>>);
 
 /// One call against one limit.
 #[derive(Clone, Copy, Debug)]
@@ -74,9 +66,8 @@ impl MixedCounts {
     /// beyond share entries.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
-        let shard = || Shard(Mutex::new(Table::new(keys_max / SHARDS, CROWD)));
         Self {
-            shards: (0..SHARDS).map(|_| shard()).collect(),
+            shards: Shards::new(keys_max),
         }
     }
 
@@ -90,7 +81,7 @@ impl MixedCounts {
         verdicts: &mut Vec<Verdict>,
     ) -> bool {
         if let [charge] = charges {
-            let mut table = self.shards[shard_of(charge.key)].0.lock();
+            let mut table = self.shards.lock(shard_of(charge.key));
             let verdict = step_in(&mut table, charge, now);
             verdicts.clear();
             verdicts.push(verdict);
@@ -120,36 +111,20 @@ impl MixedCounts {
         shards.dedup();
         let locked = shards.into_iter();
         locked
-            .map(|shard| (shard, self.shards[shard].0.lock()))
+            .map(|shard| (shard, self.shards.lock(shard)))
             .collect()
     }
 
     /// Forgets clients that are as if they had never called, and gives memory back; to be called now and then.
     pub fn sweep(&self, now: Micros) {
-        for shard in &self.shards {
-            let mut table = shard.0.lock();
-            let count = table.len();
-            table.look(count, &|kept: &Kept| kept.is_idle(now));
-            table.shrink(&|kept: &Kept| kept.is_idle(now));
-        }
+        self.shards.sweep(&|kept| kept.is_idle(now));
     }
 
     /// How full it is.
     #[must_use]
     pub fn fill(&self) -> Fill {
-        let mut fill = Fill::default();
-        for shard in &self.shards {
-            let table = shard.0.lock();
-            fill.keys += table.len();
-            fill.crowded = fill.crowded.saturating_add(table.crowded());
-        }
-        fill
+        self.shards.fill()
     }
-}
-
-fn shard_of(key: CallKey) -> usize {
-    // The lowest bits choose within the crowd, the highest the place in the table.
-    usize::from(key.0.to_le_bytes()[5]) % SHARDS
 }
 
 /// Where the shard of this key stands among those that are locked.

@@ -29,6 +29,7 @@ const NEVER_SECONDS: u64 = 86_400;
 /// When to come again while calls cannot be counted: about as long as it takes to find a store that is back.
 const AWAY_SECONDS: u64 = 5;
 const PROBLEM: &str = "application/problem+json";
+const HTML: &str = "text/html; charset=utf-8";
 /// How much longer than they must some wait, in parts of a hundred.
 const JITTER_PERCENT: u64 = 10;
 
@@ -204,19 +205,12 @@ pub(crate) fn refuse(
     let seconds = with_jitter(longest.unwrap_or(1).max(1), chance);
     let names: Vec<&str> = rejecting().map(|one| one.name).collect();
     let (kind, body) = if is_for_people(accept) {
-        ("text/html; charset=utf-8", page(seconds))
+        (HTML, page(seconds))
     } else {
         (PROBLEM, problem(&names, seconds))
     };
-    let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    let headers = response.headers_mut();
-    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    // RFC 6585: it must not be stored.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(VARY, HeaderValue::from_static("accept"));
-    response
+    let response = refusal(StatusCode::TOO_MANY_REQUESTS, kind, body);
+    for_now(response, seconds)
 }
 
 /// The answer to a call that cannot be counted. `chance` is a random number, for the wait.
@@ -229,7 +223,7 @@ pub(crate) fn unavailable(
     let (kind, body) = if is_for_people(accept) {
         let page = include_str!("../templates/unavailable.html");
         let page = page.replace("{{wait}}", &words(seconds));
-        ("text/html; charset=utf-8", Bytes::from(page))
+        (HTML, Bytes::from(page))
     } else {
         let problem = serde_json::json!({
             "type": "about:blank",
@@ -239,14 +233,8 @@ pub(crate) fn unavailable(
         });
         (PROBLEM, Bytes::from(problem.to_string()))
     };
-    let mut response = Response::new(body);
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    let headers = response.headers_mut();
-    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(VARY, HeaderValue::from_static("accept"));
-    response
+    let response = refusal(StatusCode::SERVICE_UNAVAILABLE, kind, body);
+    for_now(response, seconds)
 }
 
 /// The answer to a call that lacks what a limit tells clients apart by.
@@ -257,12 +245,25 @@ pub(crate) fn incomplete(name: &str) -> Response<Bytes> {
         "status": 400,
         "detail": format!("The request lacks what the limit {name} tells clients apart by."),
     });
-    let mut response = Response::new(Bytes::from(problem.to_string()));
-    *response.status_mut() = StatusCode::BAD_REQUEST;
+    let problem = Bytes::from(problem.to_string());
+    refusal(StatusCode::BAD_REQUEST, PROBLEM, problem)
+}
+
+fn refusal(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Bytes> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
     let headers = response.headers_mut();
-    let kind = HeaderValue::from_static(PROBLEM);
-    headers.insert(CONTENT_TYPE, kind);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    // RFC 6585: it must not be stored.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A refusal that comes as a page or for programs, and does not hold for longer than this.
+fn for_now(mut response: Response<Bytes>, seconds: u64) -> Response<Bytes> {
+    let headers = response.headers_mut();
+    headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    headers.insert(VARY, HeaderValue::from_static("accept"));
     response
 }
 

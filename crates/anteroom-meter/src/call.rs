@@ -17,7 +17,8 @@ use tracing::error;
 
 use crate::answer::{self, Said};
 use crate::caller::Caller;
-use crate::charging::{Charged, Charges, Counted};
+use crate::charging::{Charged, Charges};
+use crate::counted::Counted;
 use crate::limit::{Limit, Whom};
 use crate::meter::{Meter, Plan};
 use crate::tally::Event;

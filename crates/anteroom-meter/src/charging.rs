@@ -10,50 +10,18 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use anteroom_config::{OnLimit, OnLimitStoreFailure};
-use anteroom_counts::CallKey;
 use anteroom_counts::local::{Charge, charge_all};
 use anteroom_counts::shared::{CountsError, SharedCharge};
 use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::Policy;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::{Outcome, Verdict};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 
+use crate::counted::Counted;
 use crate::limit::Limit;
 use crate::meter::Meter;
 use crate::stores::Elsewhere;
-
-/// A limit that counts a call, and whom it counts it to.
-#[derive(Clone, Copy)]
-pub(crate) struct Counted<'p> {
-    pub(crate) limit: &'p Limit,
-    pub(crate) key: CallKey,
-}
-
-impl<'p> Counted<'p> {
-    fn policy(&self) -> Policy {
-        self.limit.policy_of(self.key)
-    }
-
-    /// The same, as stores elsewhere are asked.
-    fn shared<'c>(&self, policy: &'c Policy, cost: Cost) -> SharedCharge<'c>
-    where
-        'p: 'c,
-    {
-        SharedCharge {
-            limit: &self.limit.name,
-            policy,
-            key: self.key,
-            cost,
-        }
-    }
-
-    /// Whether one limit counts a call to both.
-    pub(crate) fn is_same_limit(&self, other: &Self) -> bool {
-        std::ptr::eq(self.limit, other.limit)
-    }
-}
 
 /// What all limits together said.
 #[derive(Clone, Copy)]
@@ -64,6 +32,12 @@ pub(crate) enum Charged<'p> {
     Over,
     /// One could not be asked, and lets nothing through then; none was charged.
     Away(&'p Limit),
+}
+
+impl Charged<'_> {
+    const fn of(is_admitted: bool) -> Self {
+        if is_admitted { Self::All } else { Self::Over }
+    }
 }
 
 /// The limits that count a call, and what they said.
@@ -96,12 +70,7 @@ impl<'p> Charges<'p> {
             let charge = counted.limit.charge(counted.key, held);
             let verdict = charge.counts.charge(&charge, meter.now());
             self.verdicts.push(Some(verdict));
-            let is_admitted = verdict.is_admitted();
-            return Some(if is_admitted {
-                Charged::All
-            } else {
-                Charged::Over
-            });
+            return Some(Charged::of(verdict.is_admitted()));
         }
         self.verdicts.resize(self.counted.len(), None);
         if let [counted] = *self.counted {
@@ -145,12 +114,9 @@ impl<'p> Charges<'p> {
         // Who is told of a failure has charged nothing, and is told again.
         decided.ok()?;
         let verdict = *verdicts.first()?;
+        counted.note_answer(elsewhere);
         self.verdicts[0] = Some(verdict);
-        Some(if verdict.is_admitted() {
-            Charged::All
-        } else {
-            Charged::Over
-        })
+        Some(Charged::of(verdict.is_admitted()))
     }
 
     /// What limits said that were asked.
@@ -186,8 +152,8 @@ impl<'p> Charges<'p> {
         while let Some(group) = groups.pop_front()
             && matches!(fate, Charged::All)
         {
-            if let Some(at) = group.iter().find(|at| self.is_shut(**at)) {
-                fate = Charged::Away(self.counted[*at].limit);
+            if let Some(limit) = self.note_shut(&group) {
+                fate = Charged::Away(limit);
                 continue;
             }
             match self.charge_at(self.store(group[0]), &group, held).await {
@@ -260,11 +226,7 @@ impl<'p> Charges<'p> {
         for (at, verdict) in here.iter().zip(verdicts) {
             self.verdicts[*at] = Some(verdict);
         }
-        if is_admitted {
-            Charged::All
-        } else {
-            Charged::Over
-        }
+        Charged::of(is_admitted)
     }
 
     fn refund_here(&self, here: &[usize], now: Micros) {
@@ -299,8 +261,9 @@ impl<'p> Charges<'p> {
         let is_charged = verdicts.iter().all(Verdict::is_admitted);
         let mut is_admitted = true;
         for (at, verdict) in group.iter().zip(verdicts) {
-            let limit = self.counted[*at].limit;
-            limit.kept.contact.note_answer(&limit.name);
+            let counted = self.counted[*at];
+            counted.note_answer(store);
+            let limit = counted.limit;
             let verdict = within_patience(verdict, limit.patience().saturating_sub(held));
             is_admitted &= verdict.is_admitted();
             self.verdicts[*at] = Some(verdict);
@@ -354,10 +317,17 @@ impl<'p> Charges<'p> {
         Charged::All
     }
 
-    fn is_shut(&self, at: usize) -> bool {
-        let Counted { limit, key } = self.counted[at];
-        let own = limit.elsewhere.as_ref();
-        own.is_some_and(|own| own.is_shut(&limit.name, key))
+    /// The first of those that do not even ask their store, which is away; all such take note of it.
+    fn note_shut(&self, group: &[usize]) -> Option<&'p Limit> {
+        let mut first = None;
+        for at in group {
+            let Counted { limit, key } = self.counted[*at];
+            if self.store(*at).is_shut(&limit.name, key) {
+                limit.kept.contact.note_shut(&limit.name);
+                first = first.or(Some(limit));
+            }
+        }
+        first
     }
 
     fn store(&self, at: usize) -> &'p Elsewhere {

@@ -7,6 +7,7 @@ mod answer;
 mod call;
 mod caller;
 mod charging;
+mod counted;
 mod covers;
 mod layer;
 mod limit;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anteroom_counts::shared::SharedCharge;
 use anteroom_limits::verdict::{Outcome, Verdict};
 
-use crate::charging::Counted;
+use crate::counted::Counted;
 use crate::meter::Meter;
 use crate::tally::Event;
 
@@ -36,7 +36,7 @@ impl Counted<'_> {
             };
             match counts.charge(&[charge]).await {
                 Ok(verdicts) => {
-                    kept.contact.note_answer(&name);
+                    kept.contact.note_answer(&*counts, &name, key);
                     let event = verdicts.first().map_or(Event::Uncounted, event_of);
                     kept.tally.count(event);
                 }

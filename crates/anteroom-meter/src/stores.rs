@@ -115,35 +115,48 @@ impl Default for Contact {
 }
 
 impl Contact {
-    /// The store has answered.
-    pub(crate) fn note_answer(&self, limit: &str) {
-        if self.has_come_back() {
+    /// The store has decided about a call of this client. It is not back with that if it says that it is away: then it
+    /// had lent what was spent.
+    pub(crate) fn note_answer(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
+        if self.has_come_back(|| store.is_away(limit, key)) {
             tracing::info!(limit, "calls are counted again");
         }
     }
 
     /// It has not. Told once, and then when it is back.
     pub(crate) fn note_failure(&self, limit: &str, error: &CountsError) {
-        self.failures.fetch_add(1, Relaxed);
         let cause = || anteroom_counts::shared::chain(error);
         if let CountsError::Busy { .. } = error {
+            self.failures.fetch_add(1, Relaxed);
             if self.is_busy_told() {
                 let cause = cause();
                 tracing::warn!(limit, cause, "there is no time to count calls");
             }
-        } else if self.has_gone() {
+        } else {
+            self.note_gone(limit, cause);
+        }
+    }
+
+    /// It was not even asked, for it is known to be away.
+    pub(crate) fn note_shut(&self, limit: &str) {
+        self.note_gone(limit, || "its store is away".to_owned());
+    }
+
+    fn note_gone(&self, limit: &str, cause: impl FnOnce() -> String) {
+        self.failures.fetch_add(1, Relaxed);
+        if self.has_gone() {
             let cause = cause();
             tracing::error!(limit, cause, "calls cannot be counted");
         }
     }
 
     /// Whether it is back with this answer.
-    fn has_come_back(&self) -> bool {
+    fn has_come_back(&self, is_away: impl FnOnce() -> bool) -> bool {
         if !self.is_lost.load(Relaxed) {
             return false;
         }
         let quiet = self.now_ms().saturating_sub(self.failed_at.load(Relaxed));
-        u128::from(quiet) >= QUIET.as_millis() && self.is_lost.swap(false, Relaxed)
+        u128::from(quiet) >= QUIET.as_millis() && !is_away() && self.is_lost.swap(false, Relaxed)
     }
 
     /// Whether it is away since this failure.
@@ -197,14 +210,15 @@ mod tests {
                 told.push((call, "gone"));
             }
             advance(Duration::from_millis(20)).await;
-            if contact.has_come_back() {
+            if contact.has_come_back(|| false) {
                 told.push((call, "back"));
             }
         }
         assert_eq!(told, [(0, "gone")]);
         advance(QUIET).await;
-        assert!(contact.has_come_back());
-        assert!(!contact.has_come_back());
+        assert!(!contact.has_come_back(|| true), "that was lent");
+        assert!(contact.has_come_back(|| false));
+        assert!(!contact.has_come_back(|| false));
         assert!(contact.has_gone());
     }
 

@@ -4,8 +4,7 @@
 //! runtime on which its task runs: whoever shares one with another runtime wakes a thread twice for
 //! each request.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::client::conn::http1::{self, SendRequest};
@@ -17,6 +16,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use crate::connect::{ConnectError, Stream};
+use crate::kept::{Kept, look_after};
 use crate::lease::Turn;
 use crate::pool::{Limits, RequestBody};
 
@@ -32,13 +32,8 @@ const BUFFER_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(crate) struct Idle<B> {
     keep: Duration,
-    kept: Mutex<Kept<B>>,
-}
-
-#[derive(Debug)]
-struct Kept<B> {
-    by_runtime: HashMap<runtime::Id, Vec<(Connection<B>, Instant)>>,
-    has_sweeper: bool,
+    /// Each since when nobody uses it.
+    kept: Mutex<Kept<(Connection<B>, Instant)>>,
 }
 
 /// A connection, and the task that moves its bytes.
@@ -56,10 +51,7 @@ impl<B: RequestBody> Idle<B> {
     pub(crate) fn new(keep: Duration) -> Arc<Self> {
         Arc::new(Self {
             keep,
-            kept: Mutex::new(Kept {
-                by_runtime: HashMap::new(),
-                has_sweeper: false,
-            }),
+            kept: Mutex::default(),
         })
     }
 
@@ -67,7 +59,7 @@ impl<B: RequestBody> Idle<B> {
     pub(crate) fn take(&self) -> Option<Connection<B>> {
         let now = Instant::now();
         let mut kept = self.kept.lock();
-        let here = kept.by_runtime.get_mut(&Handle::current().id())?;
+        let here = kept.here()?;
         while let Some((connection, since)) = here.pop() {
             if now.saturating_duration_since(since) >= self.keep {
                 // All others are older.
@@ -101,38 +93,24 @@ impl<B: RequestBody> Idle<B> {
         // From here on it is somebody else's, though the last answer may not have been read to its end.
         connection.turn.pass_on();
         let mut kept = self.kept.lock();
-        let here = kept.by_runtime.entry(connection.runtime).or_default();
+        let here = kept.at(connection.runtime);
         if here.len() >= IDLE_MAX {
             return;
         }
         here.push((connection, Instant::now()));
-        if !std::mem::replace(&mut kept.has_sweeper, true) {
-            tokio::spawn(sweep(Arc::downgrade(self), self.keep));
+        if kept.needs_sweeper() {
+            tokio::spawn(look_after(Arc::downgrade(self), self.keep, Self::sweep));
         }
     }
 
     /// Closes what is too old; whether anything is left.
     fn sweep(&self) -> bool {
         let now = Instant::now();
-        let mut kept = self.kept.lock();
         let is_young = |since: Instant| now.saturating_duration_since(since) < self.keep;
-        kept.by_runtime.retain(|_, connections| {
+        self.kept.lock().sweep(|connections| {
             connections
                 .retain(|(connection, since)| is_young(*since) && !connection.sender.is_closed());
-            !connections.is_empty()
-        });
-        kept.has_sweeper = !kept.by_runtime.is_empty();
-        kept.has_sweeper
-    }
-}
-
-/// Looks after idle connections while there are any.
-async fn sweep<B: RequestBody>(idle: Weak<Idle<B>>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        if !idle.upgrade().is_some_and(|idle| idle.sweep()) {
-            return;
-        }
+        })
     }
 }
 

@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use futures_util::task::AtomicWaker;
@@ -27,6 +27,7 @@ use tracing::debug;
 
 use crate::connect::{ConnectError, Stream};
 use crate::failure::Closing;
+use crate::kept::{Kept, look_after};
 use crate::pool::{How, Limits, RequestBody};
 
 /// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
@@ -59,15 +60,9 @@ const REFUSALS_FOR: Duration = Duration::from_secs(1);
 pub(crate) struct Lines<B> {
     /// How long one is kept that nobody uses.
     keep: Duration,
-    kept: Mutex<Kept<B>>,
+    kept: Mutex<Kept<Line<B>>>,
     /// Held on a runtime while a connection is made that others there may share.
     connecting: Mutex<HashMap<runtime::Id, Arc<AsyncMutex<()>>>>,
-}
-
-#[derive(Debug)]
-struct Kept<B> {
-    by_runtime: HashMap<runtime::Id, Vec<Line<B>>>,
-    has_sweeper: bool,
 }
 
 #[derive(Debug)]
@@ -225,10 +220,7 @@ impl<B: RequestBody> Lines<B> {
     pub(crate) fn new(keep: Duration) -> Arc<Self> {
         Arc::new(Self {
             keep,
-            kept: Mutex::new(Kept {
-                by_runtime: HashMap::new(),
-                has_sweeper: false,
-            }),
+            kept: Mutex::default(),
             connecting: Mutex::default(),
         })
     }
@@ -244,7 +236,7 @@ impl<B: RequestBody> Lines<B> {
     /// is given: many whose connection broke share the next one.
     pub(crate) fn take(&self, how: How) -> Option<(Line<B>, StreamHold)> {
         let mut kept = self.kept.lock();
-        let here = kept.by_runtime.get_mut(&Handle::current().id())?;
+        let here = kept.here()?;
         self.forget_idle(here);
         // The oldest that has room: in quiet times the others are used no more, and closed.
         here.iter().find_map(|line| {
@@ -257,18 +249,18 @@ impl<B: RequestBody> Lines<B> {
 
     pub(crate) fn put(self: &Arc<Self>, line: Line<B>) {
         let mut kept = self.kept.lock();
-        kept.by_runtime.entry(line.runtime).or_default().push(line);
-        if !std::mem::replace(&mut kept.has_sweeper, true) {
-            tokio::spawn(sweep(Arc::downgrade(self), self.keep));
+        kept.at(line.runtime).push(line);
+        if kept.needs_sweeper() {
+            tokio::spawn(look_after(Arc::downgrade(self), self.keep, Self::sweep));
         }
     }
 
     /// Uses a connection no more for new requests.
     pub(crate) fn remove(&self, line: &Line<B>) {
         let mut kept = self.kept.lock();
-        if let Some(there) = kept.by_runtime.get_mut(&line.runtime) {
-            there.retain(|known| !Arc::ptr_eq(&known.shared, &line.shared));
-        }
+        kept.remove(line.runtime, |known| {
+            Arc::ptr_eq(&known.shared, &line.shared)
+        });
     }
 
     /// A connection is closed when nobody has its sender any more, and its last answer has been read.
@@ -283,22 +275,7 @@ impl<B: RequestBody> Lines<B> {
     /// Closes what nobody has used for too long; whether anything is left.
     fn sweep(&self) -> bool {
         let mut kept = self.kept.lock();
-        kept.by_runtime.retain(|_, lines| {
-            self.forget_idle(lines);
-            !lines.is_empty()
-        });
-        kept.has_sweeper = !kept.by_runtime.is_empty();
-        kept.has_sweeper
-    }
-}
-
-/// Looks after connections while there are any.
-async fn sweep<B: RequestBody>(lines: Weak<Lines<B>>, every: Duration) {
-    loop {
-        tokio::time::sleep(every).await;
-        if !lines.upgrade().is_some_and(|lines| lines.sweep()) {
-            return;
-        }
+        kept.sweep(|lines| self.forget_idle(lines))
     }
 }
 

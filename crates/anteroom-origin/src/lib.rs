@@ -19,6 +19,7 @@ mod group;
 mod health;
 mod http1;
 mod http2;
+mod kept;
 mod lease;
 mod origin;
 mod origins;

@@ -9,6 +9,7 @@
 pub mod http2;
 pub mod memcached_server;
 mod mutate;
+mod process;
 pub mod redis_server;
 pub mod relay;
 pub mod seeds;

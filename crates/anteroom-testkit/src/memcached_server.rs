@@ -1,17 +1,14 @@
 //! Real memcached servers for tests, each at a free port of this machine; one ends when it is dropped.
-//!
-//! Nothing waits for a fixed time: a server counts as started once it answers.
 
 use std::io;
-use std::net::{Ipv4Addr, TcpListener};
-use std::process::{Command, Stdio};
+use std::net::Ipv4Addr;
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, interval, timeout};
+use tokio::time::timeout;
 
-use crate::redis_server::{LOOK_EVERY, PATIENCE, Process, TRIES};
+use crate::process::{PATIENCE, Process, TRIES, free_port};
 
 /// What a server says to a command that asks for nothing: so it is known that nothing more comes.
 const END: &[u8] = b"MN\r\n";
@@ -120,9 +117,7 @@ impl MemcachedServer {
     ///
     /// If the server has ended.
     pub fn pause(&self) {
-        let id = self.signal(Signal::STOP);
-        // On a busy machine its threads go on for a moment, and answer.
-        waitpid(Some(id), WaitOptions::UNTRACED).expect("it is a child that stops");
+        self.running().pause();
     }
 
     /// Lets a paused process go on.
@@ -131,14 +126,11 @@ impl MemcachedServer {
     ///
     /// If the server has ended.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        self.running().resume();
     }
 
-    fn signal(&self, signal: Signal) -> Pid {
-        let process = self.process.as_ref().expect("the server runs");
-        let id = Pid::from_child(&process.0);
-        kill_process(id, signal).expect("it is a child of this process");
-        id
+    fn running(&self) -> &Process {
+        self.process.as_ref().expect("the server runs")
     }
 
     /// Whether the server has started; it has not if its port was taken meanwhile.
@@ -149,43 +141,11 @@ impl MemcachedServer {
         command
             .args(["-p", &self.port.to_string()])
             .args(&self.arguments);
-        let mut process = spawn(&mut command);
-        let has_started = answers(&mut process, self.port).await;
-        self.process = has_started.then_some(process);
-        has_started
+        let port = self.port;
+        let answers = async || ask(port, "version").await.is_ok();
+        self.process = Process::start(&mut command, answers).await;
+        self.process.is_some()
     }
-}
-
-fn spawn(command: &mut Command) -> Process {
-    let spawned = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    match spawned {
-        Ok(child) => Process(child),
-        Err(error) => panic!(
-            "this test needs memcached on the path ({error}). `cargo xtask test` installs it. \
-             By hand: `apt-get install memcached` in Debian and Ubuntu; a server that this \
-             starts as a service is not needed: `systemctl disable --now memcached`"
-        ),
-    }
-}
-
-/// Whether a server answers at `port` before its process ends.
-async fn answers(process: &mut Process, port: u16) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    let mut looks = interval(LOOK_EVERY);
-    while Instant::now() < deadline {
-        looks.tick().await;
-        if !matches!(process.0.try_wait(), Ok(None)) {
-            return false;
-        }
-        if ask(port, "version").await.is_ok() {
-            return true;
-        }
-    }
-    false
 }
 
 /// Sends a command over a connection of its own, and returns what comes before the answer to one that asks for nothing.
@@ -211,14 +171,6 @@ async fn ask(port: u16, command: &str) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&heard).into_owned())
     };
     timeout(PATIENCE, asking).await?
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .and_then(|listener| listener.local_addr())
-        .expect("this machine has a free port")
-        .port()
 }
 
 #[cfg(test)]

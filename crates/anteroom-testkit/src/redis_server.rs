@@ -1,7 +1,6 @@
 //! Real redis-servers for tests: alone, with replicas and sentinels, as a cluster.
 //!
-//! Each has a folder of its own, a free port of this machine, and ends when it is dropped. Nothing
-//! waits for a fixed time: a server counts as started once it answers.
+//! Each has a folder of its own, a free port of this machine, and ends when it is dropped.
 
 mod cluster;
 mod impostor;
@@ -12,10 +11,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::{Instant, interval};
 
@@ -23,14 +20,8 @@ pub use self::cluster::RedisCluster;
 pub use self::impostor::{Impostor, Manner};
 pub use self::resp::{Reply, ask};
 pub use self::sentinel::RedisSentinel;
+use crate::process::{self, LOOK_EVERY, PATIENCE, Process, TRIES};
 
-/// How long to look for something before it counts as never coming. Generous: build servers are
-/// slow, and a test that fails for slowness teaches nothing.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a condition is looked at.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
-/// How often another port is tried when somebody else was faster.
-pub(crate) const TRIES: u32 = 10;
 /// A server of a cluster listens at its port plus this as well.
 const CLUSTER_PORT_OFFSET: u16 = 10_000;
 
@@ -61,18 +52,6 @@ pub struct RedisServer {
     port: u16,
     arguments: Vec<String>,
     process: Option<Process>,
-}
-
-/// A process that ends with its owner.
-#[derive(Debug)]
-pub(crate) struct Process(pub(crate) Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself. SIGKILL reaches one that is stopped, too.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 impl RedisServer {
@@ -207,7 +186,7 @@ impl RedisServer {
     ///
     /// If the server has ended.
     pub fn pause(&self) {
-        self.signal(Signal::STOP);
+        self.running().pause();
     }
 
     /// Lets a paused process go on.
@@ -216,12 +195,11 @@ impl RedisServer {
     ///
     /// If the server has ended.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        self.running().resume();
     }
 
-    fn signal(&self, signal: Signal) {
-        let process = self.process.as_ref().expect("the server runs");
-        kill_process(Pid::from_child(&process.0), signal).expect("it is a child of this process");
+    fn running(&self) -> &Process {
+        self.process.as_ref().expect("the server runs")
     }
 
     /// Whether the server has started; it has not if its port was taken meanwhile.
@@ -237,55 +215,23 @@ impl RedisServer {
             let argument = argument.replace("{folder}", &folder);
             command.arg(argument.replace("{second_port}", &second_port));
         }
-        let mut process = spawn(&mut command);
-        let has_started = answers(&mut process, self.port).await;
-        self.process = has_started.then_some(process);
-        has_started
+        self.process = start(&mut command, self.port).await;
+        self.process.is_some()
     }
 }
 
-/// Starts a redis-server.
-fn spawn(command: &mut Command) -> Process {
-    let spawned = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    match spawned {
-        Ok(child) => Process(child),
-        Err(error) => panic!(
-            "this test needs redis-server on the path ({error}). `cargo xtask test` installs it. \
-             By hand: `apt-get install redis-server` in Debian and Ubuntu; a server that this \
-             starts as a service is not needed: `systemctl disable --now redis-server`"
-        ),
-    }
-}
-
-/// Whether a server answers at `port` before its process ends.
-async fn answers(process: &mut Process, port: u16) -> bool {
-    let deadline = Instant::now() + PATIENCE;
-    let mut looks = interval(LOOK_EVERY);
-    while Instant::now() < deadline {
-        looks.tick().await;
-        if !matches!(process.0.try_wait(), Ok(None)) {
-            return false;
-        }
-        // One that wants a password or loads its data answers too.
-        if ask(port, &[&["PING"]]).await.is_ok() {
-            return true;
-        }
-    }
-    false
+/// Starts a redis-server. `None` if its port was taken meanwhile.
+async fn start(command: &mut Command, port: u16) -> Option<Process> {
+    // One that wants a password or loads its data answers too.
+    let answers = async || ask(port, &[&["PING"]]).await.is_ok();
+    Process::start(command, answers).await
 }
 
 /// A port that was free a moment ago, low enough for the second port of a cluster.
 fn free_port() -> u16 {
     let free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
     for _ in 0..10_000 {
-        let port = free(0)
-            .and_then(|listener| listener.local_addr())
-            .expect("this machine has a free port")
-            .port();
+        let port = process::free_port();
         let second = port.checked_add(CLUSTER_PORT_OFFSET);
         if second.is_some_and(|second| free(second).is_ok()) {
             return port;

@@ -11,8 +11,9 @@ use anteroom_limits::verdict::Verdict;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
-use super::{Charge, LocalCounts, Own, SHARDS, shard_of, step_in};
+use super::{Charge, LocalCounts, Own, step_in};
 use crate::key::CallKey;
+use crate::shards::{SHARDS, shard_of};
 use crate::table::Table;
 
 /// Limits that a call usually meets at most: for so many, nothing is taken from the heap.
@@ -100,11 +101,11 @@ fn lock_all<'c>(charges: &[Charge<'c>]) -> SmallVec<[(Place, Locked<'c>); 2 * US
     wanted.sort_unstable_by_key(|(place, _)| *place);
     wanted.dedup_by_key(|(place, _)| *place);
     let locked = wanted.into_iter().filter_map(|(place, counts)| {
-        let locked = match counts.shards.get(place.shard) {
-            Some(shard) => Locked::Usual(shard.0.lock()),
+        let locked = match place.shard {
+            shard @ ..SHARDS => Locked::Usual(counts.shards.lock(shard)),
             // A shard of these counts is held by now, so that this does not change.
-            None if has_own(counts) => Locked::Own(counts.own.lock()),
-            None => return None,
+            SHARDS.. if has_own(counts) => Locked::Own(counts.own.lock()),
+            SHARDS.. => return None,
         };
         Some((place, locked))
     });

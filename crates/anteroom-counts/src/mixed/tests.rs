@@ -8,6 +8,7 @@ use anteroom_limits::token_bucket::TokenBucket;
 
 use super::*;
 use crate::key::KeyMaker;
+use crate::shards::SHARDS;
 
 /// A full hour.
 const START: Micros = Micros(1_767_225_600_000_000);

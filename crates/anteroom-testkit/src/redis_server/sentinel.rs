@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{Process, RedisServer, Reply, TRIES, answers, as_config, ask, free_port, spawn};
+use super::{Process, RedisServer, Reply, TRIES, as_config, ask, free_port, start};
 
 /// A sentinel. It needs nobody's agreement to replace a master, and half a second to notice.
 #[derive(Debug)]
@@ -37,8 +37,9 @@ impl RedisSentinel {
                 &format!("sentinel failover-timeout {service} 5000"),
             ]);
             fs::write(&config, text).expect("the folder is ours");
-            let mut process = spawn(Command::new("redis-server").arg(&config).arg("--sentinel"));
-            if answers(&mut process, port).await {
+            let mut command = Command::new("redis-server");
+            command.arg(&config).arg("--sentinel");
+            if let Some(process) = start(&mut command, port).await {
                 return Self {
                     service: service.to_owned(),
                     port,

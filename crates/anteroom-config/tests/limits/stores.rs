@@ -3,23 +3,7 @@
 use anteroom_config::{Checks, Config, LimitStore, OnLimitStoreFailure};
 use anteroom_core::time::Span;
 
-const ROOM: &str = r#"
-[[room]]
-name = "shop"
-host = "shop.example"
-path = "/shop"
-origin = "http://127.0.0.1:3000"
-total_active_users = 200
-new_users_per_minute = 200
-bypass = []
-"#;
-
-fn parse(text: &str) -> Config {
-    let parsed = Config::parse("anteroom.toml", text);
-    parsed
-        .unwrap_or_else(|problems| panic!("{problems}"))
-        .config
-}
+use crate::{ROOM, parse};
 
 #[test]
 fn a_server_counts_where_there_is_one() {
@@ -27,7 +11,7 @@ fn a_server_counts_where_there_is_one() {
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"9/s\"\nstore = \"valkey\"\n\
                  [[limit]]\nname = \"lent\"\nlimit = \"9/s\"\nstore = \"leases\"\n\
                  on_store_failure = \"local\"\nkeys_max = 64\n";
-    let limits = parse(&format!("{store}{ROOM}{limit}")).limits;
+    let limits = parse(&format!("{store}{ROOM}{limit}")).config.limits;
     let found: Vec<_> = limits
         .iter()
         .map(|limit| (limit.store, limit.on_store_failure))
@@ -45,7 +29,7 @@ fn memcached_counts_where_there_is_one() {
         "[memcached]\nservers = [\"10.0.0.5\", \"[::1]:11212\", \"Cache.example.:1\"]\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"10000/m\"\nstore = \"memcached\"\n\
                  algorithm = \"sliding-log\"\non_store_failure = \"open\"\n";
-    let config = parse(&format!("{memcached}{ROOM}{limit}"));
+    let config = parse(&format!("{memcached}{ROOM}{limit}")).config;
     assert_eq!(config.limits[0].store, LimitStore::Memcached);
     let memcached = config.memcached.unwrap();
     let servers = memcached.servers.iter().map(ToString::to_string);
@@ -53,7 +37,7 @@ fn memcached_counts_where_there_is_one() {
     let expected = ["10.0.0.5:11211", "[::1]:11212", "cache.example:1"];
     assert_eq!(servers, expected);
     assert_eq!(memcached.prefix, "anteroom");
-    assert_eq!(parse(ROOM).memcached, None);
+    assert_eq!(parse(ROOM).config.memcached, None);
 }
 
 #[test]
@@ -62,7 +46,7 @@ fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
                  properties = [\"sasl.password=a=b\", \"acks=\"]\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"10000/m\"\nstore = \"kafka\"\n";
     let text = format!("{kafka}{ROOM}{limit}");
-    let config = parse(&text);
+    let config = parse(&text).config;
     assert_eq!(config.limits[0].store, LimitStore::Kafka);
     let kafka = config.kafka.unwrap();
     let brokers: Vec<String> = kafka.brokers.iter().map(ToString::to_string).collect();
@@ -88,12 +72,12 @@ fn nodes_tell_each_other_where_it_is_said_how() {
     let gossip = "[gossip]\nlisten = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\nsecret_file = \"s\"\n\
                   peers = [\"[::1]:7947\", \"Anteroom.example.:7946\"]\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"100/m\"\nstore = \"gossip\"\n";
-    let config = parse(&format!("{gossip}{ROOM}{limit}"));
+    let config = parse(&format!("{gossip}{ROOM}{limit}")).config;
     assert_eq!(config.limits[0].store, LimitStore::Gossip);
     let gossip = config.gossip.unwrap();
     let peers = gossip.peers.iter().map(ToString::to_string);
     let peers: Vec<String> = peers.collect();
     assert_eq!(peers, ["[::1]:7947", "anteroom.example:7946"]);
     assert_eq!(gossip.interval, Span(100));
-    assert_eq!(parse(ROOM).gossip, None);
+    assert_eq!(parse(ROOM).config.gossip, None);
 }

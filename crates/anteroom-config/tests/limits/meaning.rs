@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anteroom_config::{
     Checks, Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
-    LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, Parsed, RateText, Route, WithoutKey,
+    LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, RateText, Route, WithoutKey,
 };
 use anteroom_core::time::Span;
 use anteroom_limits::fixed_window::FixedWindow;
@@ -19,20 +19,7 @@ use anteroom_limits::sub_windows_strict::SubWindowsStrict;
 use anteroom_limits::token_bucket::TokenBucket;
 use proptest::prelude::*;
 
-const ROOM: &str = r#"
-[[room]]
-name = "shop"
-host = "shop.example"
-path = "/shop"
-origin = "http://127.0.0.1:3000"
-total_active_users = 200
-new_users_per_minute = 200
-bypass = []
-"#;
-
-fn parse(text: &str) -> Parsed {
-    Config::parse("anteroom.toml", text).unwrap_or_else(|problems| panic!("{problems}"))
-}
+use crate::{ROOM, parse};
 
 /// A limit with these lines besides its name, and the warnings about it.
 fn read(lines: &str) -> (LimitConfig, Vec<String>) {
