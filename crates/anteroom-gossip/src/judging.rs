@@ -11,8 +11,8 @@
 use anteroom_counts::shared::SharedCharge;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limits::time::Micros;
+use anteroom_limits::verdict::Verdict;
 use smallvec::SmallVec;
 
 use crate::board::{Board, KEPT_LONGER};
@@ -81,11 +81,11 @@ impl Board {
         let counters = counters(charge);
         let mut read = self.read(charge, &counters, now);
         let known = &read.counts[read.newer..];
-        let before = judge_now(&counters, now, Cost::Peek, known);
+        let before = counters.judge_now(now, Cost::Peek, known);
         let Cost::Take(taken) = charge.cost else {
             return Judged {
                 // A refund is never rejected, however far over its limit a client is.
-                verdict: judge_now(&counters, now, charge.cost, known),
+                verdict: counters.judge_now(now, charge.cost, known),
                 without: before,
                 added: None,
             };
@@ -93,7 +93,7 @@ impl Board {
         let taken = taken.get();
         let own = read.newer;
         read.counts[own] = read.counts[own].saturating_add(taken);
-        let verdict = judge(&counters, now, charge.cost, &read);
+        let verdict = counters.judge_by_all_clocks(reading(now), charge.cost, &read.counts);
         let added = (is_charged && verdict.is_admitted()).then(|| {
             let id = id(read.name, &counters, counters.index_at(now));
             let me = self.me;
@@ -112,7 +112,7 @@ impl Board {
         let counters = counters(charge);
         let read = self.read(charge, &counters, now);
         let mut left = back;
-        for index in counters.to_read(at_once(now)) {
+        for index in counters.to_read(AddThenRead::at_once(now)) {
             let (id, me) = (id(read.name, &counters, index), self.me);
             let Some(cell) = self.cells.get_mut(&id) else {
                 continue;
@@ -124,20 +124,19 @@ impl Board {
             }
         }
         let read = self.read(charge, &counters, now);
-        judge_now(&counters, now, charge.cost, &read.counts[read.newer..])
+        counters.judge_now(now, charge.cost, &read.counts[read.newer..])
     }
 
     fn read(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> Read {
-        let (reading, own) = (reading(now), counters.index_at(now));
+        let reading = reading(now);
         let name = self.name_for(charge, counters, now);
         let count = |index: CounterIndex| {
             let cell = self.cells.get(&id(name, counters, index));
             cell.map_or(0, crate::cell::Cell::sum)
         };
-        let newer = counters.to_read(reading).filter(|index| *index > own);
         Read {
             name,
-            newer: newer.count(),
+            newer: counters.not_begun(reading),
             counts: counters.to_read(reading).map(count).collect(),
         }
     }
@@ -191,52 +190,10 @@ fn id(name: u128, counters: &Counters, index: CounterIndex) -> CounterId {
 }
 
 fn forget_at(counters: &Counters, id: CounterId) -> Micros {
-    let begins_at = Micros(id.index.saturating_mul(id.width));
-    begins_at + counters.matters_for() + KEPT_LONGER
-}
-
-/// Added and read at one moment.
-const fn at_once(now: Micros) -> AddThenRead {
-    AddThenRead {
-        added_at: now,
-        read_at: now,
-    }
+    counters.ends_at(CounterIndex(id.index)) + KEPT_LONGER
 }
 
 /// Read as late as any clock may show.
 fn reading(now: Micros) -> AddThenRead {
-    AddThenRead {
-        added_at: now,
-        read_at: now + CLOCKS_APART_MAX,
-    }
-}
-
-/// By this node's own clock.
-fn judge_now(counters: &Counters, now: Micros, cost: Cost, known: &[u32]) -> Verdict {
-    counters.judge(at_once(now), cost, known)
-}
-
-/// By this node's clock and by all that may be ahead of it.
-fn judge(counters: &Counters, now: Micros, cost: Cost, read: &Read) -> Verdict {
-    let (newer, known) = read.counts.split_at(read.newer);
-    let verdict = judge_now(counters, now, cost, known);
-    if !verdict.is_admitted() || newer.iter().all(|count| *count == 0) {
-        return verdict;
-    }
-    if counters
-        .judge(reading(now), cost, &read.counts)
-        .is_admitted()
-    {
-        return verdict;
-    }
-    // Here it would fit, and in a stretch that has begun elsewhere it would not.
-    let width = counters.width().0;
-    let next = MicroSpan(width - now.0 % width);
-    Verdict {
-        outcome: Outcome::Reject {
-            retry_after: Some(next),
-        },
-        remaining: 0,
-        full_after: verdict.full_after.max(next),
-    }
+    AddThenRead::ahead(now, CLOCKS_APART_MAX)
 }

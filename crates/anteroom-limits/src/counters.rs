@@ -19,7 +19,7 @@
 //! price: calls that are rejected count against others until they are taken back.
 //!
 //! That is so for one clock. Where clocks of nodes differ, a node passes `read_at` as late as any
-//! clock may show; otherwise calls dated later than it knows of are not seen.
+//! clock may show; otherwise calls dated later than it knows of are not seen. [`Counters::judge_by_all_clocks`] does that.
 
 use alloc::vec::Vec;
 
@@ -27,6 +27,8 @@ use crate::cost::Cost;
 use crate::exact::{div_ceil, div_floor, product};
 use crate::time::{MicroSpan, Micros};
 use crate::verdict::{Standing, Verdict};
+
+mod clocks;
 
 /// How calls are counted: the limit, the width of a counter, and which counters matter.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

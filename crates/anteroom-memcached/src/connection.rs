@@ -154,9 +154,8 @@ impl Connection {
 
 impl Waiting {
     fn tell(self) {
-        // Anything else is no number: nothing was added.
-        let is_done = matches!(self.replies.first(), Some(Reply::Value { .. }));
-        let undo = self.undo.filter(|_| is_done);
+        let first = self.replies.first();
+        let undo = self.undo.filter(|undo| undo.is_due_after(first));
         let answer = Answer {
             replies: self.replies,
             charged: undo.map(Charged::new),

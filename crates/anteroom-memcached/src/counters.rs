@@ -18,7 +18,7 @@ use anteroom_counts::shared::SharedCharge;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
 use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limits::verdict::Verdict;
 
 use crate::counts::CLOCKS_APART_MAX;
 use crate::expiry::exptime;
@@ -52,11 +52,18 @@ pub(crate) struct Counted<'c> {
 
 /// Numbers as they were read.
 struct Read {
-    /// Of the stretches that began later than ours, newest first.
-    newer: Vec<u32>,
-    /// Of ours and the older ones, newest first.
-    known: Vec<u32>,
+    /// Newest first.
+    counts: Vec<u32>,
+    /// How many of them began later than ours.
+    newer: usize,
     charged: Option<Charged>,
+}
+
+impl Read {
+    /// Of ours and the older ones, newest first.
+    fn known(&self) -> &[u32] {
+        &self.counts[self.newer..]
+    }
 }
 
 impl Counted<'_> {
@@ -71,7 +78,7 @@ impl Counted<'_> {
             Cost::Take(taken) => self.take(taken.get(), is_charged).await,
             Cost::Peek => {
                 let read = self.read(None).await?;
-                let verdict = self.judge_now(Cost::Peek, &read.known);
+                let verdict = self.judge_now(Cost::Peek, read.known());
                 Ok(Judged {
                     verdict,
                     without: verdict,
@@ -84,14 +91,16 @@ impl Counted<'_> {
 
     async fn take(&self, taken: u32, is_charged: bool) -> Result<Judged, Failure> {
         let mut with = self.read(is_charged.then_some(taken)).await?;
-        let mut without = with.known.clone();
+        let mut without = with.known().to_vec();
         // Beyond 32 bits it is over any limit with and without this call.
         if is_charged {
             without[0] = without[0].saturating_sub(taken);
         } else {
-            with.known[0] = with.known[0].saturating_add(taken);
+            let own = with.newer;
+            with.counts[own] = with.counts[own].saturating_add(taken);
         }
-        let verdict = self.judge(Cost::take(taken), &with);
+        let counters = &self.counters;
+        let verdict = counters.judge_by_all_clocks(self.reading(), Cost::take(taken), &with.counts);
         let without = self.judge_now(Cost::Peek, &without);
         Ok(Judged {
             verdict,
@@ -110,8 +119,8 @@ impl Counted<'_> {
         age: Option<MicroSpan>,
     ) -> Result<Judged, Failure> {
         let read = self.read(None).await?;
-        let before = self.judge_now(Cost::Peek, &read.known);
-        let mut known = read.known;
+        let mut known = read.known().to_vec();
+        let before = self.judge_now(Cost::Peek, &known);
         let mut left = back;
         let mut taken = Vec::new();
         let mut places: Vec<_> = known.iter_mut().zip(self.known_indexes()).collect();
@@ -169,20 +178,15 @@ impl Counted<'_> {
         let Some((first, rest)) = replies.split_first() else {
             return Err(self.link.unasked());
         };
-        let mut read = Read {
-            newer: Vec::new(),
-            known: vec![self.count(first)?],
+        let counts = rest.iter().map(|reply| self.count(reply));
+        let mut counts: Vec<u32> = counts.collect::<Result<_, _>>()?;
+        let newer = self.counters.not_begun(self.reading());
+        counts.insert(newer, self.count(first)?);
+        Ok(Read {
+            counts,
+            newer,
             charged: answer.charged,
-        };
-        for (index, reply) in others.iter().zip(rest) {
-            let side = if *index > own {
-                &mut read.newer
-            } else {
-                &mut read.known
-            };
-            side.push(self.count(reply)?);
-        }
-        Ok(read)
+        })
     }
 
     /// A number that is not there is zero.
@@ -205,60 +209,22 @@ impl Counted<'_> {
     }
 
     fn known_indexes(&self) -> impl Iterator<Item = CounterIndex> + use<> {
-        self.counters.to_read(at_once(self.now))
+        self.counters.to_read(AddThenRead::at_once(self.now))
     }
 
     /// For how long from now a counter matters.
     fn matters_for(&self, index: CounterIndex) -> MicroSpan {
-        let begins_at = Micros(index.0.saturating_mul(self.counters.width().0));
-        (begins_at + self.counters.matters_for()).since(self.now)
+        self.counters.ends_at(index).since(self.now)
     }
 
     /// Until then the answer is there, by any clock.
     fn reading(&self) -> AddThenRead {
         let timeout = u64::try_from(self.timeout.as_micros()).unwrap_or(u64::MAX);
-        AddThenRead {
-            added_at: self.now,
-            read_at: self.now + CLOCKS_APART_MAX + MicroSpan(timeout),
-        }
+        AddThenRead::ahead(self.now, CLOCKS_APART_MAX + MicroSpan(timeout))
     }
 
     /// By this node's own clock.
     fn judge_now(&self, cost: Cost, known: &[u32]) -> Verdict {
-        self.counters.judge(at_once(self.now), cost, known)
-    }
-
-    /// By this node's clock and by all that may be ahead of it.
-    fn judge(&self, cost: Cost, read: &Read) -> Verdict {
-        let verdict = self.judge_now(cost, &read.known);
-        if !verdict.is_admitted() || read.newer.iter().all(|count| *count == 0) {
-            return verdict;
-        }
-        let all: Vec<u32> = read.newer.iter().chain(&read.known).copied().collect();
-        if self
-            .counters
-            .judge(self.reading(), cost, &all)
-            .is_admitted()
-        {
-            return verdict;
-        }
-        // Here it would fit, and in a stretch that has begun elsewhere it would not.
-        let width = self.counters.width().0;
-        let next = MicroSpan(width - self.now.0 % width);
-        Verdict {
-            outcome: Outcome::Reject {
-                retry_after: Some(next),
-            },
-            remaining: 0,
-            full_after: verdict.full_after.max(next),
-        }
-    }
-}
-
-/// Added and read at one moment.
-const fn at_once(now: Micros) -> AddThenRead {
-    AddThenRead {
-        added_at: now,
-        read_at: now,
+        self.counters.judge_now(self.now, cost, known)
     }
 }

@@ -28,7 +28,7 @@ use crate::keys::ClientName;
 use crate::link::Link;
 use crate::protocol::{Command, Reply, Seen};
 use crate::turns::{NoTurn, Turns};
-use crate::undo::{Charged, Refund, Stayed, Undo};
+use crate::undo::{Refund, Stayed, Undo};
 use crate::value;
 
 /// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some calls each; fewer
@@ -91,25 +91,19 @@ impl Swaps {
             cost,
             is_charged,
         };
-        let swapped = self.swap(&place, &step, until).await?;
-        let back = match cost {
-            Cost::Take(taken) if swapped.is_written => Some(taken),
-            _ => None,
+        let undo = || match cost {
+            Cost::Take(back) => {
+                let refund = Refund {
+                    swaps: Arc::clone(self),
+                    place: place.clone(),
+                    policy: *policy,
+                    back,
+                };
+                Some(Undo::refund(refund, &self.stayed))
+            }
+            Cost::Peek | Cost::Refund(_) => None,
         };
-        let refund = back.map(|back| Refund {
-            swaps: Arc::clone(self),
-            place,
-            policy: *policy,
-            back,
-        });
-        let Swapped {
-            verdict, without, ..
-        } = swapped;
-        Ok(Judged {
-            verdict,
-            without,
-            charged: refund.map(|refund| Charged::new(Undo::refund(refund, &self.stayed))),
-        })
+        self.swap(&place, &step, &undo, until).await
     }
 
     /// Gives back what was charged.
@@ -125,15 +119,17 @@ impl Swaps {
             is_charged: true,
         };
         let until = Instant::now() + UNDO_PATIENCE;
-        self.swap(place, &step, until).await.map(|_| ())
+        self.swap(place, &step, &|| None, until).await.map(|_| ())
     }
 
+    /// `undo` makes what takes a charge back that nobody keeps.
     async fn swap(
         &self,
         place: &Place,
         step: &Step<'_>,
+        undo: &(dyn Fn() -> Option<Undo> + Sync),
         until: Instant,
-    ) -> Result<Swapped, Failure> {
+    ) -> Result<Judged, Failure> {
         let turn = place.turns.take(place.name.digest, until).await;
         let turn = turn.map_err(|why| {
             let server = place.link.server().clone();
@@ -144,7 +140,7 @@ impl Swaps {
         })?;
         for tries in 1..=TRIES {
             let began = Instant::now();
-            let swapped = place.swap(step).await?;
+            let swapped = place.swap(step, undo).await?;
             turn.note_answer();
             if let Some(swapped) = swapped {
                 return Ok(swapped);
@@ -169,16 +165,13 @@ struct Step<'c> {
     is_charged: bool,
 }
 
-/// What became of it.
-struct Swapped {
-    verdict: Verdict,
-    without: Verdict,
-    is_written: bool,
-}
-
 impl Place {
     /// One try; `None` if somebody else was faster.
-    async fn swap(&self, step: &Step<'_>) -> Result<Option<Swapped>, Failure> {
+    async fn swap(
+        &self,
+        step: &Step<'_>,
+        undo: &(dyn Fn() -> Option<Undo> + Sync),
+    ) -> Result<Option<Judged>, Failure> {
         let Step {
             policy,
             cost,
@@ -189,8 +182,12 @@ impl Place {
         let without = policy.step(&mut before.clone(), now, Cost::Peek);
         let mut after = before.clone();
         let verdict = policy.step(&mut after, now, cost);
-        let is_written = is_charged && verdict.is_admitted() && after != before;
-        if is_written {
+        let mut judged = Judged {
+            verdict,
+            without,
+            charged: None,
+        };
+        if is_charged && verdict.is_admitted() && after != before {
             let value = value::encode(&after);
             let put = Command::Put {
                 key: &self.name.state,
@@ -198,18 +195,15 @@ impl Place {
                 expected: seen,
                 exptime: exptime(matters_for(policy, &verdict), now),
             };
-            match self.link.ask(&[put]).await?.as_slice() {
-                [Reply::Done] => {}
+            let answer = self.link.charge(&[put], undo()).await?;
+            match answer.replies.as_slice() {
+                [Reply::Done] => judged.charged = answer.charged,
                 // Nothing: what was read has been forgotten meanwhile.
                 [Reply::Conflict | Reply::Nothing] => return Ok(None),
                 _ => return Err(self.link.unasked()),
             }
         }
-        Ok(Some(Swapped {
-            verdict,
-            without,
-            is_written,
-        }))
+        Ok(Some(judged))
     }
 
     async fn load(&self) -> Result<(State, Seen), Failure> {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
@@ -34,6 +34,8 @@ struct Line {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// How often the server has answered whoever had the turn.
     answers: Arc<AtomicU64>,
+    /// Somebody has waited in vain since it answered last.
+    is_silent: Arc<AtomicBool>,
 }
 
 /// Why it was nobody's turn in time. Nothing was charged.
@@ -63,7 +65,7 @@ struct Standing {
 impl Turns {
     /// Waits for a client's turn, as long as may be.
     pub(crate) async fn take(&self, client: u128, until: Instant) -> Result<Turn, NoTurn> {
-        let standing = self.stand(client).ok_or(NoTurn::Crowded)?;
+        let standing = self.stand(client)?;
         let answers = standing.line.answers.load(Relaxed);
         let turn = Arc::clone(&standing.line.turn).lock_owned();
         match timeout_at(until, turn).await {
@@ -71,25 +73,33 @@ impl Turns {
                 _alone: alone,
                 standing,
             }),
-            Err(_) if standing.line.answers.load(Relaxed) == answers => Err(NoTurn::Silent),
+            Err(_) if standing.line.answers.load(Relaxed) == answers => {
+                standing.line.is_silent.store(true, Relaxed);
+                Err(NoTurn::Silent)
+            }
             Err(_) => Err(NoTurn::Crowded),
         }
     }
 
-    fn stand(&self, client: u128) -> Option<Standing> {
+    fn stand(&self, client: u128) -> Result<Standing, NoTurn> {
         let mut lines = self.0.lock();
         if lines.len() >= LINES_MAX && !lines.contains_key(&client) {
-            return None;
+            return Err(NoTurn::Crowded);
         }
         let held = lines.entry(client).or_insert_with(|| Held {
             line: Line::default(),
             calls: 0,
         });
         if held.calls >= WAITING_MAX {
-            return None;
+            let is_silent = held.line.is_silent.load(Relaxed);
+            return Err(if is_silent {
+                NoTurn::Silent
+            } else {
+                NoTurn::Crowded
+            });
         }
         held.calls += 1;
-        Some(Standing {
+        Ok(Standing {
             turns: self.clone(),
             client,
             line: held.line.clone(),
@@ -101,6 +111,7 @@ impl Turn {
     /// The server has answered, so those who wait need not think that it is away.
     pub(crate) fn note_answer(&self) {
         self.standing.line.answers.fetch_add(1, Relaxed);
+        self.standing.line.is_silent.store(false, Relaxed);
     }
 }
 
@@ -157,13 +168,32 @@ mod tests {
     async fn a_line_and_the_number_of_lines_are_bounded() {
         let turns = Turns::default();
         let standing: Vec<_> = (0..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();
-        assert!(turns.stand(1).is_none());
+        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
         let others: Vec<_> = (2..=LINES_MAX as u128)
             .map(|client| turns.stand(client))
             .collect();
-        assert!(others.iter().all(Option::is_some));
-        assert!(turns.stand(0).is_none());
+        assert!(others.iter().all(Result::is_ok));
+        assert_eq!(turns.stand(0).unwrap_err(), NoTurn::Crowded);
         drop(standing);
-        assert!(turns.stand(0).is_some());
+        assert!(turns.stand(0).is_ok());
+    }
+
+    /// More than a line holds are told what those are told who stand in it: that says whether they may go on uncounted.
+    #[tokio::test]
+    async fn whoever_finds_a_full_line_learns_whether_the_server_answers_as_soon_as_that_is_known()
+    {
+        let turns = Turns::default();
+        let turn = turns.take(1, now()).await.unwrap();
+        let standing: Vec<_> = (2..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();
+        let last = turns.take(1, now() + Duration::from_millis(1));
+        let mut last = Box::pin(last);
+        assert!(last.as_mut().now_or_never().is_none());
+        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
+        assert_eq!(last.await.unwrap_err(), NoTurn::Silent);
+        let filling = turns.stand(1).unwrap();
+        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Silent);
+        turn.note_answer();
+        assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
+        drop((standing, filling));
     }
 }

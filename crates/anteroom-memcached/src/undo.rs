@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::Failure;
 use crate::link::Link;
-use crate::protocol::Command;
+use crate::protocol::{Command, Reply};
 use crate::swaps::{Place, Swaps};
 
 /// How often something stayed charged that should not have. Clones share it.
@@ -72,6 +72,14 @@ impl Undo {
             step,
             runtime: Handle::current(),
             stayed: stayed.clone(),
+        }
+    }
+
+    /// Whether that is what a server answers that has charged. After anything else there is nothing to take back.
+    pub(crate) const fn is_due_after(&self, reply: Option<&Reply>) -> bool {
+        match self.step {
+            Step::Subtract { .. } => matches!(reply, Some(Reply::Value { .. })),
+            Step::Refund(_) => matches!(reply, Some(Reply::Done)),
         }
     }
 

@@ -35,8 +35,7 @@ impl Place {
     }
 
     fn until(&self, index: CounterIndex) -> Micros {
-        let begins_at = Micros(index.0.saturating_mul(self.counters.width().0));
-        begins_at + self.counters.matters_for()
+        self.counters.ends_at(index)
     }
 }
 
@@ -108,7 +107,7 @@ impl Node {
     /// `None` if the limit needs more than counters.
     fn place(&mut self, charge: &SharedCharge<'_>, now: Micros) -> Option<Place> {
         let counters = charge.policy.counters()?;
-        let indexes: Vec<CounterIndex> = counters.to_read(at_once(now)).collect();
+        let indexes: Vec<CounterIndex> = counters.to_read(AddThenRead::at_once(now)).collect();
         let width = counters.width();
         let own = names::client(charge.limit, width, charge.key);
         let mut place = Place {
@@ -165,12 +164,12 @@ impl Node {
         if let (Cost::Take(taken), Some(newest)) = (cost, counts.first_mut()) {
             *newest = newest.saturating_add(taken.get());
         }
-        place.counters.judge(at_once(now), cost, &counts)
+        place.counters.judge_now(now, cost, &counts)
     }
 
     fn judge(&self, place: &Place, cost: Cost, now: Micros) -> Verdict {
         let counts = self.counts(place);
-        place.counters.judge(at_once(now), cost, &counts)
+        place.counters.judge_now(now, cost, &counts)
     }
 
     fn counts(&self, place: &Place) -> Vec<u32> {
@@ -188,12 +187,4 @@ fn newest(place: &Place) -> (SlotId, Micros) {
     // There is always one that counts now.
     let index = place.indexes.first().copied().unwrap_or(CounterIndex(0));
     (place.slot(place.name(), index), place.until(index))
-}
-
-/// Added and read at one moment.
-const fn at_once(now: Micros) -> AddThenRead {
-    AddThenRead {
-        added_at: now,
-        read_at: now,
-    }
 }

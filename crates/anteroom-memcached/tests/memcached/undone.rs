@@ -1,5 +1,6 @@
 //! What was charged and does not go through is taken back, whoever has left.
 
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use anteroom_limits::time::MicroSpan;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::eventually;
+use anteroom_testkit::relay::{Delays, Relay};
 use futures_util::FutureExt as _;
 
 use crate::support::{START, a_minute, call, counts, counts_at, gcra, patient_for, rate};
@@ -50,6 +52,53 @@ async fn a_call_whose_caller_left_before_its_answer_is_taken_back_once() {
     call(&counts, &policy, Cost::Peek).await.unwrap();
     assert_eq!(server.ask(&get).await, "VA 1\r\n5\r\n");
     assert_eq!(server.stat("decr_hits").await, 3);
+}
+
+/// The server has written the state, and its answer is on its way.
+#[tokio::test]
+async fn a_call_whose_caller_left_while_its_state_was_swapped_is_taken_back_once() {
+    let server = MemcachedServer::start().await;
+    let delays = Delays {
+        there: Duration::ZERO,
+        back: Duration::from_millis(400),
+    };
+    let relay = Relay::start((Ipv4Addr::LOCALHOST, server.port()).into(), delays).await;
+    let counts = Arc::new(patient_for(
+        &[relay.address().port()],
+        Duration::from_secs(20),
+    ));
+    let policy = gcra(5);
+    call(&counts, &policy, Cost::ONE).await.unwrap();
+    let mut kept = 1;
+    // On a machine that stood still meanwhile a call may have had its answer before it is given up; it counts then.
+    loop {
+        assert!(kept < 5, "no call is ever given up in time");
+        let written = server.stat("cmd_set").await;
+        let calling = Arc::clone(&counts);
+        let leaving = tokio::spawn(async move {
+            let told = call(&calling, &gcra(5), Cost::ONE).await;
+            told.map(|verdict| verdict.is_admitted())
+        });
+        eventually("it is written", async || {
+            server.stat("cmd_set").await > written
+        })
+        .await;
+        leaving.abort();
+        match leaving.await {
+            Err(_) => break,
+            Ok(told) => assert!(told.unwrap()),
+        }
+        kept += 1;
+    }
+    // By its own wish and not by what comes free meanwhile: one a twelfth of a minute, and the clock of these stands still.
+    let written = server.stat("cmd_set").await;
+    eventually("it is taken back", async || {
+        server.stat("cmd_set").await > written
+    })
+    .await;
+    let left = call(&counts, &policy, Cost::Peek).await.unwrap();
+    assert_eq!(left.remaining, 5 - kept);
+    assert_eq!(server.stat("cmd_set").await, written + 1);
 }
 
 /// Limits of one client, of which the last lies at another server than the first two.
