@@ -15,6 +15,10 @@ pub struct Health {
     pub healthy: bool,
     /// The rooms that admit less than their limits would allow, by name.
     pub rooms: Vec<RoomTrouble>,
+    /// The limits of calls whose stores are away, by name. Another node would have the same trouble, and visitors
+    /// go in and out, so this alone does not make a node unhealthy.
+    #[serde(default)]
+    pub limits: Vec<LimitTrouble>,
     /// Why the newest config file was not taken; `null` if it was. The one before holds, so this
     /// alone does not make a node unhealthy.
     pub last_reload_error: Option<String>,
@@ -30,6 +34,20 @@ pub struct RoomTrouble {
     pub reason: String,
     /// Whether it makes the node unhealthy.
     pub failing: bool,
+    /// The same for people.
+    pub detail: String,
+}
+
+/// A limit of calls that cannot be counted where it should be.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LimitTrouble {
+    /// Name of the limit.
+    pub limit: String,
+    /// The store that is away, by its word in the config file.
+    pub store: String,
+    /// Milliseconds since a call could not be counted last. Only calls show that a store is back.
+    pub last_failure_ms: u64,
     /// The same for people.
     pub detail: String,
 }
@@ -69,6 +87,9 @@ impl Readiness {
 pub struct RoomStates {
     /// All rooms, by name.
     pub rooms: Vec<RoomState>,
+    /// The limits of calls whose stores are away, by name, as in `/healthz`.
+    #[serde(default)]
+    pub limits: Vec<LimitTrouble>,
 }
 
 /// The body of `POST /limits/{name}/show`: how one client stands where the limit is counted.

@@ -153,7 +153,7 @@ impl Control {
 }
 
 async fn healthz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Health>) {
-    let health = health::of(&inner.node, inner.extras.read().last_reload_error);
+    let health = health::of(&inner.node, inner.extras.read());
     (status_of_health(health.healthy), Json(health))
 }
 
@@ -180,12 +180,14 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
         .into_iter()
         .map(async |room| state_of(&room, clocks).await);
     let mut rooms = join_all(states).await;
-    let mut origins = inner.extras.read().origins;
+    let extras = inner.extras.read();
+    let limits = health::limits_away(&extras.limits);
+    let mut origins = extras.origins;
     for state in &mut rooms {
         let name = RoomName::new(&state.room);
         state.origins = origin_states(name.and_then(|name| origins.remove(&name)));
     }
-    Json(RoomStates { rooms })
+    Json(RoomStates { rooms, limits })
 }
 
 async fn room_state(

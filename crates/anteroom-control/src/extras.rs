@@ -5,6 +5,7 @@
 //! metrics stay in one crate, under one golden test.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anteroom_config::RoomName;
 use anteroom_origin::RoomOriginFigures;
@@ -115,4 +116,8 @@ pub struct LimitFigures {
     pub crowded: u64,
     /// Calls that could not be counted because the store was away.
     pub store_failures: u64,
+    /// The store that counts it, by its word in the config file.
+    pub store: &'static str,
+    /// How long ago a call could not be counted last, if the store is not known to be back since.
+    pub store_failed_ago: Option<Duration>,
 }

@@ -5,19 +5,22 @@
 //! have them, too, and a restart heals none of them. For people and alerts; what decides about
 //! restarts and where visitors are sent is in [`crate::probes`].
 
+use std::collections::BTreeMap;
+
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::decision::QueueReason;
 use anteroom_node::{Node, RoomFigures};
 
-use crate::bodies::{Health, RoomTrouble};
+use crate::bodies::{Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
+use crate::extras::{ExtraFigures, LimitFigures};
 
 /// Most bytes that are told of why a config file was refused. A file may hold thousands of
 /// mistakes; the log has all of them.
 const RELOAD_ERROR_BYTES_MAX: usize = 4_096;
 
-/// The health of all rooms.
-pub(crate) fn of(node: &Node, last_reload_error: Option<String>) -> Health {
+/// The health of all rooms, and of what is beside them.
+pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
     let clocks = Clocks::read(node.clock());
     let rooms = node.rooms();
     let troubles: Vec<RoomTrouble> = rooms
@@ -27,8 +30,27 @@ pub(crate) fn of(node: &Node, last_reload_error: Option<String>) -> Health {
     Health {
         healthy: !troubles.iter().any(|trouble| trouble.failing),
         rooms: troubles,
-        last_reload_error: last_reload_error.map(shortened),
+        limits: limits_away(&extras.limits),
+        last_reload_error: extras.last_reload_error.map(shortened),
     }
+}
+
+/// The limits of calls whose stores are away.
+pub(crate) fn limits_away(limits: &BTreeMap<String, LimitFigures>) -> Vec<LimitTrouble> {
+    let away = limits.iter().filter_map(|(name, figures)| {
+        let ago = figures.store_failed_ago?;
+        Some(LimitTrouble {
+            limit: name.clone(),
+            store: figures.store.to_owned(),
+            last_failure_ms: u64::try_from(ago.as_millis()).unwrap_or(u64::MAX),
+            detail: format!(
+                "calls cannot be counted at {:?}, the last one {} s ago; on_store_failure says what becomes of them",
+                figures.store,
+                ago.as_secs()
+            ),
+        })
+    });
+    away.collect()
 }
 
 fn trouble(room: &str, figures: &RoomFigures, clocks: Clocks) -> Option<RoomTrouble> {

@@ -20,7 +20,8 @@ mod serve;
 mod tokens;
 
 pub use bodies::{
-    AssumedEmpty, ClientStanding, Health, Liveness, Readiness, RoomStates, RoomTrouble,
+    AssumedEmpty, ClientStanding, Health, LimitTrouble, Liveness, Readiness, RoomStates,
+    RoomTrouble,
 };
 pub use control::Control;
 pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras, QuotaFigures, RateLimitFigures};

@@ -111,6 +111,10 @@ pub struct Figures {
     pub crowded: u64,
     /// Calls that could not be counted because the store was away, since the process began.
     pub store_failures: u64,
+    /// The store that counts it, by its word in the config file.
+    pub store: &'static str,
+    /// How long ago a call could not be counted last, if the store is not known to be back since.
+    pub store_failed_ago: Option<Duration>,
 }
 
 impl Meter {
@@ -186,6 +190,8 @@ impl Meter {
                 keys_max: limit.keys_max,
                 crowded: fill.crowded,
                 store_failures: limit.kept.contact.failures(),
+                store: limit.store.word(),
+                store_failed_ago: limit.kept.contact.failed_ago(),
             }
         };
         self.plan.load().limits.iter().map(figures).collect()

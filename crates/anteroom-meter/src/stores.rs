@@ -178,6 +178,15 @@ impl Contact {
         millis(self.began.elapsed())
     }
 
+    /// How long ago it last failed, if it is not known to be back since.
+    pub(crate) fn failed_ago(&self) -> Option<Duration> {
+        let ago = || self.now_ms().saturating_sub(self.failed_at.load(Relaxed));
+        self.is_lost
+            .load(Relaxed)
+            .then(ago)
+            .map(Duration::from_millis)
+    }
+
     /// How many calls could not be counted.
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Relaxed)
@@ -215,10 +224,12 @@ mod tests {
             }
         }
         assert_eq!(told, [(0, "gone")]);
+        assert_eq!(contact.failed_ago(), Some(Duration::from_millis(20)));
         advance(QUIET).await;
         assert!(!contact.has_come_back(|| true), "that was lent");
         assert!(contact.has_come_back(|| false));
         assert!(!contact.has_come_back(|| false));
+        assert_eq!(contact.failed_ago(), None);
         assert!(contact.has_gone());
     }
 

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use anteroom_control::{Readiness, RoomStates};
+use anteroom_control::{LimitTrouble, Readiness, RoomStates};
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -33,8 +33,8 @@ pub struct StatusOptions {
     ready: bool,
 }
 
-/// Asks a gateway and prints what it says. Exit code 1 if a room is degraded, or if the gateway is not
-/// ready where that is the question.
+/// Asks a gateway and prints what it says. Exit code 1 if a room is degraded or the store of a limit of calls is away,
+/// or if the gateway is not ready where that is the question.
 ///
 /// # Errors
 ///
@@ -48,14 +48,14 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
     let body = fetch(admin)
         .await
         .with_context(|| format!("cannot ask http://{admin}/rooms"))?;
-    let RoomStates { rooms } = serde_json::from_slice(&body).context(STRANGER)?;
+    let states: RoomStates = serde_json::from_slice(&body).context(STRANGER)?;
     if options.json {
         println!("{}", String::from_utf8_lossy(&body).trim_end());
     } else {
-        print!("{}", table(&rooms));
+        print!("{}{}", table(&states.rooms), troubles(&states.limits));
     }
-    let is_degraded = rooms.iter().any(|room| room.degraded.is_some());
-    Ok(if is_degraded {
+    let is_degraded = states.rooms.iter().any(|room| room.degraded.is_some());
+    Ok(if is_degraded || !states.limits.is_empty() {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -87,6 +87,13 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     let (status, body) = send(admin, request).await?;
     anyhow::ensure!(status.is_success(), "it answered {status}");
     Ok(body)
+}
+
+/// A line for each limit of calls that cannot be counted; nothing if all can.
+fn troubles(limits: &[LimitTrouble]) -> String {
+    let line =
+        |trouble: &LimitTrouble| format!("limit {}: DEGRADED: {}\n", trouble.limit, trouble.detail);
+    limits.iter().map(line).collect()
 }
 
 fn table(rooms: &[RoomState]) -> String {
@@ -215,12 +222,12 @@ mod tests {
     use super::*;
 
     /// What comes of asking a gateway that answers one request so, and what it was asked.
-    async fn ask(status: &str, body: &str) -> (anyhow::Result<ExitCode>, String) {
+    async fn ask(ready: bool, status: &str, body: &str) -> (anyhow::Result<ExitCode>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let options = StatusOptions {
             admin: listener.local_addr().unwrap(),
             json: false,
-            ready: true,
+            ready,
         };
         let length = body.len();
         let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
@@ -235,7 +242,7 @@ mod tests {
     }
 
     async fn check(status: &str, body: &str, expected: ExitCode) {
-        let (code, asked) = ask(status, body).await;
+        let (code, asked) = ask(true, status, body).await;
         assert!(asked.starts_with("GET /readyz HTTP/1.1\r\n"), "{asked}");
         // Exit codes cannot be compared otherwise.
         assert_eq!(format!("{:?}", code.unwrap()), format!("{expected:?}"));
@@ -250,8 +257,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_limit_whose_store_is_away_is_a_line_and_the_exit_code() {
+        let trouble = r#"{"limit": "api", "store": "valkey", "lastFailureMs": 9, "detail": "calls cannot be counted"}"#;
+        let body = format!(r#"{{"rooms": [], "limits": [{trouble}]}}"#);
+        let (code, asked) = ask(false, "200 OK", &body).await;
+        assert!(asked.starts_with("GET /rooms HTTP/1.1\r\n"), "{asked}");
+        let expected = format!("{:?}", ExitCode::FAILURE);
+        assert_eq!(format!("{:?}", code.unwrap()), expected);
+        let states: RoomStates = serde_json::from_str(&body).unwrap();
+        let line = "limit api: DEGRADED: calls cannot be counted\n";
+        assert_eq!(troubles(&states.limits), line);
+    }
+
+    #[tokio::test]
     async fn whoever_is_no_gateway_is_not_ready() {
-        let (code, _) = ask("404 Not Found", "nothing is here").await;
+        let (code, _) = ask(true, "404 Not Found", "nothing is here").await;
         assert_eq!(code.unwrap_err().to_string(), STRANGER);
     }
 }

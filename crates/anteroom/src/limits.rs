@@ -82,6 +82,8 @@ pub(crate) fn shown(figures: Figures) -> (String, LimitFigures) {
         keys_max: count(figures.keys_max),
         crowded: figures.crowded,
         store_failures: figures.store_failures,
+        store: figures.store,
+        store_failed_ago: figures.store_failed_ago,
     };
     (figures.name, shown)
 }

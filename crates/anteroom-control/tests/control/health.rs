@@ -1,6 +1,9 @@
 //! `/healthz`: when it fails, and what it says.
 
-use anteroom_control::{ExtraFigures, Health};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anteroom_control::{ExtraFigures, Health, LimitFigures};
 use anteroom_store::faults::Faults;
 use serde_json::json;
 
@@ -16,7 +19,7 @@ async fn a_node_with_live_leases_is_healthy() {
     let bench = Bench::new().await;
     let answer = bench.get("/healthz").await;
     assert_eq!(answer.status, 200);
-    let expected = json!({"healthy": true, "rooms": [], "lastReloadError": null});
+    let expected = json!({"healthy": true, "rooms": [], "limits": [], "lastReloadError": null});
     assert_eq!(answer.json(), expected);
     bench.stop().await;
 }
@@ -52,6 +55,7 @@ async fn health_fails_once_leases_have_ended_and_comes_back_with_the_store() {
     let expected = json!({
         "healthy": false,
         "rooms": [trouble("shop"), trouble("tickets")],
+        "limits": [],
         "lastReloadError": null,
     });
     assert_eq!(answer.json(), expected);
@@ -94,5 +98,33 @@ async fn a_refused_config_file_is_told_and_does_not_fail() {
         error.as_deref(),
         Some("anteroom.toml:3: \"name\" is missing")
     );
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_limit_whose_store_is_away_is_told_and_does_not_fail() {
+    let limit = |store_failed_ago| LimitFigures {
+        store: "memcached",
+        store_failed_ago,
+        ..LimitFigures::default()
+    };
+    let away = limit(Some(Duration::from_millis(3_200)));
+    let limits = [("api", away), ("login", limit(None))];
+    let extras = ExtraFigures {
+        limits: BTreeMap::from(limits.map(|(name, figures)| (name.to_owned(), figures))),
+        ..ExtraFigures::default()
+    };
+    let bench = Bench::with_extras(extras).await;
+    let answer = bench.get("/healthz").await;
+    assert_eq!(answer.status, 200);
+    let expected = json!([{
+        "limit": "api",
+        "store": "memcached",
+        "lastFailureMs": 3_200,
+        "detail": "calls cannot be counted at \"memcached\", the last one 3 s ago; on_store_failure says what becomes of them",
+    }]);
+    assert_eq!(answer.json()["limits"], expected);
+    assert!(read(&answer).healthy);
+    assert_eq!(bench.get("/rooms").await.json()["limits"], expected);
     bench.stop().await;
 }

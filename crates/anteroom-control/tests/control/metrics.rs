@@ -75,6 +75,8 @@ fn limit() -> LimitFigures {
         keys_max: 25,
         crowded: 26,
         store_failures: 27,
+        store: "valkey",
+        store_failed_ago: None,
     }
 }
 

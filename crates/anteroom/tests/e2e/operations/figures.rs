@@ -28,7 +28,7 @@ async fn health_is_good_while_the_lease_lives() {
     let site = busy_site().await;
     let answer = site.operators("/healthz").await;
     assert_eq!(answer.status, 200);
-    let expected = json!({"healthy": true, "rooms": [], "lastReloadError": null});
+    let expected = json!({"healthy": true, "rooms": [], "limits": [], "lastReloadError": null});
     assert_eq!(answer.json(), expected);
     assert_eq!(answer.headers["cache-control"], "no-store");
 }
