@@ -29,7 +29,8 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 ///
 /// # Invariants
 ///
-/// - However many nodes charge a client at once, one limit never admits more than its algorithm does.
+/// - However many nodes charge a client at once, one limit never admits more than its algorithm does. Stores whose
+///   nodes only tell each other (gossip, Kafka) promise that of each node alone, and say how far off they are.
 /// - The time is the store's, the same for all nodes; a store that has none says how far their clocks may be apart.
 /// - What is charged to one client of one limit touches no other.
 pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
@@ -47,6 +48,9 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         check_needs(self.kind(), self.offers(), limit, policy)
     }
+
+    /// A limit counts here from now on: what takes its time may begin before the first call comes.
+    fn expect_calls(&self) {}
 
     /// Whether it is known to be away at present for a client of a limit. What it can decide all the same, from what it has lent, it does.
     fn is_away(&self, limit: &str, key: CallKey) -> bool {

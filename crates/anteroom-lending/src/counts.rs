@@ -154,6 +154,10 @@ impl SharedCounts for LeasedCounts {
         Some(Box::pin(Self::assume_empty(self)))
     }
 
+    fn expect_calls(&self) {
+        self.inner.expect_calls();
+    }
+
     fn is_away(&self, _limit: &str, key: CallKey) -> bool {
         self.inner.is_lost(self.inner.shelf(key))
     }

@@ -1,6 +1,7 @@
 //! What calls, requests and the watch over epochs share.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anteroom_counts::lent::{LentRecords, Shelf, Token};
 use anteroom_counts::{CallKey, KeyMaker};
@@ -35,6 +36,8 @@ pub(crate) struct Inner {
     pub(crate) runtime: Handle,
     keys: KeyMaker,
     shelves: Box<[Mutex<ShelfState>]>,
+    /// Whether all shelves are looked at, and not only those of clients that have called.
+    expects_calls: AtomicBool,
 }
 
 /// What is known of a shelf.
@@ -80,6 +83,7 @@ impl Inner {
             runtime,
             keys: KeyMaker::new(secret),
             shelves: shelves.collect(),
+            expects_calls: AtomicBool::new(false),
         }
     }
 
@@ -155,13 +159,20 @@ impl Inner {
         state.in_force.filter(is_latest)
     }
 
+    /// From now on all shelves are watched: a store that was found empty lends nothing for a while, which is better over
+    /// when the first call comes.
+    pub(crate) fn expect_calls(&self) {
+        self.expects_calls.store(true, Ordering::Relaxed);
+    }
+
     /// Shelves whose epoch is to be seen again and again.
     pub(crate) fn watched_shelves(&self) -> Vec<Shelf> {
         let shelves = (0..).zip(&self.shelves);
+        let all = self.expects_calls.load(Ordering::Relaxed);
         // Those that were given up, too: callers may have been told not to ask any more.
         let seen = shelves.filter(|(_, state)| {
             let state = state.lock();
-            state.witnessed.is_some() || state.circuit.is_lost()
+            all || state.witnessed.is_some() || state.circuit.is_lost()
         });
         seen.map(|(number, _)| Shelf(number)).collect()
     }

@@ -141,6 +141,9 @@ impl Limit {
     pub(crate) fn commit(&self) {
         self.kept.counts.set_keys_max(self.keys_max);
         self.kept.counts.set_own(&self.own);
+        if let Some(elsewhere) = &self.elsewhere {
+            elsewhere.counts.expect_calls();
+        }
     }
 }
 

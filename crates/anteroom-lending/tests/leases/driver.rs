@@ -67,6 +67,20 @@ pub(crate) async fn after_millis(millis: u64) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_new_store_is_looked_at_before_the_first_call_if_calls_are_expected() {
+    for (is_expected, admitted) in [(true, true), (false, false)] {
+        let memory = Memory::in_virtual_time();
+        let node = node_with(&Way::new(&memory, NEAR, 1), Settings::default(), 0);
+        if is_expected {
+            node.expect_calls();
+        }
+        after_secs(7).await;
+        let verdict = call(&node, &log(10), 1, Cost::ONE).await.unwrap();
+        assert_eq!(verdict.is_admitted(), admitted, "expected: {is_expected}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn those_who_wait_for_one_client_wait_for_one_request() {
     let (memory, _, node) = one(Settings::default()).await;
     let (before, policy) = (memory.reads(), log(1_000));
