@@ -24,6 +24,25 @@ pub fn read(relative: &str) -> String {
     }
 }
 
+/// What a page shows to paste: its indented block that begins with this line, without the indent.
+///
+/// # Panics
+///
+/// If the page has none.
+#[must_use]
+pub fn block(page: &str, first: &str) -> String {
+    let text = read(page);
+    let lines = text.lines().skip_while(|line| line.trim_start() != first);
+    let block = lines.map_while(|line| {
+        let is_blank = line.is_empty();
+        line.strip_prefix("    ")
+            .or_else(|| is_blank.then_some(line))
+    });
+    let block: String = block.map(|line| format!("{line}\n")).collect();
+    assert!(!block.is_empty(), "{page} has no block {first:?}");
+    block
+}
+
 /// The files below a folder of this repository, as paths from its top, sorted.
 ///
 /// # Panics

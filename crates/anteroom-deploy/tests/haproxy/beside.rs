@@ -1,10 +1,13 @@
 //! Before Anteroom and behind it: whose address counts, and whether each believes the other.
 
+use std::process::Command;
+
 use anteroom_deploy::config::Deployed;
+use anteroom_deploy::files;
 use anteroom_testkit::wire::header;
 
 use crate::calls::{Caller, Counting, Tally};
-use crate::process::Haproxy;
+use crate::process::{Haproxy, program};
 use crate::recipe::{LIMIT, Recipe, SLIDING, block};
 
 /// The line of the page for a HAProxy behind Anteroom, and the address that it has there.
@@ -54,4 +57,25 @@ async fn behind_anteroom_clients_are_those_that_it_names_and_nobody_else_is_beli
         let other = ["x-forwarded-for: 192.0.2.1, 192.0.2.2"];
         assert_eq!(caller.passes("/", &other).await, is_believed, "{anteroom}");
     }
+}
+
+#[test]
+fn three_nodes_behind_haproxy_are_where_it_looks_for_them() {
+    let page = "docs/limits.md";
+    let node = files::block(page, "# anteroom.toml of the first of three nodes");
+    let node = Deployed::parse(&node).unwrap();
+    let backend = files::block(page, "backend anteroom");
+    let server = format!("server n1 {}", node.listen);
+    assert!(backend.contains(&server), "{backend}");
+    let check = format!("default-server check port {}", node.admin.port());
+    assert!(backend.contains(&check), "{backend}");
+    let defaults = "global\n    maxconn 100\ndefaults\n    mode http\n    timeout connect 5s\n    timeout client 60s\n    \
+                    timeout server 60s\nfrontend site\n    bind 127.0.0.1:8080\n    default_backend anteroom\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("haproxy.cfg");
+    std::fs::write(&file, format!("{defaults}{backend}")).unwrap();
+    // Looks at the file alone: nothing listens.
+    let mut haproxy = Command::new(program());
+    let checked = haproxy.arg("-c").arg("-f").arg(&file).output().unwrap();
+    assert!(checked.status.success(), "{checked:?}");
 }

@@ -155,7 +155,7 @@ fn spawn(command: &mut Command) -> Child {
 }
 
 /// Debian has it where only root looks.
-fn program() -> PathBuf {
+pub(crate) fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain([PathBuf::from("/usr/sbin")]);
     let mut programs = folders.map(|folder| folder.join("haproxy"));

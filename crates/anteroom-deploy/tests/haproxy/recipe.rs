@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use anteroom_deploy::files::read;
+use anteroom_deploy::files;
 
 /// First lines of the files.
 pub(crate) const SLIDING: &str = "# haproxy.cfg: one HAProxy, a sliding minute.";
@@ -47,16 +47,7 @@ impl Recipe {
     }
 }
 
-/// The block of the page that begins with this line, without its indent.
+/// The block of the page that begins with this line.
 pub(crate) fn block(first: &str) -> String {
-    let page = read("docs/haproxy-limits.md");
-    let lines = page.lines().skip_while(|line| line.trim_start() != first);
-    let block = lines.map_while(|line| {
-        let is_blank = line.is_empty();
-        line.strip_prefix("    ")
-            .or_else(|| is_blank.then_some(line))
-    });
-    let text: String = block.map(|line| format!("{line}\n")).collect();
-    assert!(!text.is_empty(), "the page has no block {first:?}");
-    text
+    files::block("docs/haproxy-limits.md", first)
 }
