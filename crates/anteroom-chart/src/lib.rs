@@ -15,6 +15,7 @@ pub mod heat;
 pub mod line;
 pub mod number;
 pub mod palette;
+pub mod story;
 mod text;
 
 use plotters::coord::Shift;

@@ -8,7 +8,7 @@
 
 extern crate alloc;
 
-pub use anteroom_base::{decision, hash, id, room_clock, rules, time};
+pub use anteroom_base::{decision, hash, id, room_clock, rules, split_mix, time};
 pub use anteroom_queue::{estimate, inversion, order, waiting, watermark};
 
 pub mod allocation;

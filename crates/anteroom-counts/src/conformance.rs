@@ -25,22 +25,23 @@ use anteroom_limits::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
 
 use crate::key::CallKey;
-use crate::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use crate::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 
 /// A store, empty, whose time the test brings along.
 pub trait Stage: Sync {
     /// A node's own way to the store. Each has another one, as other processes would.
     fn node(&self) -> Arc<dyn SharedCounts>;
 
+    /// The time at the store.
+    fn time(&self) -> &TestTime;
+
     /// From now on it is this time at the store.
-    fn set_time(&self, now: Micros);
+    fn set_time(&self, now: Micros) {
+        self.time().set(now);
+    }
 
     /// In how long the store forgets a client of a limit by itself; `None` if not by a clock.
-    fn forgets_after<'a>(
-        &'a self,
-        limit: &'a str,
-        key: CallKey,
-    ) -> BoxFuture<'a, Option<MicroSpan>>;
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>>;
 }
 
 /// A minute's beginning, and a day's.
@@ -279,7 +280,7 @@ impl Run<'_> {
         let now = START + MicroSpan(7_654_321);
         stage.set_time(now);
         let full_after = self.call(7, Cost::take(4)).await?.full_after;
-        let kept = stage.forgets_after(name, CallKey(7)).await;
+        let kept = stage.forgets_after(self.name, CallKey(7)).await;
         if let Some(kept) = kept {
             assert!(kept >= full_after, "{name}: {kept} < {full_after}");
             let longest = full_after.0 + KEPT_LONGER_MAX.0;

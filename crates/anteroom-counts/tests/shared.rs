@@ -10,7 +10,7 @@ use anteroom_counts::mixed::{MixedCharge, MixedCounts};
 use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_limits::policy::Needs;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::Verdict;
 
 /// Counts of this process for whichever limits are named.
@@ -67,11 +67,11 @@ impl Stage for LocalShared {
         Arc::new(self.clone())
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         Box::pin(async { None })
     }
 }
@@ -119,11 +119,11 @@ impl Stage for MixedShared {
         Arc::new(self.clone())
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         Box::pin(async { None })
     }
 }

@@ -1,41 +1,29 @@
 //! Which of several things does a visitor of the demo do?
 //!
-//! A small seeded generator (SplitMix64), so that the same seed gives the same crowd. It is not
-//! for secrets, and the bias of its ranges (below one in 2^32 here) does not matter to a crowd.
+//! The same seed gives the same crowd. The bias of the ranges (below one in 2^32 here) does not matter to a crowd.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use anteroom_core::split_mix::SplitMix;
+
 /// A seeded source of choices.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice {
-    state: u64,
-}
+pub(crate) struct Dice(SplitMix);
 
 impl Dice {
     /// The dice of one visitor: same seed and number, same choices.
     pub(crate) const fn new(seed: u64, visitor: u32) -> Self {
         // The odd constant spreads neighbouring numbers over the whole state.
         let spread = (visitor as u64).wrapping_mul(0xD1B5_4A32_D192_ED03);
-        Self {
-            state: seed ^ spread,
-        }
-    }
-
-    /// The next 64 bits: Steele, Lea, Flood, "Fast splittable pseudorandom number generators".
-    const fn next(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        Self(SplitMix(seed ^ spread))
     }
 
     /// A number within `range`, both ends included; the low end if the range is empty.
     pub(crate) fn number(&mut self, range: &RangeInclusive<u32>) -> u32 {
         let (low, high) = (*range.start(), *range.end());
         let width = u64::from(high.saturating_sub(low)) + 1;
-        let offset = self.next() % width;
+        let offset = self.0.word() % width;
         low + u32::try_from(offset).expect("offset is at most high - low, a u32")
     }
 
@@ -43,7 +31,7 @@ impl Dice {
     pub(crate) fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
         let width = range.end().saturating_sub(*range.start());
         let micros = u64::try_from(width.as_micros()).unwrap_or(u64::MAX);
-        let offset = self.next() % micros.saturating_add(1);
+        let offset = self.0.word() % micros.saturating_add(1);
         *range.start() + Duration::from_micros(offset)
     }
 

@@ -14,7 +14,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::algorithm::{Algorithm, Settings};
 use crate::outcome::Outcome;
-use crate::printing::{print, tell};
+use crate::printing::{check_folder, print, tell, write_story};
 use crate::routing::Routing;
 use crate::run::{NODES_MAX, Plan, StoreKind, run as run_one};
 use crate::traffic::{self, Demand, Traffic};
@@ -132,7 +132,7 @@ pub(crate) struct Comparison {
 /// If a flag cannot be followed, a file not be read, or charts not be written.
 pub fn run(options: &LimitsOptions) -> anyhow::Result<()> {
     if let Some(folder) = &options.story {
-        return write_story(folder);
+        return write_story(folder, story::tell);
     }
     if let Some(folder) = &options.charts {
         check_folder("--charts", folder)?;
@@ -359,25 +359,6 @@ fn whose(traffic: &Traffic) -> String {
         ),
         None => "; they show the busiest client".to_owned(),
     }
-}
-
-/// Told before the runs, which may take long.
-fn check_folder(flag: &str, folder: &Path) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        folder.is_dir() || !folder.exists(),
-        "{flag} {}: it is there already and is no folder",
-        folder.display()
-    );
-    Ok(())
-}
-
-fn write_story(folder: &Path) -> anyhow::Result<()> {
-    check_folder("--story", folder)?;
-    let story = story::tell();
-    print(&story.markdown)?;
-    let text = story.write(folder).context("cannot write the story")?;
-    tell(&format!("\nThe story is in {}", text.display()));
-    Ok(())
 }
 
 #[cfg(test)]

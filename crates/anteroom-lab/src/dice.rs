@@ -3,6 +3,7 @@
 //! Each purpose has a stream of its own, so that the same calls come whatever the network does.
 //! Logarithms come from `libm`: the standard library's differ between platforms.
 
+use anteroom_core::split_mix::SplitMix;
 use anteroom_limits::time::MicroSpan;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
@@ -73,12 +74,9 @@ impl Dice {
     }
 }
 
-/// `SplitMix64`: neighbours among seeds get streams that have nothing in common.
+/// Neighbours among seeds get words that have nothing in common.
 pub(crate) fn mixed(seed: u64) -> u64 {
-    let mut word = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    word ^ (word >> 31)
+    SplitMix(seed).word()
 }
 
 #[cfg(test)]

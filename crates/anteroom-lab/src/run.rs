@@ -33,7 +33,7 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// All of them, the exact ones first.
+    /// All of them; first those that promise a bound.
     pub const ALL: [Self; 6] = [
         Self::Local,
         Self::Valkey,

@@ -12,19 +12,12 @@ mod windows;
 
 use std::fmt::Arguments;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
 
 use anteroom_chart::Chart;
-use anteroom_chart::files::{WriteError, write_files};
+use anteroom_chart::story::Story;
 
-/// The story: a Markdown text and the charts that it shows.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Story {
-    /// The text; it refers to its charts as `rate-limits/NAME`.
-    pub markdown: String,
-    /// Names and contents of its charts, in the order of the text.
-    pub charts: Vec<(String, String)>,
-}
+/// What its files are called.
+const NAME: &str = "rate-limits";
 
 /// Stands in the text, so that a later run knows that it may overwrite it.
 const MARK: &str = "<!-- Written by `anteroom simulate limits --story`.";
@@ -40,29 +33,10 @@ pub fn tell() -> Story {
     opening::push_choice(&mut page);
     let file = |chart: Chart| (chart.file_name, chart.svg);
     Story {
+        name: NAME,
+        mark: MARK,
         markdown: page.text,
         charts: page.charts.into_iter().map(file).collect(),
-    }
-}
-
-impl Story {
-    /// Writes `rate-limits.md` and `rate-limits/*.svg` into `folder`, which is made if it is not there,
-    /// and returns the path of the text. Overwrites an earlier story, and nothing else.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError`] when the folder or a file cannot be written, or when a file is in the way that
-    /// holds no story; in this last case nothing has been written yet.
-    pub fn write(&self, folder: &Path) -> Result<PathBuf, WriteError> {
-        let charts = folder.join("rate-limits");
-        let text = folder.join("rate-limits.md");
-        let drawn = self.charts.iter();
-        let mut files: Vec<(PathBuf, &str)> = drawn
-            .map(|(name, svg)| (charts.join(name), svg.as_str()))
-            .collect();
-        files.push((text.clone(), &self.markdown));
-        write_files(&charts, files, &[MARK])?;
-        Ok(text)
     }
 }
 
@@ -88,7 +62,7 @@ impl Page {
             file_name,
             ..
         } = &chart;
-        let line = format!("![{title}. {description}](rate-limits/{file_name})\n\n");
+        let line = format!("![{title}. {description}]({NAME}/{file_name})\n\n");
         self.text.push_str(&line);
         self.charts.push(chart);
     }
@@ -107,24 +81,5 @@ impl Page {
             line(row);
         }
         self.text.push('\n');
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_story_overwrites_a_story_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let story = Story {
-            markdown: format!("{MARK} -->\n"),
-            charts: vec![("a.svg".to_owned(), anteroom_chart::MARK.to_owned())],
-        };
-        let text = story.write(folder.path()).unwrap();
-        assert_eq!(story.write(folder.path()).unwrap(), text);
-        std::fs::write(&text, "my own notes").unwrap();
-        let error = story.write(folder.path()).unwrap_err();
-        assert!(matches!(error, WriteError::NotOurs { file } if file == text));
     }
 }

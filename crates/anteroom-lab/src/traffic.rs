@@ -8,7 +8,7 @@ mod recorded;
 pub use adversary::adversary;
 pub use bursty::bursty;
 pub use random::random;
-pub use recorded::{Mistake, ReadError, read};
+pub(crate) use recorded::read;
 
 use anteroom_config::RateText;
 use anteroom_limits::rate::Rate;

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use anteroom_lab::story::{Story, tell};
+use anteroom_chart::story::Story;
+use anteroom_lab::story::tell;
 
 const REWRITE: &str = "`anteroom simulate limits --story docs`, or this test with ANTEROOM_UPDATE=1, writes it \
                        anew; look at the difference before you commit it";

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anteroom_counts::shared::TestTime;
 use anteroom_limits::time::Micros;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -9,6 +10,13 @@ use rustix::time::{ClockId, clock_gettime};
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Now, from whenever on it counts.
     fn now(&self) -> Micros;
+}
+
+/// In tests a node's clock may go with that of its store.
+impl Clock for TestTime {
+    fn now(&self) -> Micros {
+        Self::now(self)
+    }
 }
 
 /// Time since the machine started, sleep included.

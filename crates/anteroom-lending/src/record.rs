@@ -3,7 +3,7 @@
 
 mod forms;
 
-use anteroom_counts::lent::record::RecordError;
+use anteroom_counts::lent::record::{RecordError, after_version};
 use anteroom_limits::lending::epoch::Epoch;
 
 use forms::EpochForm;
@@ -25,15 +25,7 @@ pub fn encode_epoch(epoch: &Epoch) -> Vec<u8> {
 ///
 /// [`RecordError`] if the bytes are no epoch of this version.
 pub fn decode_epoch(bytes: &[u8]) -> Result<Epoch, RecordError> {
-    let (found, rest) = match bytes.split_first() {
-        Some((&found, rest)) => (found, rest),
-        None => (0, bytes),
-    };
-    if found != VERSION {
-        let known = VERSION;
-        return Err(RecordError::Version { found, known });
-    }
-    match postcard::take_from_bytes::<EpochForm>(rest) {
+    match postcard::take_from_bytes::<EpochForm>(after_version(bytes, VERSION)?) {
         Ok((form, [])) => Ok(form.read()),
         _ => Err(RecordError::Damaged),
     }

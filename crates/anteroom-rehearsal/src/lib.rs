@@ -3,14 +3,14 @@
 //! Chooses the scenario, what is changed about it, and how the outcome is shown; what happens in
 //! between is not known here. It opens no socket and needs no runtime.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 use anteroom_lab::command::LimitsOptions;
-use anteroom_lab::printing::{print, tell};
+use anteroom_lab::printing::{check_folder, print, tell, write_story};
 use anteroom_report::story;
 use anteroom_sim::outcome::Outcome;
 use anyhow::Context as _;
@@ -106,7 +106,8 @@ pub fn run(options: &SimulateOptions) -> anyhow::Result<Rehearsed> {
         return Ok(Rehearsed::Done(ExitCode::SUCCESS));
     }
     if let Some(folder) = &options.story {
-        return write_story(folder).map(Rehearsed::Done);
+        write_story(folder, story::tell)?;
+        return Ok(Rehearsed::Done(ExitCode::SUCCESS));
     }
     let Some(wanted) = options.scenario.as_deref() else {
         print(&source::list())?;
@@ -138,25 +139,6 @@ pub fn run(options: &SimulateOptions) -> anyhow::Result<Rehearsed> {
         tell(&format!("\nThe report is in {}", page.display()));
     }
     Ok(Rehearsed::Done(judge(&outcomes)))
-}
-
-fn write_story(folder: &Path) -> anyhow::Result<ExitCode> {
-    check_folder("--story", folder)?;
-    let story = story::tell();
-    print(&story.markdown)?;
-    let text = story.write(folder).context("cannot write the story")?;
-    tell(&format!("\nThe story is in {}", text.display()));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Told before the rehearsal, which may take long.
-fn check_folder(flag: &str, folder: &Path) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        folder.is_dir() || !folder.exists(),
-        "{flag} {}: it is there already and is no folder",
-        folder.display()
-    );
-    Ok(())
 }
 
 /// Says which promises `leases` broke; the others make none.

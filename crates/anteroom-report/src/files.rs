@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 pub use anteroom_chart::files::WriteError as ReportError;
+use anteroom_chart::files::write_files;
 use anteroom_scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
 use crate::charts::charts;
 use crate::page::{self, Section};
-use crate::story;
 use crate::variant::Variant;
 
 /// Rooms and settings whose charts are drawn. A sweep can have dozens, of up to ten charts each;
@@ -49,12 +49,6 @@ pub fn write_html(
         .collect();
     // Last, so that a page is only there when all of its charts are.
     files.push((page.clone(), &html));
-    write_files(folder, files)?;
+    write_files(folder, files, &[page::MARK])?;
     Ok(page)
-}
-
-/// Writes files into a folder that is made if it is not there; all of them, or none if one would
-/// replace a file that nobody wrote from here.
-pub(crate) fn write_files(folder: &Path, files: Vec<(PathBuf, &str)>) -> Result<(), ReportError> {
-    anteroom_chart::files::write_files(folder, files, &[page::MARK, story::MARK])
 }

@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use anteroom_report::story::{Story, tell};
+use anteroom_chart::story::Story;
+use anteroom_report::story::tell;
 
 const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it anew; look at the \
                        difference before you commit it";

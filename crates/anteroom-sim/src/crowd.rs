@@ -106,7 +106,7 @@ impl Crowd {
     pub(crate) fn newcomer(&mut self, stream: usize, now: Millis) -> Visitor {
         let stream = &mut self.streams[stream];
         let dice = stream.dice();
-        let lot = Lot(dice.word());
+        let lot = Lot::new(dice.word());
         let draw = dice.unit();
         let data_center = stream.data_center.unwrap_or_else(|| {
             let target = draw * self.shares.last().copied().unwrap_or(0.0);

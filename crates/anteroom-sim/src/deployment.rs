@@ -46,7 +46,7 @@ impl Deployment {
         let mut deployment = Self {
             nodes: Vec::new(),
             data_centers: Vec::new(),
-            stores: Stores::new(scenario, Lot(lives.word())),
+            stores: Stores::new(scenario, Lot::new(lives.word())),
             network: Network::new(scenario),
             lottery_key: LotteryKey(key),
             lives,

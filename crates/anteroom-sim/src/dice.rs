@@ -3,6 +3,7 @@
 //! Each purpose has a stream of its own, so that the same crowd comes whatever the network does.
 //! Logarithms come from `libm`: the standard library's differ between platforms.
 
+use anteroom_core::split_mix::SplitMix;
 use anteroom_core::time::Span;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -93,8 +94,8 @@ impl Dice {
             Purpose::World => 3,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
-        let mut mix = Lot(seed);
-        Self(Pcg64Mcg::seed_from_u64(mix.word() ^ Lot(salt).word()))
+        let [seed, salt] = [seed, salt].map(|word| SplitMix(word).word());
+        Self(Pcg64Mcg::seed_from_u64(seed ^ salt))
     }
 }
 
@@ -104,17 +105,19 @@ impl Draw for Dice {
     }
 }
 
-/// A visitor's own little stream (`SplitMix64`): what it does depends on nobody else.
+/// A visitor's own little stream: what it does depends on nobody else.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lot(pub(crate) u64);
+pub(crate) struct Lot(SplitMix);
+
+impl Lot {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(SplitMix(seed))
+    }
+}
 
 impl Draw for Lot {
     fn word(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut word = self.0;
-        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        word ^ (word >> 31)
+        self.0.word()
     }
 }
 
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn bounds_are_kept() {
-        let mut lot = Lot(3);
+        let mut lot = Lot::new(3);
         for _ in 0..1_000 {
             assert!(lot.below(3) < 3);
             assert!((Span(2)..=Span(4)).contains(&lot.between(Span(2), Span(4))));

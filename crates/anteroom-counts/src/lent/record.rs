@@ -87,16 +87,25 @@ pub fn head(epoch: EpochId, lent_by: &Lending) -> String {
 ///
 /// [`RecordError`] if the bytes are no record of this version.
 pub fn decode(bytes: &[u8]) -> Result<Record, RecordError> {
+    let text = std::str::from_utf8(after_version(bytes, VERSION)?).ok();
+    text.and_then(read).ok_or(RecordError::Damaged)
+}
+
+/// What follows the version byte of a record.
+///
+/// # Errors
+///
+/// [`RecordError::Version`] if that is not the one that is known.
+pub fn after_version(bytes: &[u8], known: u8) -> Result<&[u8], RecordError> {
     let (found, rest) = match bytes.split_first() {
         Some((&found, rest)) => (found, rest),
         None => (0, bytes),
     };
-    if found != VERSION {
-        let known = VERSION;
-        return Err(RecordError::Version { found, known });
+    if found == known {
+        Ok(rest)
+    } else {
+        Err(RecordError::Version { found, known })
     }
-    let text = std::str::from_utf8(rest).ok();
-    text.and_then(read).ok_or(RecordError::Damaged)
 }
 
 fn read(text: &str) -> Option<Record> {

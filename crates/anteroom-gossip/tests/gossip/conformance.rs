@@ -9,7 +9,7 @@ use anteroom_gossip::{Board, GossipCounts, WriterId};
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::time::MicroSpan;
 use parking_lot::Mutex;
 
 use crate::support::secret;
@@ -35,15 +35,11 @@ impl Stage for Alone {
         Arc::clone(&self.counts) as Arc<_>
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(
-        &'a self,
-        limit: &'a str,
-        key: CallKey,
-    ) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         let kept = self.counts.forgets_after(limit, key);
         assert!(kept.is_some(), "it is not kept at all");
         Box::pin(std::future::ready(kept))

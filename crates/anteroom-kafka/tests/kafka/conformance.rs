@@ -10,7 +10,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::gcra::Gcra;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::time::MicroSpan;
 
 use crate::support::{Cluster, a_minute};
 
@@ -25,11 +25,11 @@ impl Stage for Alone {
         Arc::clone(&self.node)
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         Box::pin(async { None })
     }
 }

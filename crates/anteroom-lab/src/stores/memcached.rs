@@ -7,12 +7,13 @@ use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::{Policy, State};
 use anteroom_limits::time::Micros;
+use anteroom_limits::verdict::Outcome;
 
 use super::desk::{Arrival, Desk, Store};
 use crate::outcome::Fate;
 use crate::run::Plan;
 
-/// A call is given up after so many writes that came to nothing: its client waits for the answer.
+/// A call is given up after so many writes that came to nothing, as in the gateway: its client waits for the answer.
 const TRIES_MAX: u32 = 8;
 
 /// A state and its version for each client.
@@ -56,7 +57,7 @@ impl Memcached {
 
     fn decide(&self, attempt: Attempt, version: u64, mut state: State, desk: &mut Desk<Message>) {
         let verdict = self.policy.step(&mut state, desk.now(), Cost::ONE);
-        let anteroom_limits::verdict::Outcome::Admit { delay } = verdict.outcome else {
+        let Outcome::Admit { delay } = verdict.outcome else {
             desk.tell(attempt.client, &verdict);
             return;
         };

@@ -17,7 +17,9 @@ const NODES: [u32; 7] = [1, 2, 4, 8, 16, 24, 32];
 pub(crate) const CALLS: u32 = 1_200;
 /// Below the limit of each client: every call is one to tell of.
 pub(crate) const LIMIT_CALLS: u32 = 2_000;
+/// For so long, which is some ten thousand calls: enough for whole figures a second.
 const SECONDS: u64 = 30;
+/// Compared, in the order of [`Row::messages`].
 const STORES: [StoreKind; 3] = [StoreKind::Gossip, StoreKind::Valkey, StoreKind::Leases];
 
 /// Messages a second with so many nodes, in the order of [`STORES`].

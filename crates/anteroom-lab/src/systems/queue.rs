@@ -10,6 +10,7 @@ use crate::charts::{LIMIT, LINES};
 use crate::run::{Plan, StoreKind, run};
 use crate::traffic::{Demand, random};
 
+/// The article's limit, a minute.
 pub(crate) const LIMIT_CALLS: u32 = 100;
 /// Each client calls three times as often as it may.
 pub(crate) const CALLS: u32 = 300;
@@ -17,7 +18,9 @@ pub(crate) const CALLS: u32 = 300;
 pub(crate) const EVENTS_PER_SECOND: u32 = 100;
 /// How many clients come.
 const CLIENTS: [u32; 10] = [4, 8, 12, 16, 18, 20, 22, 24, 28, 32];
+/// How many read the counts. How late these are depends on whoever counts, and hardly on them.
 const NODES: u32 = 6;
+/// For so long: what cannot be counted in time has piled up for minutes by then.
 pub(crate) const MINUTES: u64 = 5;
 /// Across a data center, twice, and a moment in a buffer.
 pub(crate) const DELAY: MicroSpan = MicroSpan(20_000);

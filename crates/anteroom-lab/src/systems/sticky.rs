@@ -15,13 +15,16 @@ use crate::routing::{Grown, Routing};
 use crate::run::{Plan, StoreKind, run};
 use crate::traffic::{BEGIN, Demand, Traffic, random};
 
+/// The article's limit, a minute.
 pub(crate) const LIMIT_CALLS: u32 = 100;
+/// So many that chance gives each node about as many of them.
 pub(crate) const CLIENTS: u32 = 100;
 /// Twice the limit: a rush is when limits are for something.
 pub(crate) const CALLS: u32 = 200;
 /// How many nodes there are, and from how many seconds on: when all clients have
 /// just used up what they may, the worst moment that there is.
 pub(crate) const NODES: [(u64, u32); 3] = [(0, 2), (276, 4), (398, 8)];
+/// Until two windows after the last nodes were added.
 const MINUTES: u64 = 9;
 
 /// What came out.

@@ -24,8 +24,7 @@ const SECS_MAX: u64 = 253_402_300_799;
 
 /// Why a file is no recorded traffic.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ReadError {
+pub(crate) enum ReadError {
     /// It cannot be read.
     #[error("{}: cannot read the file", file.display())]
     Open {
@@ -60,8 +59,7 @@ pub enum ReadError {
 
 /// What is wrong with a line.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Mistake {
+pub(crate) enum Mistake {
     /// What should be a time is none.
     #[error(
         "\"{found}\" is no time: write seconds such as 23.5, or a moment such as \
@@ -88,12 +86,8 @@ pub enum Mistake {
     TooManyCalls,
 }
 
-/// Reads a file of calls.
-///
-/// # Errors
-///
-/// [`ReadError`], with the first line that is wrong.
-pub fn read(file: &Path) -> Result<Traffic, ReadError> {
+/// Reads a file of calls; or says which line is the first that is wrong.
+pub(crate) fn read(file: &Path) -> Result<Traffic, ReadError> {
     let open = |source| ReadError::Open {
         file: file.to_owned(),
         source,

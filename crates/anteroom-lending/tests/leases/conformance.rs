@@ -5,7 +5,7 @@ use std::sync::Arc;
 use anteroom_counts::CallKey;
 use anteroom_counts::conformance::{Stage, leases, lent};
 use anteroom_counts::shared::{BoxFuture, SharedCounts, TestTime};
-use anteroom_lending::{Clock, LeasedCounts, Settings};
+use anteroom_lending::{LeasedCounts, Settings};
 use anteroom_limits::time::{MicroSpan, Micros};
 
 use crate::store::Memory;
@@ -17,20 +17,10 @@ struct Leases {
     memory: Memory,
 }
 
-/// The node's clock, which goes with the store's.
-#[derive(Debug)]
-struct SameTime(TestTime);
-
-impl Clock for SameTime {
-    fn now(&self) -> Micros {
-        self.0.now()
-    }
-}
-
 impl Leases {
     fn counts(&self) -> LeasedCounts {
         let way = Way::new(&self.memory, Network::default(), 1);
-        let clock = Arc::new(SameTime(self.time.clone()));
+        let clock = Arc::new(self.time.clone());
         LeasedCounts::with_clock(Arc::new(way), Settings::default(), clock).unwrap()
     }
 }
@@ -40,15 +30,11 @@ impl Stage for Leases {
         Arc::new(self.counts())
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(
-        &'a self,
-        limit: &'a str,
-        key: CallKey,
-    ) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         let kept = self.memory.forgets_after(limit, key.0);
         Box::pin(async move { Some(kept.expect("it is kept, and not for ever")) })
     }

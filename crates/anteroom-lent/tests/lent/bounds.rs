@@ -14,7 +14,6 @@ use anteroom_limits::sliding_log::SlidingLog;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
 
-use crate::conformance::SameTime;
 use crate::folder::{Folder, KEPT, must_write, token, write};
 
 /// Ends are rounded up to this.
@@ -105,7 +104,7 @@ async fn newcomers_to_a_full_file_are_told_so_and_make_nobody_believe_that_it_is
     let folder = Folder::new();
     let bounds = Bounds { bytes_max: 2_000 };
     let file = Arc::new(folder.start_with(bounds));
-    let clock = Arc::new(SameTime(folder.time.clone()));
+    let clock = Arc::new(folder.time.clone());
     let node = LeasedCounts::with_clock(file, Settings::default(), clock).unwrap();
     let (mut known, mut refused) = (0, 0);
     for key in 1..=20 {

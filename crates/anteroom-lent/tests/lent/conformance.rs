@@ -6,8 +6,8 @@ use anteroom_counts::CallKey;
 use anteroom_counts::conformance::{Stage, leases, lent};
 use anteroom_counts::lent::LentRecords;
 use anteroom_counts::shared::{BoxFuture, SharedCounts, TestTime};
-use anteroom_lending::{Clock, LeasedCounts, Settings};
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_lending::{LeasedCounts, Settings};
+use anteroom_limits::time::MicroSpan;
 
 use crate::folder::Folder;
 
@@ -17,29 +17,19 @@ struct Leases {
     file: Arc<dyn LentRecords>,
 }
 
-/// The node's clock, which goes with the file's.
-#[derive(Debug)]
-pub(crate) struct SameTime(pub(crate) TestTime);
-
-impl Clock for SameTime {
-    fn now(&self) -> Micros {
-        self.0.now()
-    }
-}
-
 impl Stage for Leases {
     fn node(&self) -> Arc<dyn SharedCounts> {
-        let clock = Arc::new(SameTime(self.time.clone()));
+        let clock = Arc::new(self.time.clone());
         // One file has one process; several of these are what one makes after another.
         let counts = LeasedCounts::with_clock(Arc::clone(&self.file), Settings::default(), clock);
         Arc::new(counts.unwrap())
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(&'a self, _: &'a str, _: CallKey) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         // When somebody is forgotten is what `bounds` looks at.
         Box::pin(async { None })
     }

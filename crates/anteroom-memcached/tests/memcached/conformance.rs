@@ -7,7 +7,7 @@ use anteroom_counts::CallKey;
 use anteroom_counts::conformance::{self, Stage};
 use anteroom_counts::shared::{BoxFuture, SharedCharge, SharedCounts, TestTime};
 use anteroom_limits::cost::Cost;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::time::MicroSpan;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 
@@ -40,15 +40,11 @@ impl Stage for Servers<'_> {
         Arc::new(self.counts())
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(
-        &'a self,
-        limit: &'a str,
-        key: CallKey,
-    ) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         Box::pin(async move {
             let name = self.counts().name_of(limit, key);
             let mut last = None;

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use anteroom_chart::Chart;
 use anteroom_chart::number::percent;
+use anteroom_chart::story::Story;
 use anteroom_core::rules::AllocationKind;
 use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 
@@ -13,7 +14,7 @@ use super::article::{Facts, LIMITS, NODES, SAN_JOSE, facts};
 use super::crowd::admitted_before_the_first_waits;
 use super::curves;
 use super::rehearsals;
-use super::{MARK, Story};
+use super::{MARK, NAME};
 
 /// Computes the story.
 pub(super) fn tell() -> Story {
@@ -27,6 +28,8 @@ pub(super) fn tell() -> Story {
     charts.extend(rehearsals.charts);
     let file = |chart: Chart| (chart.file_name, chart.svg);
     Story {
+        name: NAME,
+        mark: MARK,
         markdown: text,
         charts: charts.into_iter().map(file).collect(),
     }

@@ -95,7 +95,7 @@ impl Stores {
         };
         let mut store = |role, place| {
             let history = History::of(scenario, place, is_one);
-            Store::new(role, Lot(lot.word()), history)
+            Store::new(role, Lot::new(lot.word()), history)
         };
         let locals = (0..count).zip(1..).map(|(index, number)| {
             let role = Role::Below(DataCenterId(number));

@@ -20,7 +20,7 @@ use anteroom_limits::gcra::Gcra;
 use anteroom_limits::leaky_bucket::LeakyBucket;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::time::MicroSpan;
 use anteroom_limits::verdict::Verdict;
 use anteroom_testkit::redis_server::{
     Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
@@ -52,15 +52,11 @@ impl Stage for Servers<'_> {
         Arc::new(counts.unwrap())
     }
 
-    fn set_time(&self, now: Micros) {
-        self.time.set(now);
+    fn time(&self) -> &TestTime {
+        &self.time
     }
 
-    fn forgets_after<'a>(
-        &'a self,
-        limit: &'a str,
-        key: CallKey,
-    ) -> BoxFuture<'a, Option<MicroSpan>> {
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>> {
         Box::pin(async move {
             let key = key_of(limit, key);
             for server in &self.servers {
