@@ -15,7 +15,7 @@
 //! - of clients that others tell about, those that are not known here are not kept (`counter_dropped`): each of them may call here what
 //!   his limit says, as if he had called nobody else.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use crate::cell::{Cell, CounterId, Merged, WriterId};
 use crate::counts::CLOCKS_APART_MAX;
 use crate::message::Told;
 use crate::names::{Names, is_crowd};
+use crate::news::News;
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
 
@@ -48,9 +49,8 @@ pub struct Board {
     pub(crate) crowds: usize,
     /// Other writers that speak for themselves.
     pub(crate) alive: BTreeSet<WriterId>,
-    /// What this node changed and must tell, with the round in which it did; the oldest first. One that was changed again later
-    /// stands here twice, and the first is void.
-    pub(crate) changed: VecDeque<(u64, CounterId)>,
+    /// What this node changed and must tell.
+    pub(crate) news: News,
     /// Counts the times that news were told, from one on.
     pub(crate) round: u64,
     /// The counter that is looked at next, to repeat it or to forget it.
@@ -71,7 +71,7 @@ impl Board {
             cells_max: counters_max.max(1),
             crowds: 0,
             alive: BTreeSet::new(),
-            changed: VecDeque::new(),
+            news: News::default(),
             round: 1,
             hand: 0,
             broom: 0,

@@ -64,7 +64,7 @@ impl Board {
                     judged.verdict = self.refund(charge, back.get(), now);
                 }
                 (_, Some((id, by))) if !is_admitted => self.undo(id, by),
-                (_, Some((id, _))) => self.note_change(id),
+                (_, Some((id, by))) => self.note_change(id, by),
                 _ => {}
             }
         }
@@ -120,7 +120,7 @@ impl Board {
             let given = cell.give_back(me, left);
             left -= given;
             if given > 0 {
-                self.note_change(id);
+                self.note_change(id, given);
             }
         }
         let read = self.read(charge, &counters, now);

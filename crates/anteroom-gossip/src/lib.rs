@@ -22,6 +22,7 @@ mod members;
 mod message;
 mod names;
 mod node;
+mod news;
 mod running;
 mod seal;
 mod tally;
