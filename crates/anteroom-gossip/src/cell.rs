@@ -48,6 +48,8 @@ pub(crate) struct Cell {
     pub(crate) untold: u32,
     /// How often what was told must still be told.
     pub(crate) tells_left: u8,
+    /// A client's that began when something was counted for his crowd: what he called before may be counted there.
+    pub(crate) is_of_crowd: bool,
     shares: SmallVec<[Share; 1]>,
 }
 
@@ -75,6 +77,7 @@ impl Cell {
             told_in: 0,
             untold: 0,
             tells_left: 0,
+            is_of_crowd: false,
             shares: SmallVec::new(),
         }
     }
