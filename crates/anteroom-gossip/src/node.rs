@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::board::Board;
 use crate::cell::WriterId;
 use crate::counts::CLOCKS_APART_MAX;
-use crate::members::{Identity, Members};
+use crate::members::{Identity, MEMBERS_MAX, Members};
 use crate::message::{self, Message};
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
@@ -136,6 +136,9 @@ impl Node {
                 let heard = self.members.handle(now, bytes);
                 self.look_at_peers(now);
                 self.send_memberships();
+                if let Ok(left_out) = heard {
+                    self.note_left_out(left_out);
+                }
                 heard.is_ok()
             }
             Some(Message::Counters { sent_at, told }) => {
@@ -321,3 +324,14 @@ impl fmt::Debug for Node {
 
 #[cfg(test)]
 mod tests;
+    fn note_left_out(&self, strangers: usize) {
+        if strangers > 0 && self.tally.of(Event::MemberRefused) == 0 {
+            tracing::warn!(
+                members_max = MEMBERS_MAX,
+                "so many other nodes are known, with those that are gone for less than an hour: no new ones count with us"
+            );
+        }
+        self.tally
+            .count_many(Event::MemberRefused, strangers as u64);
+    }
+
