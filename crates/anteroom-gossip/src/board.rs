@@ -8,14 +8,14 @@
 //! There is place for so many counters. Where it is used up,
 //!
 //! - newcomers of a limit are counted together, in one of 64 *crowds*, which nodes tell each other like all else: some may be rejected because of
-//!   others, and none goes through more often than its limit says. As long as something is counted for a crowd, newcomers
-//!   belong to it;
+//!   others, and none goes through more often than its limit says. As soon as there is place again newcomers are counted by
+//!   themselves; what is counted for their crowd is held against them until it is over, for it may be their own;
 //! - who is known goes on by himself, up to twice the place; beyond he joins his crowd, and what he called before in this window
 //!   does not count for him there;
 //! - of clients that others tell about, those that are not known here are not kept (`counter_dropped`): each of them may call here what
 //!   his limit says, as if he had called nobody else.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,6 +27,7 @@ use crate::cell::{Cell, CounterId, Merged, WriterId};
 use crate::counts::CLOCKS_APART_MAX;
 use crate::message::Told;
 use crate::names::{Names, is_crowd};
+use crate::news::News;
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
 
@@ -48,9 +49,8 @@ pub struct Board {
     pub(crate) crowds: usize,
     /// Other writers that speak for themselves.
     pub(crate) alive: BTreeSet<WriterId>,
-    /// What this node changed and must tell, with the round in which it did; the oldest first. One that was changed again later
-    /// stands here twice, and the first is void.
-    pub(crate) changed: VecDeque<(u64, CounterId)>,
+    /// What this node changed and must tell.
+    pub(crate) news: News,
     /// Counts the times that news were told, from one on.
     pub(crate) round: u64,
     /// The counter that is looked at next, to repeat it or to forget it.
@@ -71,7 +71,7 @@ impl Board {
             cells_max: counters_max.max(1),
             crowds: 0,
             alive: BTreeSet::new(),
-            changed: VecDeque::new(),
+            news: News::default(),
             round: 1,
             hand: 0,
             broom: 0,
@@ -124,7 +124,8 @@ impl Board {
             self.tally.count(Event::CounterDropped);
             return;
         }
-        let cell = self.cell(told.id, told.forget_at, now);
+        let is_of_crowd = self.may_be_of_crowd(told.id);
+        let cell = self.cell(told.id, told.forget_at, is_of_crowd, now);
         cell.forget_at = cell.forget_at.max(told.forget_at);
         let dropped = told
             .shares
@@ -149,16 +150,34 @@ impl Board {
         self.cells.len() - self.crowds >= self.cells_max
     }
 
+    /// Whether what a client called before whom others tell about may be counted for his crowd. Who is known goes on as he was. A node
+    /// that has just begun may hear of a client before it hears of his crowd; that one may call more there, up to his limit.
+    fn may_be_of_crowd(&self, id: CounterId) -> bool {
+        if self.crowds == 0 || is_crowd(id.name) {
+            return false;
+        }
+        let before = id.index.checked_sub(1);
+        let before = before.and_then(|index| self.cells.get(&CounterId { index, ..id }));
+        before.is_none_or(|before| before.is_of_crowd)
+    }
+
     /// The counter, which begins now if there is none.
-    pub(crate) fn cell(&mut self, id: CounterId, forget_at: Micros, now: Micros) -> &mut Cell {
+    pub(crate) fn cell(
+        &mut self,
+        id: CounterId,
+        forget_at: Micros,
+        is_of_crowd: bool,
+        now: Micros,
+    ) -> &mut Cell {
         if let Some(at) = self.cells.get_index_of(&id) {
             return &mut self.cells[at];
         }
         // Whoever makes a place makes up for it: so a node that repeats slowly, or nothing, forgets all the same.
         self.sweep(now);
         self.crowds += usize::from(is_crowd(id.name));
-        let cell = self.cells.entry(id);
-        cell.or_insert_with(|| Cell::new(forget_at))
+        let mut cell = Cell::new(forget_at);
+        cell.is_of_crowd = is_of_crowd;
+        self.cells.entry(id).or_insert(cell)
     }
 
     /// Forgets up to two counters whose time is over, or passes two that still matter. Two for each that is new: so there are

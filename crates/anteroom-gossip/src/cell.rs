@@ -42,10 +42,14 @@ pub(crate) struct Share {
 pub(crate) struct Cell {
     /// From then on it matters to nobody.
     pub(crate) forget_at: Micros,
-    /// In which round this node last changed its own share.
-    pub(crate) changed_in: u64,
-    /// How often that must still be told.
+    /// In which round this node last told a change of its own share.
+    pub(crate) told_in: u64,
+    /// How many calls its share has changed by since then.
+    pub(crate) untold: u32,
+    /// How often what was told must still be told.
     pub(crate) tells_left: u8,
+    /// A client's that began when something was counted for his crowd: what he called before may be counted there.
+    pub(crate) is_of_crowd: bool,
     shares: SmallVec<[Share; 1]>,
 }
 
@@ -70,8 +74,10 @@ impl Cell {
     pub(crate) fn new(forget_at: Micros) -> Self {
         Self {
             forget_at,
-            changed_in: 0,
+            told_in: 0,
+            untold: 0,
             tells_left: 0,
+            is_of_crowd: false,
             shares: SmallVec::new(),
         }
     }

@@ -14,14 +14,16 @@ use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
 use parking_lot::Mutex;
 use tokio::net::UdpSocket;
-use tokio::sync::watch;
+use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};
 use tokio::task::JoinHandle;
 
+use crate::behind::SUCCESSOR_PATIENCE;
 use crate::board::{Board, COUNTERS_MAX};
 use crate::cell::WriterId;
 use crate::failure::OpenError;
 use crate::node::{Node, NodeSettings};
-use crate::running::{Running, listen_at};
+use crate::outlet::listen_at;
+use crate::running::{Phase, Running};
 use crate::seal::Secret;
 use crate::tally::Tally;
 
@@ -61,7 +63,8 @@ pub struct GossipSettings {
 /// - Nodes that cannot reach each other let through a whole limit each, as does one that has just begun until it has heard
 ///   the others: some intervals.
 /// - What a node counted that leaves, or is killed, stays counted with the others till its time is over (but for what it told
-///   nobody: an interval's calls). If all nodes are stopped at once all is forgotten.
+///   nobody: an interval's calls of one that is killed). One that leaves goes on telling what it counts ([`GossipCounts::close`]), and
+///   hears nothing meanwhile. If all nodes are stopped at once all is forgotten.
 /// - The nodes' clocks say what time it is. While they are apart by no more than [`CLOCKS_APART_MAX`], what was said
 ///   holds by a clock on the wall for windows that are shorter by as much. Further apart, nodes count in different stretches of time, and
 ///   each may let through a whole limit; `clock_apart` among the events, and the log, tell it.
@@ -72,8 +75,10 @@ pub struct GossipCounts {
     tally: Arc<Tally>,
     now: Now,
     address: Option<SocketAddr>,
-    stop: watch::Sender<bool>,
-    running: tokio::sync::Mutex<Option<JoinHandle<()>>>,
+    phase: watch::Sender<Phase>,
+    /// Ends when the address is free.
+    leaving: AsyncMutex<Option<oneshot::Receiver<()>>>,
+    running: AsyncMutex<Option<JoinHandle<()>>>,
 }
 
 impl GossipCounts {
@@ -104,18 +109,21 @@ impl GossipCounts {
         };
         let node = Node::new(node_settings, secret.clone(), Arc::clone(&board));
         let counts = Self::of(board, Arc::clone(&now));
+        let (address_is_taken, leaving) = oneshot::channel();
         let running = Running {
             socket,
             node,
             peers: settings.peers.clone(),
             now,
-            stop: counts.stop.subscribe(),
+            phase: counts.phase.subscribe(),
+            address_is_taken,
             tally: Arc::clone(&counts.tally),
         };
         let running = tokio::spawn(running.run());
         Ok(Self {
             address: Some(address),
-            running: tokio::sync::Mutex::new(Some(running)),
+            leaving: AsyncMutex::new(Some(leaving)),
+            running: AsyncMutex::new(Some(running)),
             ..counts
         })
     }
@@ -134,8 +142,9 @@ impl GossipCounts {
             tally,
             now,
             address: None,
-            stop: watch::Sender::new(false),
-            running: tokio::sync::Mutex::new(None),
+            phase: watch::Sender::new(Phase::Here),
+            leaving: AsyncMutex::default(),
+            running: AsyncMutex::default(),
         }
     }
 
@@ -145,13 +154,29 @@ impl GossipCounts {
         self.address
     }
 
-    /// Tells the others what they do not know yet, and that this node goes; its address is free then. It still counts
-    /// its own calls, and nobody hears of them.
+    /// Tells the others what they do not know yet, and that this node goes; its address is free then. What it counts from
+    /// then on it goes on telling until [`Self::finish`], from another port; it hears nothing more.
     pub async fn close(&self) {
-        self.stop.send_replace(true);
-        if let Some(running) = self.running.lock().await.take() {
+        self.phase.send_if_modified(|phase| {
+            let is_here = *phase == Phase::Here;
+            if is_here {
+                *phase = Phase::Left;
+            }
+            is_here
+        });
+        if let Some(leaving) = self.leaving.lock().await.take() {
             // It ends by itself in any case.
-            let _ = tokio::time::timeout(GOODBYE, running).await;
+            let _ = tokio::time::timeout(GOODBYE, leaving).await;
+        }
+    }
+
+    /// Nothing more is counted here: tells the last of it. A successor at this node's address is told all that this node knows, as soon
+    /// as it listens; that is waited for a moment. To be called after [`Self::close`].
+    pub async fn finish(&self, has_successor: bool) {
+        self.phase.send_replace(Phase::Over { has_successor });
+        if let Some(running) = self.running.lock().await.take() {
+            // As above.
+            let _ = tokio::time::timeout(GOODBYE + SUCCESSOR_PATIENCE, running).await;
         }
     }
 

@@ -16,7 +16,7 @@ use anteroom_limits::verdict::Verdict;
 use smallvec::SmallVec;
 
 use crate::board::{Board, KEPT_LONGER};
-use crate::cell::CounterId;
+use crate::cell::{Cell, CounterId};
 use crate::counts::CLOCKS_APART_MAX;
 use crate::tally::Event;
 
@@ -29,9 +29,18 @@ struct Judged {
     added: Option<(CounterId, u32)>,
 }
 
+/// Under which names a client is counted.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where his calls are added.
+    name: u128,
+    /// His crowd's, if what he called before may be counted there.
+    crowd: Option<u128>,
+}
+
 /// Counters as they were read, newest first.
 struct Read {
-    name: u128,
+    place: Place,
     counts: SmallVec<[u32; 8]>,
     /// How many of them have not begun here.
     newer: usize,
@@ -64,7 +73,7 @@ impl Board {
                     judged.verdict = self.refund(charge, back.get(), now);
                 }
                 (_, Some((id, by))) if !is_admitted => self.undo(id, by),
-                (_, Some((id, _))) => self.note_change(id),
+                (_, Some((id, by))) => self.note_change(id, by),
                 _ => {}
             }
         }
@@ -95,9 +104,11 @@ impl Board {
         read.counts[own] = read.counts[own].saturating_add(taken);
         let verdict = counters.judge_by_all_clocks(reading(now), charge.cost, &read.counts);
         let added = (is_charged && verdict.is_admitted()).then(|| {
-            let id = id(read.name, &counters, counters.index_at(now));
+            let Place { name, crowd } = read.place;
+            let id = id(name, &counters, counters.index_at(now));
             let me = self.me;
-            self.cell(id, forget_at(&counters, id), now).add(me, taken);
+            let cell = self.cell(id, forget_at(&counters, id), crowd.is_some(), now);
+            cell.add(me, taken);
             (id, taken)
         });
         Judged {
@@ -113,14 +124,14 @@ impl Board {
         let read = self.read(charge, &counters, now);
         let mut left = back;
         for index in counters.to_read(AddThenRead::at_once(now)) {
-            let (id, me) = (id(read.name, &counters, index), self.me);
+            let (id, me) = (id(read.place.name, &counters, index), self.me);
             let Some(cell) = self.cells.get_mut(&id) else {
                 continue;
             };
             let given = cell.give_back(me, left);
             left -= given;
             if given > 0 {
-                self.note_change(id);
+                self.note_change(id, given);
             }
         }
         let read = self.read(charge, &counters, now);
@@ -129,40 +140,61 @@ impl Board {
 
     fn read(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> Read {
         let reading = reading(now);
-        let name = self.name_for(charge, counters, now);
-        let count = |index: CounterIndex| {
+        let place = self.place_for(charge, counters, now);
+        let sum = |name: u128, index| {
             let cell = self.cells.get(&id(name, counters, index));
-            cell.map_or(0, crate::cell::Cell::sum)
+            cell.map_or(0, Cell::sum)
+        };
+        let count = |index: CounterIndex| {
+            let crowd = place.crowd.map_or(0, |crowd| sum(crowd, index));
+            sum(place.name, index).saturating_add(crowd)
         };
         Read {
-            name,
+            place,
             newer: counters.not_begun(reading),
             counts: counters.to_read(reading).map(count).collect(),
         }
     }
 
-    /// Under which name a client is counted: its own, or its crowd's where there is no place for it.
-    fn name_for(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> u128 {
+    /// A client is counted by himself, or with his crowd where there is no place for him.
+    fn place_for(&self, charge: &SharedCharge<'_>, counters: &Counters, now: Micros) -> Place {
         let own = self.names.client(charge.limit, charge.key);
+        let alone = Place {
+            name: own,
+            crowd: None,
+        };
         let is_full = self.is_full();
         if !is_full && self.crowds == 0 {
-            return own;
+            return alone;
         }
-        let has_counters = |name: u128| {
+        let newest_of = |name: u128| {
             let mut indexes = counters.to_read(reading(now));
-            indexes.any(|index| self.cells.contains_key(&id(name, counters, index)))
+            indexes.find_map(|index| self.cells.get(&id(name, counters, index)))
+        };
+        let crowd = self.names.crowd(charge.limit, own);
+        let beside_crowd = Place {
+            name: own,
+            crowd: newest_of(crowd).map(|_| crowd),
         };
         let is_overfull = self.cells.len() - self.crowds >= self.cells_max.saturating_mul(2);
         let newest = id(own, counters, counters.index_at(now));
-        if has_counters(own) && (!is_overfull || self.cells.contains_key(&newest)) {
-            return own;
+        match newest_of(own) {
+            Some(known) if !is_overfull || self.cells.contains_key(&newest) => {
+                if known.is_of_crowd {
+                    beside_crowd
+                } else {
+                    alone
+                }
+            }
+            _ if is_full => {
+                self.tally.count(Event::Crowded);
+                Place {
+                    name: crowd,
+                    crowd: None,
+                }
+            }
+            _ => beside_crowd,
         }
-        let crowd = self.names.crowd(charge.limit, own);
-        if is_full || has_counters(crowd) {
-            self.tally.count(Event::Crowded);
-            return crowd;
-        }
-        own
     }
 
     fn undo(&mut self, id: CounterId, by: u32) {

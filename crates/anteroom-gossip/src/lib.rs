@@ -11,6 +11,7 @@
 //! Deliberately absent: algorithms that need a transaction (nobody could carry it out), encryption (what is told
 //! holds no address and no name, only digests by the secret), and counts that outlast all nodes.
 
+mod behind;
 mod board;
 mod cell;
 mod counts;
@@ -21,7 +22,9 @@ mod judging;
 mod members;
 mod message;
 mod names;
+mod news;
 mod node;
+mod outlet;
 mod running;
 mod seal;
 mod tally;

@@ -5,13 +5,15 @@
 //!
 //! Deliberately absent: what is told to whom ([`crate::node`]).
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::num::{NonZeroU8, NonZeroUsize};
 use std::time::Duration;
 
 use foca::{
-    Config, Foca, NoCustomBroadcast, Notification, PeriodicParams, PostcardCodec, Runtime, Timer,
+    Codec as _, Config, Foca, Header, Member, NoCustomBroadcast, Notification, PeriodicParams,
+    PostcardCodec, Runtime, Timer,
 };
 use rand_core::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
@@ -23,6 +25,10 @@ use crate::message::MEMBERSHIP_LARGEST;
 /// By so much the generation of a node grows that others took for gone: an hour, so that one whose clock was set back is
 /// past its former self after as few tries as hours.
 const GENERATION_STEP: u64 = 3_600_000;
+
+/// Nodes that are known at most, with those that are gone for less than an hour. Far above what anybody runs: each tells each other
+/// one all. It bounds what whoever has the secret, or a broken node, can make the others keep and send.
+pub(crate) const MEMBERS_MAX: usize = 1_000;
 
 /// A node, as the others know it.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -115,15 +121,62 @@ impl Members {
         note(announced);
     }
 
-    /// Hears what a member says.
-    pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<(), StrangeError> {
+    /// Hears what a member says; how many were left out of it, for too many are known.
+    pub(crate) fn handle(&mut self, now: Duration, bytes: &[u8]) -> Result<usize, StrangeError> {
         self.todo.now = now;
-        let heard = self.foca.handle_data(bytes, &mut self.todo);
+        let is_full = self.foca.iter_membership_state().len() >= MEMBERS_MAX;
+        let (bytes, left_out) = if is_full {
+            self.without_strangers(bytes)?
+        } else {
+            (Cow::Borrowed(bytes), 0)
+        };
+        if bytes.is_empty() && left_out > 0 {
+            return Ok(left_out);
+        }
+        let heard = self.foca.handle_data(&bytes, &mut self.todo);
         match heard {
             // This node spoke to itself: it is among its own peers, by another address.
-            Ok(()) | Err(foca::Error::DataFromOurselves) => Ok(()),
+            Ok(()) | Err(foca::Error::DataFromOurselves) => Ok(left_out),
             Err(source) => Err(StrangeError { source }),
         }
+    }
+
+    /// What a member says of those that are known, and how many others it named. Nothing if it is not known itself.
+    fn without_strangers<'b>(
+        &self,
+        bytes: &'b [u8],
+    ) -> Result<(Cow<'b, [u8]>, usize), StrangeError> {
+        let strange = |error: postcard::Error| StrangeError {
+            source: foca::Error::Decode(Box::new(error)),
+        };
+        let known = self.foca.iter_membership_state();
+        let known = known.map(|member| member.id().address);
+        let mut known: BTreeSet<SocketAddr> = known.collect();
+        known.insert(self.foca.identity().address);
+        let mut rest = bytes;
+        let header: Header<Identity> = PostcardCodec.decode_header(&mut rest).map_err(strange)?;
+        if !known.contains(&header.src.address) {
+            return Ok((Cow::Borrowed(&[]), 1));
+        }
+        let head = &bytes[..bytes.len() - rest.len()];
+        let Some((named, behind)) = rest.split_first_chunk::<2>() else {
+            return Ok((Cow::Borrowed(bytes), 0));
+        };
+        let (mut kept, mut left_out, mut members) = (0_u16, 0, Vec::new());
+        rest = behind;
+        for _ in 0..u16::from_be_bytes(*named) {
+            let before = rest;
+            let member: Member<Identity> =
+                PostcardCodec.decode_member(&mut rest).map_err(strange)?;
+            if known.contains(&member.id().address) {
+                kept += 1;
+                members.extend_from_slice(&before[..before.len() - rest.len()]);
+            } else {
+                left_out += 1;
+            }
+        }
+        let all = [head, &kept.to_be_bytes(), &members, rest].concat();
+        Ok((Cow::Owned(all), left_out))
     }
 
     /// Does what is due.
@@ -220,6 +273,68 @@ mod tests {
         assert_eq!(
             (renewed.writer, renewed.addr()),
             (first.writer, first.address)
+        );
+    }
+
+    fn identity(at: u16) -> Identity {
+        Identity {
+            address: SocketAddr::from(([10, 0, 0, 5], at)),
+            writer: WriterId(u64::from(at)),
+            generation: 1,
+        }
+    }
+
+    /// What one says who names these.
+    fn said(by: u16, to: u16, named: &[u16]) -> Vec<u8> {
+        let header = Header {
+            src: identity(by),
+            src_incarnation: 0,
+            dst: identity(to),
+            message: foca::Message::Gossip,
+        };
+        let mut bytes = Vec::new();
+        PostcardCodec.encode_header(&header, &mut bytes).unwrap();
+        bytes.extend(u16::try_from(named.len()).unwrap().to_be_bytes());
+        for at in named {
+            let member = Member::alive(identity(*at));
+            PostcardCodec.encode_member(&member, &mut bytes).unwrap();
+        }
+        bytes
+    }
+
+    #[test]
+    fn whoever_names_nodes_without_end_fills_no_memory_and_drives_nobody_out() {
+        const ME: u16 = 1;
+        let mut members = Members::new(identity(ME), 1);
+        let mut left_out = 0;
+        for first in (2..5_000).step_by(30) {
+            let named: Vec<u16> = (first..first + 30).collect();
+            let now = Duration::ZERO;
+            left_out += members.handle(now, &said(2, ME, &named)).unwrap();
+        }
+        let known = members.peers().count();
+        // The last that was heard when there was place may have named one datagram's more.
+        assert!((MEMBERS_MAX..MEMBERS_MAX + 30).contains(&known), "{known}");
+        assert!(left_out >= 3_900, "{left_out}");
+        // Of those that are known all is heard: that one is gone, or has come back.
+        let mut bytes = said(3, ME, &[]);
+        bytes.truncate(bytes.len() - 2);
+        bytes.extend(1_u16.to_be_bytes());
+        let gone = Member::down(identity(7));
+        PostcardCodec.encode_member(&gone, &mut bytes).unwrap();
+        assert_eq!(members.handle(Duration::ZERO, &bytes).unwrap(), 0);
+        assert_eq!(members.peers().count(), known - 1);
+        // And of a stranger nothing.
+        assert_eq!(
+            members
+                .handle(Duration::ZERO, &said(60_000, ME, &[2]))
+                .unwrap(),
+            1
+        );
+        assert!(
+            members
+                .handle(Duration::ZERO, &said(3, ME, &[2])[..9])
+                .is_err()
         );
     }
 }

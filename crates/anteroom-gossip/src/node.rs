@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use crate::board::Board;
 use crate::cell::WriterId;
 use crate::counts::CLOCKS_APART_MAX;
-use crate::members::{Identity, Members};
+use crate::members::{Identity, MEMBERS_MAX, Members};
 use crate::message::{self, Message};
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
@@ -136,6 +136,9 @@ impl Node {
                 let heard = self.members.handle(now, bytes);
                 self.look_at_peers(now);
                 self.send_memberships();
+                if let Ok(left_out) = heard {
+                    self.note_left_out(left_out);
+                }
                 heard.is_ok()
             }
             Some(Message::Counters { sent_at, told }) => {
@@ -178,15 +181,46 @@ impl Node {
 
     /// Tells the others what they do not know yet, and that this node goes.
     pub fn leave(&mut self, now: Duration, by_clock: Micros) {
-        for _ in 0..ROUNDS_AT_THE_END {
-            let news = self.board.lock().tell_news(by_clock);
-            if news.is_empty() {
-                break;
-            }
-            self.send_to_all(&news);
-        }
+        self.tell_rest(by_clock);
         self.members.leave(now);
         self.send_memberships();
+        // From now on whoever has this node's address is its successor.
+        let successor = (self.settings.address, self.board.lock().me());
+        self.peers.insert(successor);
+        self.newcomers = vec![(self.settings.address, usize::MAX)];
+    }
+
+    /// After [`Self::leave`]: tells those who were there what is still counted here, and its successor everything, again and again, for it may
+    /// not listen yet.
+    pub fn tell_behind(&mut self, by_clock: Micros) {
+        let news = self.board.lock().tell_news(by_clock);
+        self.send_to_all(&news);
+        self.tell_newcomers(by_clock);
+        if self.newcomers.is_empty() {
+            self.newcomers.push((self.settings.address, usize::MAX));
+        }
+    }
+
+    /// After [`Self::leave`], when nothing more is counted here.
+    pub fn tell_last(&mut self, by_clock: Micros) {
+        self.tell_rest(by_clock);
+    }
+
+    /// All that this node knows and would tell a newcomer, of what comes before `rest`; and what is to be told then.
+    pub(crate) fn tell_all(&self, by_clock: Micros, rest: usize) -> (Vec<Vec<u8>>, usize) {
+        let (bodies, rest) = self.board.lock().tell_newcomer(by_clock, rest);
+        let sealed = bodies.iter().map(|body| self.secret.seal(body));
+        (sealed.collect(), rest)
+    }
+
+    /// How long it collects news.
+    pub(crate) const fn interval(&self) -> Duration {
+        self.settings.interval
+    }
+
+    /// Where the others reach it.
+    pub(crate) const fn address(&self) -> SocketAddr {
+        self.settings.address
     }
 
     /// What is to be sent.
@@ -212,6 +246,21 @@ impl Node {
         self.send_to_all(&news);
         self.send_to_all(&round);
         self.send_to_gone(now, &news);
+        self.tell_newcomers(by_clock);
+    }
+
+    /// As much as may be of what they do not know yet.
+    fn tell_rest(&mut self, by_clock: Micros) {
+        for _ in 0..ROUNDS_AT_THE_END {
+            let news = self.board.lock().tell_news(by_clock);
+            if news.is_empty() {
+                break;
+            }
+            self.send_to_all(&news);
+        }
+    }
+
+    fn tell_newcomers(&mut self, by_clock: Micros) {
         let mut newcomers = std::mem::take(&mut self.newcomers);
         for (address, rest) in &mut newcomers {
             let (bodies, left) = self.board.lock().tell_newcomer(by_clock, *rest);
@@ -299,6 +348,17 @@ impl Node {
             self.missed_at = None;
         }
         is_due
+    }
+
+    fn note_left_out(&self, strangers: usize) {
+        if strangers > 0 && self.tally.of(Event::MemberRefused) == 0 {
+            tracing::warn!(
+                members_max = MEMBERS_MAX,
+                "so many other nodes are known, with those that are gone for less than an hour: no new ones count with us"
+            );
+        }
+        self.tally
+            .count_many(Event::MemberRefused, strangers as u64);
     }
 
     fn note_clock(&self, apart_ms: u64) {

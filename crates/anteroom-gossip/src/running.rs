@@ -1,18 +1,19 @@
 //! Drives a node: its socket, its timers, and the names of those it begins with.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
 use tokio::net::UdpSocket;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::behind::Behind;
 use crate::counts::Now;
 use crate::message::DATAGRAM_LARGEST;
 use crate::node::Node;
+use crate::outlet::{Outlet, listen_at};
 use crate::tally::{Event, Tally};
 
 /// How often the configured peers are looked up, and those are spoken to that are not there: so a node that
@@ -22,7 +23,18 @@ const LOOK_UP_PERIOD: Duration = Duration::from_secs(2);
 const RECEIVE_AGAIN: Duration = Duration::from_millis(100);
 
 /// How often an address is tried that somebody else still has.
-const LISTEN_AGAIN: Duration = Duration::from_millis(250);
+const LISTEN_AGAIN: Duration = Duration::from_millis(50);
+
+/// How far a node has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Phase {
+    /// It counts with the others.
+    Here,
+    /// It has left, and counts what it still serves.
+    Left,
+    /// It counts nothing more.
+    Over { has_successor: bool },
+}
 
 /// A node with its socket.
 pub(crate) struct Running {
@@ -31,40 +43,53 @@ pub(crate) struct Running {
     pub(crate) node: Node,
     pub(crate) peers: Vec<HostPort>,
     pub(crate) now: Now,
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) phase: watch::Receiver<Phase>,
+    /// Dropped when the address is free.
+    pub(crate) address_is_taken: oneshot::Sender<()>,
     pub(crate) tally: Arc<Tally>,
 }
 
 impl Running {
-    /// Until it is stopped.
+    /// Until it is over.
     pub(crate) async fn run(mut self) {
         let socket = match self.socket {
             Ok(socket) => socket,
             Err(listen) => tokio::select! {
-                () = stopped(&mut self.stop) => return,
+                () = left(&mut self.phase) => return,
                 socket = listen_when_free(listen) => socket,
             },
         };
+        let listened_at = socket.local_addr();
+        let tally = Arc::clone(&self.tally);
         let driving = Driving {
-            socket,
+            outlet: Outlet { socket, tally },
             node: self.node,
+            now: Arc::clone(&self.now),
+        };
+        let node = driving.run(self.peers, &mut self.phase).await;
+        drop(self.address_is_taken);
+        let behind = Behind {
+            node,
             now: self.now,
+            phase: self.phase,
             tally: self.tally,
         };
-        driving.run(self.peers, self.stop).await;
+        if let Ok(listened_at) = listened_at {
+            behind.run(listened_at).await;
+        }
     }
 }
 
 /// A node that listens.
 struct Driving {
-    socket: UdpSocket,
+    outlet: Outlet,
     node: Node,
     now: Now,
-    tally: Arc<Tally>,
 }
 
 impl Driving {
-    async fn run(mut self, peers: Vec<HostPort>, mut stop: watch::Receiver<bool>) {
+    /// Until it has left, and its address is free.
+    async fn run(mut self, peers: Vec<HostPort>, phase: &mut watch::Receiver<Phase>) -> Node {
         let began = Instant::now();
         if !peers.is_empty() {
             self.node.expect_others(began.elapsed());
@@ -76,8 +101,8 @@ impl Driving {
         loop {
             let next = began + self.node.next_at();
             tokio::select! {
-                () = stopped(&mut stop) => break,
-                received = self.socket.recv_from(&mut buffer) => match received {
+                () = left(phase) => break,
+                received = self.outlet.socket.recv_from(&mut buffer) => match received {
                     Ok((length, from)) => self.receive(began.elapsed(), &buffer[..length], from),
                     Err(error) => {
                         tracing::debug!(%error, "cannot receive what other nodes tell");
@@ -90,39 +115,22 @@ impl Driving {
                     self.node.poll(began.elapsed(), by_clock);
                 }
             }
-            self.send();
+            self.outlet.send(self.node.take_outbox()).await;
         }
         looking_up.abort();
         let by_clock = (self.now)();
         self.node.leave(began.elapsed(), by_clock);
-        self.send();
+        self.outlet.send(self.node.take_outbox()).await;
+        self.node
     }
 
     fn receive(&mut self, now: Duration, datagram: &[u8], from: SocketAddr) {
         let by_clock = (self.now)();
         let is_ours = self.node.handle_datagram(now, by_clock, datagram);
-        if !is_ours && self.tally.of(Event::DatagramRefused) == 1 {
+        if !is_ours && self.outlet.tally.of(Event::DatagramRefused) == 1 {
             tracing::warn!(%from, "a datagram that is not sealed with our secret is refused; no other one is told of here");
         }
     }
-
-    /// What cannot be sent at once is lost, as it may be on its way.
-    fn send(&mut self) {
-        for (to, datagram) in self.node.take_outbox() {
-            let sent = self.socket.try_send_to(&datagram, to);
-            self.tally.count(match sent {
-                Ok(_) => Event::DatagramSent,
-                Err(_) => Event::SendFailed,
-            });
-        }
-    }
-}
-
-/// Listens there.
-pub(crate) fn listen_at(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = std::net::UdpSocket::bind(address)?;
-    socket.set_nonblocking(true)?;
-    UdpSocket::from_std(socket)
 }
 
 /// Listens there as soon as whoever has the address lets go of it: a predecessor that hands over, as a rule.
@@ -139,9 +147,9 @@ async fn listen_when_free(address: SocketAddr) -> UdpSocket {
     }
 }
 
-/// Until somebody says so, or nobody is left who could.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|is_stopped| *is_stopped).await;
+/// Until somebody says that it leaves, or nobody is left who could.
+async fn left(phase: &mut watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|phase| *phase != Phase::Here).await;
 }
 
 /// Finds the addresses of peers, again and again: behind a name there may be others by now.

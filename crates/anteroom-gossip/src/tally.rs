@@ -23,9 +23,11 @@ pub(crate) enum Event {
     Crowded,
     /// A message of a node whose clock is too far from ours.
     ClockApart,
+    /// A node that was heard of and is not known, for too many are.
+    MemberRefused,
 }
 
-const WORDS: [(Event, &str); 10] = [
+const WORDS: [(Event, &str); 11] = [
     (Event::PeerJoined, "peer_joined"),
     (Event::PeerLeft, "peer_left"),
     (Event::DatagramSent, "datagram_sent"),
@@ -36,6 +38,7 @@ const WORDS: [(Event, &str); 10] = [
     (Event::CounterPutOff, "counter_put_off"),
     (Event::Crowded, "crowded"),
     (Event::ClockApart, "clock_apart"),
+    (Event::MemberRefused, "member_refused"),
 ];
 
 /// How often each happened.

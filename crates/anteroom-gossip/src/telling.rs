@@ -1,7 +1,7 @@
 //! What does a node tell, when, and to whom?
 //!
-//! - What it has changed itself, to all others, as soon as its turn comes, the newest first, and [`TELLS`] times: a datagram
-//!   that is lost costs one interval, and three in a row are rare.
+//! - What it has changed itself, to all others, as soon as its turn comes, what matters most first ([`crate::news`]), and
+//!   [`TELLS`] times: a datagram that is lost costs one interval, and three in a row are rare.
 //! - All that it speaks for, to all others, slowly round and round ([`REPEAT_PERIOD`]): what was lost all the same heals.
 //! - The same to whoever joins, fast.
 //!
@@ -13,8 +13,9 @@ use std::time::Duration;
 use anteroom_limits::time::Micros;
 
 use crate::board::Board;
-use crate::cell::CounterId;
+use crate::cell::{Cell, CounterId, WriterId};
 use crate::message::{Packer, Told};
+use crate::news::{PutOff, class};
 use crate::tally::Event;
 
 /// How often a change is told. Once would leave what was lost to the slow repetition.
@@ -27,60 +28,94 @@ pub const REPEAT_PERIOD: Duration = Duration::from_secs(10);
 const DATAGRAMS_AT_ONCE: usize = 32;
 /// Counters that are looked at for a repetition at once, so that calls never wait long for that.
 const LOOKS_MOST: usize = 2_048;
-/// News that wait at most. Beyond, the oldest are left to the repetition.
-const NEWS_MAX: usize = 65_536;
+
+impl Cell {
+    /// Its writer's own share, to be told.
+    fn tell(&self, id: CounterId, me: WriterId) -> Told {
+        let own = self.shares().iter().filter(|share| share.writer == me);
+        Told {
+            id,
+            forget_at: self.forget_at,
+            shares: own.copied().collect(),
+        }
+    }
+
+    /// Whether what was told in that round is to be told again: nothing has changed since.
+    fn is_told_again(&self, told_in: u64) -> bool {
+        self.told_in == told_in && self.untold == 0 && self.tells_left > 0
+    }
+}
 
 impl Board {
-    /// Notes that this node changed its share of a counter.
-    pub(crate) fn note_change(&mut self, id: CounterId) {
-        let round = self.round;
+    /// Notes that this node changed its share of a counter by so many calls.
+    pub(crate) fn note_change(&mut self, id: CounterId, by: u32) {
         let Some(cell) = self.cells.get_mut(&id) else {
             return;
         };
-        cell.tells_left = TELLS;
-        if cell.changed_in == round {
+        let before = class(cell.untold);
+        cell.untold = cell.untold.saturating_add(by);
+        let Some(now) = class(cell.untold).filter(|now| Some(*now) != before) else {
             return;
-        }
-        cell.changed_in = round;
-        self.changed.push_back((round, id));
-        if self.changed.len() > NEWS_MAX {
-            self.changed.pop_front();
+        };
+        self.news.push(now, id);
+        if let Some(put_off) = self.news.put_off()
+            && self.is_waiting(put_off)
+        {
             self.tally.count(Event::CounterPutOff);
         }
+    }
+
+    /// Whether that still had to be told.
+    fn is_waiting(&self, put_off: PutOff) -> bool {
+        let (PutOff::Untold(_, id) | PutOff::Again(_, id)) = put_off;
+        self.cells.get(&id).is_some_and(|cell| match put_off {
+            PutOff::Untold(in_class, _) => class(cell.untold) == Some(in_class),
+            PutOff::Again(told_in, _) => cell.is_told_again(told_in),
+        })
     }
 
     /// The news, for all others.
     pub(crate) fn tell_news(&mut self, now: Micros) -> Vec<Vec<u8>> {
         let mut packer = Packer::new(self.me, now, DATAGRAMS_AT_ONCE);
-        let mut again = Vec::new();
-        while let Some((changed_in, id)) = self.changed.pop_back() {
-            let me = self.me;
+        let (me, round) = (self.me, self.round);
+        self.round += 1;
+        // What is told here for the first time has its turn again in a later round.
+        let mut again = self.news.again();
+        while let Some((in_class, id)) = self.news.pop() {
             let Some(cell) = self.cells.get_mut(&id) else {
                 continue;
             };
-            if cell.changed_in != changed_in {
+            if class(cell.untold) != Some(in_class) {
                 continue;
             }
-            let own = cell.shares().iter().filter(|share| share.writer == me);
-            let told = Told {
-                id,
-                forget_at: cell.forget_at,
-                shares: own.copied().collect(),
+            if !packer.push(&cell.tell(id, me)) {
+                self.news.push(in_class, id);
+                return packer.into_bodies();
+            }
+            cell.untold = 0;
+            cell.told_in = round;
+            cell.tells_left = TELLS - 1;
+            self.news.push_again(round, id);
+        }
+        while again > 0
+            && let Some((told_in, id)) = self.news.pop_again()
+        {
+            again -= 1;
+            let Some(cell) = self.cells.get_mut(&id) else {
+                continue;
             };
-            if !packer.push(&told) {
-                self.changed.push_back((changed_in, id));
+            if !cell.is_told_again(told_in) {
+                continue;
+            }
+            if !packer.push(&cell.tell(id, me)) {
+                self.news.unpop_again(told_in, id);
                 break;
             }
-            cell.tells_left = cell.tells_left.saturating_sub(1);
+            cell.tells_left -= 1;
             if cell.tells_left > 0 {
-                again.push((changed_in, id));
+                self.news.push_again(told_in, id);
             }
         }
-        // Behind all that was never told.
-        for told in again {
-            self.changed.push_front(told);
-        }
-        self.round += 1;
         packer.into_bodies()
     }
 

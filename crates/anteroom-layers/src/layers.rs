@@ -221,7 +221,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Gives back what was lent to this node, and lets go of the store.
+    /// Gives back what was lent to this node, and lets go of the store. Calls that are counted by nodes that tell each other are
+    /// still told until [`Layers::finish`].
     pub async fn close(&self) {
         for task in &self.upkeep {
             task.abort();
@@ -236,6 +237,14 @@ impl Layers {
         }
         self.log.close().await;
         self.node.stop().await;
+    }
+
+    /// Nothing more is served: tells other nodes, and a successor on this machine if there is one, the last calls. To be called
+    /// after [`Layers::close`].
+    pub async fn finish(&self, has_successor: bool) {
+        if let Some(gossip) = &self.gossip {
+            gossip.finish(has_successor).await;
+        }
     }
 }
 

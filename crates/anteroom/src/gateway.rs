@@ -294,6 +294,7 @@ impl Gateway {
         // As long as it is kept, nobody who connects is refused.
         self.legacy = Legacy::default();
         self.end().await;
+        self.layers.finish(false).await;
     }
 
     /// The same for a successor that serves already: nobody is sent away who could still ask here.
@@ -311,15 +312,17 @@ impl Gateway {
             self.end().await;
         }
         let _ = rate_limits.await;
+        // What was counted meanwhile is the last of it.
+        self.layers.finish(true).await;
     }
 
-    async fn end(self) {
+    async fn end(&mut self) {
         self.layers.drain().start();
         let rate_limits = limits::stop_service(self.rate_limits.as_ref());
         // Tasks that panicked have said so already.
-        let _ = tokio::join!(self.front, rate_limits);
+        let _ = tokio::join!(&mut self.front, rate_limits);
         self.stop_control.send_replace(true);
-        let _ = self.control.await;
+        let _ = (&mut self.control).await;
     }
 
     /// Stops without waiting for requests that go on and on.

@@ -6,6 +6,7 @@
 )]
 
 mod activation;
+mod gossip;
 mod http2;
 mod leaving;
 mod lent;

@@ -34,6 +34,8 @@ pub(crate) struct Network {
     now: Duration,
     time: TestTime,
     nodes: BTreeMap<SocketAddr, Member>,
+    /// Who has left, and still counts.
+    behind: Vec<(SocketAddr, Member)>,
     under_way: BTreeMap<(Duration, u64), (SocketAddr, Vec<u8>)>,
     sent: u64,
     random: u64,
@@ -61,6 +63,7 @@ impl Network {
             now: Duration::ZERO,
             time,
             nodes: BTreeMap::new(),
+            behind: Vec::new(),
             under_way: BTreeMap::new(),
             sent: 0,
             random: weather.seed,
@@ -110,6 +113,20 @@ impl Network {
         };
         member.node.leave(self.now, self.time.now());
         self.send(address(at), member.node.take_outbox());
+        self.behind.push((address(at), member));
+    }
+
+    /// Of whoever left last.
+    pub(crate) fn counts_behind(&self) -> &GossipCounts {
+        let last = self.behind.last();
+        &last.expect("somebody has left").1.counts
+    }
+
+    /// Whoever left last counts nothing more.
+    pub(crate) fn finish(&mut self) {
+        let (at, mut member) = self.behind.pop().expect("somebody has left");
+        member.node.tell_last(self.time.now());
+        self.send(at, member.node.take_outbox());
     }
 
     /// From now on this node reaches nobody.
@@ -150,6 +167,7 @@ impl Network {
             let out = member.node.take_outbox();
             self.send(to, out);
         }
+        self.step_behind();
         let addresses: Vec<SocketAddr> = self.nodes.keys().copied().collect();
         // As the real one does: who is not there is spoken to again and again.
         let speaks = self.now.as_millis().is_multiple_of(2_000);
@@ -163,6 +181,20 @@ impl Network {
             }
             member.node.poll(now, by_clock);
             let out = member.node.take_outbox();
+            self.send(at, out);
+        }
+    }
+
+    fn step_behind(&mut self) {
+        if !self.now.as_millis().is_multiple_of(INTERVAL.as_millis()) {
+            return;
+        }
+        let by_clock = self.time.now();
+        let told = self.behind.iter_mut().map(|(at, member)| {
+            member.node.tell_behind(by_clock);
+            (*at, member.node.take_outbox())
+        });
+        for (at, out) in told.collect::<Vec<_>>() {
             self.send(at, out);
         }
     }
@@ -202,22 +234,22 @@ impl Network {
     }
 }
 
-const CALM: Weather = Weather {
+pub(crate) const CALM: Weather = Weather {
     delay: Duration::from_millis(20),
     lost_of_1000: 0,
     seed: 1,
 };
 
-fn left(counts: &GossipCounts, policy: &Policy) -> u32 {
+pub(crate) fn left(counts: &GossipCounts, policy: &Policy) -> u32 {
     call(counts, policy, Cost::Peek).remaining
 }
 
-fn take(counts: &GossipCounts, policy: &Policy, calls: u32) {
+pub(crate) fn take(counts: &GossipCounts, policy: &Policy, calls: u32) {
     assert!(call(counts, policy, Cost::take(calls)).is_admitted());
 }
 
 /// An hour, so that a test is over before it.
-fn an_hour(calls: u32) -> Policy {
+pub(crate) fn an_hour(calls: u32) -> Policy {
     let rate = Rate::new(calls, MicroSpan::from_secs(3_600)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }

@@ -101,11 +101,18 @@ async fn nodes_count_together_and_what_one_counted_that_left_stays_counted() {
         eventually("hearing the last word", || left(node, &policy) == 36).await;
         eventually("noticing it", || there(node) == 1).await;
     }
-    // It counts its own calls still; its address is free, and who comes there hears of all.
+    // It counts still; its address is free, and who comes there hears of all.
     assert!(call(&nodes[2], &policy, Cost::ONE).is_admitted());
     let (address, first) = (nodes[2].address().unwrap(), nodes[0].address().unwrap());
     let again = open(address, &[first], &secret()).unwrap();
-    eventually("hearing of its former self", || left(&again, &policy) == 36).await;
+    for node in [&*nodes[0], &*nodes[1], &again] {
+        eventually("hearing of the call behind", || left(node, &policy) == 35).await;
+    }
+    assert!(call(&nodes[2], &policy, Cost::ONE).is_admitted());
+    within("finishing", nodes[2].finish(true)).await;
+    for node in [&*nodes[0], &*nodes[1], &again] {
+        eventually("hearing of the last call", || left(node, &policy) == 34).await;
+    }
     for node in nodes.iter().map(AsRef::as_ref).chain([&again]) {
         within("leaving", node.close()).await;
     }
@@ -147,6 +154,25 @@ async fn a_successor_counts_alone_until_its_predecessor_lets_go_of_the_address()
     // Nobody waits for an address for ever who is told to stop.
     let third = open(first, &[second], &secret()).unwrap();
     within("stopping", third.close()).await;
+}
+
+/// Nobody else is there who could tell it, and it listens only a while after its predecessor has gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_alone_tells_its_successor_all_as_soon_as_it_listens() {
+    let policy = a_minute(100);
+    let node = open(local(0), &[], &secret()).unwrap();
+    let address = node.address().unwrap();
+    assert!(call(&node, &policy, Cost::take(10)).is_admitted());
+    within("leaving", node.close()).await;
+    assert!(call(&node, &policy, Cost::take(5)).is_admitted());
+    let finishing = async { within("finishing", node.finish(true)).await };
+    let following = async {
+        // What is told before finds nobody.
+        eventually("telling", || event(&node, "datagram_sent") > 0).await;
+        let successor = open(address, &[], &secret()).unwrap();
+        eventually("hearing of all", || left(&successor, &policy) == 85).await;
+    };
+    tokio::join!(finishing, following);
 }
 
 #[tokio::test]

@@ -118,3 +118,63 @@ fn of_a_node_whose_clock_is_a_day_ahead_nothing_is_kept() {
         assert_eq!(left.remaining, 10);
     }
 }
+
+#[test]
+fn a_crowd_ends_when_there_is_place_again_however_many_newcomers_come() {
+    for policy in [policies(10)[1], policies(10)[2], policies(10)[3]] {
+        let mut board = board(1, 5_000);
+        for client in 0..10_000 {
+            charge(&mut board, &policy, client, Cost::ONE, START);
+        }
+        assert_eq!(board.crowds, 64);
+        // Several of each crowd come in each window.
+        let mut crowded = 0;
+        for second in 1..600_u64 {
+            let now = START + MicroSpan::from_secs(second);
+            for newcomer in 0..10 {
+                let client = u128::from(10_000 + second * 10 + newcomer);
+                charge(&mut board, &policy, client, Cost::ONE, now);
+            }
+            if second == 300 {
+                crowded = board.tally.of(Event::Crowded);
+            }
+        }
+        assert_eq!(board.tally.of(Event::Crowded), crowded, "{policy:?}");
+        // Some may lie about still; none counts.
+        let after = START + MicroSpan::from_secs(600);
+        let mut cells = board.cells.iter();
+        let counts = cells.any(|(id, cell)| is_crowd(id.name) && cell.forget_at > after);
+        assert!(!counts, "{policy:?}");
+    }
+}
+
+#[test]
+fn who_leaves_his_crowd_takes_along_what_it_has_called() {
+    let policy = policies(3)[1];
+    let mut boards = [board(1, 1), board(2, 10)];
+    let at = |seconds| START + MicroSpan::from_secs(seconds);
+    assert!(charge(&mut boards[0], &policy, 0, Cost::ONE, at(0)).is_admitted());
+    // There is no place, so these are the crowd's.
+    for _ in 0..2 {
+        assert!(charge(&mut boards[0], &policy, 1, Cost::ONE, at(60)).is_admitted());
+    }
+    assert_eq!(boards[0].tally.of(Event::Crowded), 2);
+    tell_all(&mut boards, at(60));
+    // Now there is; of the two calls one and two thirds count still.
+    boards[0].sweep(at(130));
+    assert!(!boards[0].is_full());
+    let call = |board: &mut Board| charge(board, &policy, 1, Cost::ONE, at(130)).is_admitted();
+    assert!(call(&mut boards[0]));
+    assert_eq!(
+        boards[0].tally.of(Event::Crowded),
+        2,
+        "he is counted by himself"
+    );
+    assert!(!call(&mut boards[0]));
+    // Nor may he call more at another node that hears of him now.
+    tell_all(&mut boards, at(130));
+    assert!(!call(&mut boards[1]));
+    // The crowd is over, and its calls with it.
+    let left = charge(&mut boards[0], &policy, 1, Cost::Peek, at(200)).remaining;
+    assert_eq!(left, 2);
+}
