@@ -19,8 +19,9 @@ use tonic::server::StreamingService;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::budget::Budget;
+use crate::quota::books::Route;
 use crate::quota::bucket::{BUCKET_BYTES_MAX, Pairs, Target, target};
-use crate::quota::desk::{Fact, Route};
+use crate::quota::desk::Fact;
 use crate::quota::told::{Line, Told};
 use crate::quota::{Clock, Quotas};
 use crate::wire::quota::{
@@ -28,7 +29,7 @@ use crate::wire::quota::{
 };
 
 /// Buckets of one stream. Those beyond are abandoned: Envoy forgets them, too.
-const BUCKETS_MAX: usize = 1_000;
+pub(crate) const BUCKETS_MAX: usize = 1_000;
 /// Lines that wait to be sent. A client that reads so slowly is not told what is older.
 const LINES_MAX: usize = 2 * BUCKETS_MAX;
 /// Bytes of names that wait to be sent only to say that they are not kept. As many as Envoy makes of the longest headers of
