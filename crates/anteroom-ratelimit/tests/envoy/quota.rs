@@ -122,7 +122,7 @@ async fn start(
     let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
     let clock = clock.clone();
     let now = Arc::new(move || Micros(clock.now()));
-    let service = RateLimitService::start_at(doors, config, counts, now);
+    let service = RateLimitService::start(doors, config, counts, now);
     service.await.unwrap()
 }
 
