@@ -17,7 +17,7 @@ use anteroom_limits::time::Micros;
 use anteroom_ratelimit::wire::{
     Code, Descriptor, DescriptorStatus, Entry, RateLimit, RateLimitRequest, RateLimitResponse,
 };
-use anteroom_ratelimit::{Counts, RateLimitService};
+use anteroom_ratelimit::{Counts, Doors, RateLimitService};
 use anyhow::Context as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hdrhistogram::Histogram;
@@ -119,7 +119,8 @@ async fn ours(here: mpsc::Sender<SocketAddr>) -> anyhow::Result<()> {
         Micros(1_700_000_000_000_000 + elapsed)
     });
     let counts = Counts::Local(Arc::new(MixedCounts::new(config.keys_max)));
-    let service = RateLimitService::start(&config, counts, now).await?;
+    let doors = Doors::open(&config)?;
+    let service = RateLimitService::start(doors, &config, counts, now).await?;
     here.send(service.grpc().context("gRPC is asked for")?)?;
     std::future::pending().await
 }

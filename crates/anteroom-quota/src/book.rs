@@ -26,8 +26,11 @@ use crate::member::{AHEAD, Member};
 /// Whoever found nothing asks again after so long: a limit may have been raised. The end of a window is waited for.
 const ASK_EVERY: MicroSpan = MicroSpan::from_secs(1);
 
-/// After somebody else was faster.
+/// After others were faster for more than [`TRIES_AT_ONCE`].
 const TRY_AGAIN_AFTER: MicroSpan = MicroSpan(50_000);
+
+/// So often it is tried again at once when others were faster, each time for half as much.
+const TRIES_AT_ONCE: u32 = 4;
 
 /// So long before calls are over, they are replaced.
 const BEFORE_THE_END: MicroSpan = MicroSpan(300_000);
@@ -86,6 +89,8 @@ pub struct Book {
     members: BTreeMap<MemberId, Member>,
     unpaid: u64,
     quiet_until: Micros,
+    /// How often in a row others were faster.
+    tries: u32,
     /// Until when what members got is compared.
     compared_until: Micros,
 }
@@ -145,11 +150,10 @@ impl Book {
     #[must_use]
     pub fn plan(&mut self, room: Room, now: Micros) -> Plan {
         self.compare_anew(room, now);
-        let unpaid = u32::try_from(self.unpaid)
-            .unwrap_or(u32::MAX)
-            .min(room.calls);
         // What does not fit is forgiven: it would take the place of what comes later.
-        self.unpaid = unpaid.into();
+        self.unpaid = self.unpaid.min(room.calls.into());
+        let free = self.free(room.calls);
+        let unpaid = u32::try_from(self.unpaid).map_or(free, |unpaid| unpaid.min(free));
         let Room { limit, ends_in, .. } = room;
         let lasts = MicroSpan(ends_in.0.saturating_sub(MARGIN.0));
         if lasts < MicroSpan::from_secs(1) {
@@ -158,7 +162,7 @@ impl Book {
             let shares = Vec::new();
             return Plan { shares, unpaid };
         }
-        let free = room.calls - unpaid;
+        let free = free - unpaid;
         let count = self.members.len();
         let wants = self.members.values().map(|member| {
             let is_told = is_told(member, now);
@@ -178,6 +182,7 @@ impl Book {
     /// What was planned could not be charged, or was nothing: whoever holds nothing is told so. `full_after` is what the
     /// look said: nothing comes free before, unless the limit changes.
     pub fn handle_nothing(&mut self, full_after: MicroSpan, now: Micros) -> Vec<Assignment> {
+        self.tries = 0;
         if self.quiet_until <= now {
             let waits = match full_after {
                 MicroSpan::ZERO => TRY_AGAIN_AFTER,
@@ -207,9 +212,12 @@ impl Book {
     ) -> Vec<Assignment> {
         if !verdict.is_admitted() {
             // Others were faster. What is left is looked at again.
-            self.quiet_until = now + TRY_AGAIN_AFTER;
+            self.tries += 1;
+            let is_soon = self.tries <= TRIES_AT_ONCE;
+            self.quiet_until = if is_soon { now } else { now + TRY_AGAIN_AFTER };
             return Vec::new();
         }
+        self.tries = 0;
         self.unpaid = self.unpaid.saturating_sub(plan.unpaid.into());
         let ends_at = lasting::ends_at(policy, asked_at, verdict.full_after);
         let Some(seconds) = seconds_until(ends_at, now) else {
@@ -255,10 +263,18 @@ impl Book {
         told.collect()
     }
 
+    /// How many of the calls that are left are tried for. A charge is for all of them or for none; and where others take calls one
+    /// by one, all that were left are not left any more when it arrives.
+    fn free(&self, left: u32) -> u32 {
+        let part = left.checked_shr(self.tries).unwrap_or(0);
+        part.max(left.min(1))
+    }
+
     /// What members got is compared within a window, and within a minute of a long one.
     fn compare_anew(&mut self, room: Room, now: Micros) {
         if now >= self.compared_until {
             self.compared_until = now + room.ends_in.min(AHEAD);
+            self.tries = 0;
             for member in self.members.values_mut() {
                 member.got = 0;
             }

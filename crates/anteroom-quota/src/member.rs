@@ -16,6 +16,13 @@ const GAP_SHORTEST: MicroSpan = MicroSpan(100_000);
 /// Reports are taken to come as often as this at least, when it is said whether calls will do until the next.
 const GAP_LONGEST: MicroSpan = MicroSpan::from_secs(10);
 
+/// So long after calls can be spent no more, it may be reported that they were: as long as reports may be apart.
+const TOLD_LATE: MicroSpan = GAP_LONGEST;
+
+/// Of so many assignments, the last ones, it is known how much of them was not reported as spent. Who is told more often than that between
+/// two reports has what it let through charged once more.
+const SPARES: usize = 3;
+
 /// All that do not ask share such a part of a limit, so that the first who comes is not refused.
 const PART_OF_IDLE: u32 = 16;
 
@@ -27,6 +34,13 @@ pub(crate) struct Held {
     pub(crate) used: u64,
     assigned_at: Micros,
     pub(crate) ends_at: Micros,
+}
+
+/// What of an assignment was not reported as spent, and until when it may be.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spare {
+    calls: u64,
+    until: Micros,
 }
 
 /// One of them.
@@ -42,8 +56,8 @@ pub(crate) struct Member {
     gap: MicroSpan,
     /// Requests in a thousand seconds.
     pace: u64,
-    /// What was assigned and not reported as spent.
-    spare: u64,
+    /// What was assigned and may still be reported as spent, the newest first.
+    spares: [Spare; SPARES],
 }
 
 impl Member {
@@ -55,12 +69,15 @@ impl Member {
             uncounted: 0,
             gap: GAP_LONGEST,
             pace: 0,
-            spare: 0,
+            spares: [Spare {
+                calls: 0,
+                until: Micros(0),
+            }; SPARES],
         }
     }
 
-    /// Notes what it let through and what it refused since it last reported. What it let through beyond all that it was ever
-    /// assigned is returned: nobody has charged that.
+    /// Notes what it let through and what it refused since it last reported. What it let through beyond what it was
+    /// assigned lately is returned: nobody has charged that.
     pub(crate) fn handle_report(&mut self, allowed: u64, denied: u64, now: Micros) -> u64 {
         let asked = allowed.saturating_add(denied);
         if let Some(held) = &mut self.held {
@@ -72,8 +89,15 @@ impl Member {
             self.handle_pace(gap);
             self.heard_at = now;
         }
-        let unpaid = allowed.saturating_sub(self.spare);
-        self.spare = self.spare.saturating_sub(allowed);
+        let mut unpaid = allowed;
+        // Those first that are over first.
+        for spare in self.spares.iter_mut().rev() {
+            if now < spare.until {
+                let paid = spare.calls.min(unpaid);
+                spare.calls -= paid;
+                unpaid -= paid;
+            }
+        }
         unpaid
     }
 
@@ -94,7 +118,17 @@ impl Member {
             ends_at,
         });
         self.got = self.got.saturating_add(calls.into());
-        self.spare = self.spare.saturating_add(calls.into());
+        // What this replaces can be spent no more.
+        for spare in &mut self.spares {
+            spare.until = spare.until.min(now + TOLD_LATE);
+        }
+        if calls > 0 {
+            self.spares.rotate_right(1);
+            self.spares[0] = Spare {
+                calls: calls.into(),
+                until: ends_at + TOLD_LATE,
+            };
+        }
     }
 
     /// What it has left, as far as it has told.
@@ -137,72 +171,4 @@ impl Member {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const fn at(ms: u64) -> Micros {
-        Micros(ms * 1_000)
-    }
-
-    fn after(reports: &[(u64, u64, u64)]) -> Member {
-        let mut member = Member::new(at(0));
-        for &(ms, allowed, denied) in reports {
-            member.handle_report(allowed, denied, at(ms));
-        }
-        member
-    }
-
-    #[test]
-    fn who_asks_more_wants_more_and_who_does_not_ask_wants_a_little() {
-        let minute = |calls| Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
-        let twenty = MicroSpan::from_secs(20);
-        let wants = |reports: &[_]| after(reports).wants(twenty, minute(1_000), 2);
-        // A third of a sixteenth for two.
-        assert_eq!(wants(&[(0, 1, 0)]), 10);
-        // Ten a second for twenty seconds, and a quarter.
-        assert_eq!(wants(&[(0, 1, 0), (1_000, 4, 5)]), 250);
-        assert_eq!(wants(&[(0, 1, 0), (1_000, 900, 0)]), 1_000);
-        // Slowly down.
-        assert_eq!(wants(&[(0, 0, 0), (1_000, 40, 0), (2_000, 0, 0)]), 500);
-        assert_eq!(Member::new(at(0)).wants(MicroSpan(9), minute(1), 500), 1);
-    }
-
-    #[test]
-    fn two_reports_at_once_are_one() {
-        let member = after(&[(0, 1, 0), (1, 3, 0), (1_000, 6, 0)]);
-        assert_eq!(member.pace, 10_000);
-    }
-
-    #[test]
-    fn who_may_run_out_before_it_reports_again_is_short() {
-        let mut member = after(&[(0, 0, 0), (1_000, 0, 10)]);
-        assert!(member.is_short(at(1_000)), "it holds nothing");
-        member.handle_assigned(25, at(1_000), at(9_000));
-        assert!(!member.is_short(at(1_000)));
-        member.handle_report(10, 0, at(2_000));
-        assert!(!member.is_short(at(2_000)));
-        member.handle_report(10, 0, at(3_000));
-        assert!(member.is_short(at(3_000)), "5 left, 10 a second");
-        member.handle_assigned(5, at(3_800), at(9_000));
-        member.handle_report(1, 9, at(4_000));
-        assert!(!member.is_short(at(4_000)), "that was before");
-        assert!(!member.is_short(at(8_999)));
-        assert!(member.is_short(at(9_000)), "it is over");
-        member.handle_assigned(5, at(9_000), at(19_000));
-        member.handle_report(5, 0, at(9_001));
-        assert!(member.is_short(at(9_001)), "it is spent");
-    }
-
-    #[test]
-    fn what_nobody_charged_is_told() {
-        let mut member = Member::new(at(0));
-        assert_eq!(member.handle_report(3, 1, at(0)), 3);
-        member.handle_assigned(10, at(0), at(5_000));
-        assert_eq!(member.handle_report(8, 0, at(1_000)), 0);
-        assert_eq!(member.handle_report(8, 0, at(2_000)), 6);
-        assert_eq!(
-            member.handle_report(u64::MAX, u64::MAX, at(3_000)),
-            u64::MAX
-        );
-    }
-}
+mod tests;

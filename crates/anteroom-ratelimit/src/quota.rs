@@ -1,13 +1,14 @@
 //! The quota service: Envoys ask ahead for many calls at once, and report what became of them.
 //!
 //! A stream ([`stream`]) reads reports ([`report`]), and says which limit each bucket meets ([`bucket`]). One desk for all
-//! ([`desk`]) keeps a book for each limit that somebody shares, charges what it assigns where calls are counted, and tells it
+//! ([`desk`]) keeps a book for each limit that somebody shares ([`books`]), charges what it assigns where calls are counted, and tells it
 //! ([`told`]). So what is assigned and what is asked one by one count against the same limit, at all nodes that share counts.
 //!
 //! # Why one desk
 //!
 //! Reports come once a second, not with each request: one task has time for some hundred thousand a second, and needs no locks.
 
+mod books;
 mod bucket;
 mod desk;
 mod report;
@@ -35,7 +36,7 @@ use crate::quota::report::ReportCodec;
 use crate::quota::stream::Opened;
 
 /// Streams at once. Envoy has one for each filter that is set up, whatever its threads.
-const STREAMS_MAX: usize = 128;
+pub(crate) const STREAMS_MAX: usize = 128;
 /// Longest report: as many buckets as a stream may have, with the longest names.
 const REPORT_BYTES_MAX: usize = 1 << 20;
 /// Facts that wait for the desk. Streams wait when they are as many, and their Envoys with them.

@@ -103,25 +103,12 @@ impl Doors {
 }
 
 impl RateLimitService {
-    /// Opens the doors, and starts.
-    ///
-    /// # Errors
-    ///
-    /// [`StartError`] if the files hold mistakes or an address cannot be had.
-    pub async fn start(
-        config: &RateLimitServiceConfig,
-        counts: Counts,
-        now: Now,
-    ) -> Result<Self, StartError> {
-        Self::start_at(Doors::open(config)?, config, counts, now).await
-    }
-
     /// Reads the files, and answers at doors that are open already.
     ///
     /// # Errors
     ///
     /// [`StartError`] if the files hold mistakes.
-    pub async fn start_at(
+    pub async fn start(
         doors: Doors,
         config: &RateLimitServiceConfig,
         counts: Counts,

@@ -35,7 +35,7 @@ pub(crate) async fn start_service(
     };
     let clock = Arc::clone(clock);
     let now = Arc::new(move || now(&*clock));
-    let service = RateLimitService::start_at(doors, service, counts, now).await?;
+    let service = RateLimitService::start(doors, service, counts, now).await?;
     tracing::info!("serving rate limits: {service:?}");
     Ok(Some(Arc::new(service)))
 }

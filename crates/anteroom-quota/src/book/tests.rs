@@ -52,11 +52,19 @@ impl Desk {
 
     /// What is told, if it is due: whom, how many calls, for how many seconds.
     fn turn(&mut self, ms: u64) -> Vec<(MemberId, u32, u32)> {
+        self.turn_beside(ms, 0)
+    }
+
+    /// The same where others take so many calls between the look and the charge.
+    fn turn_beside(&mut self, ms: u64, others: u32) -> Vec<(MemberId, u32, u32)> {
         if !self.book.is_due(at(ms)) {
             return Vec::new();
         }
         let room = self.room(ms);
         let plan = self.book.plan(room, at(ms));
+        for _ in 0..others {
+            self.charge(ms, Cost::ONE);
+        }
         let told = if plan.calls() == 0 {
             self.book.handle_nothing(MicroSpan::ZERO, at(ms))
         } else {
@@ -204,20 +212,54 @@ fn a_charge_that_came_late_is_lost_and_not_spent() {
 }
 
 #[test]
-fn if_others_were_faster_it_is_looked_again() {
+fn if_others_were_faster_half_of_what_is_left_is_tried_for() {
     let mut desk = Desk::new();
     desk.report(0, A, 0, 1);
-    let room = desk.room(0);
-    let plan = desk.book.plan(room, at(0));
-    desk.charge(0, Cost::take(155));
-    let verdict = desk.charge(0, Cost::take(plan.calls()));
+    desk.report(1_000, A, 0, 500);
+    // Each time one call goes to somebody else.
+    assert_eq!(desk.turn_beside(1_000, 1), []);
+    assert_eq!(desk.turn_beside(1_000, 1), [(A, 79, 58)]);
+    assert_eq!(desk.room(1_000).calls, 160 - 2 - 79);
+    // It takes more to be faster than half of it, and then a quarter; and all is tried for after that was had.
+    desk.report(2_000, A, 79, 500);
+    assert_eq!(desk.turn_beside(2_000, 10), []);
+    assert_eq!(desk.turn_beside(2_000, 40), []);
+    assert_eq!(desk.turn_beside(2_000, 10), [(A, 7, 57)]);
+    desk.report(3_000, A, 7, 500);
+    assert_eq!(desk.turn(3_000), [(A, 160 - 2 - 79 - 60 - 7, 56)]);
+}
+
+#[test]
+fn if_others_are_always_faster_it_is_looked_again_after_a_while() {
+    let mut desk = Desk::new();
+    desk.limit = fixed(u32::MAX);
+    desk.report(0, A, 0, 1);
     let policy = Policy::FixedWindow(desk.limit);
-    let told = desk
-        .book
-        .handle_verdict(&plan, (&policy, &verdict), (at(0), at(0)));
-    assert_eq!(told, []);
+    let verdict = fixed(1).step(&mut Default::default(), at(0), Cost::take(2));
+    for tries in 0..100 {
+        assert_eq!(desk.book.is_due(at(0)), tries < 5, "{tries}");
+        let room = desk.room(0);
+        let plan = desk.book.plan(room, at(0));
+        assert!(plan.calls() > 0);
+        let said = (&policy, &verdict);
+        let told = desk.book.handle_verdict(&plan, said, (at(0), at(0)));
+        assert_eq!(told, []);
+    }
     assert!(!desk.book.is_due(at(49)));
-    assert_eq!(desk.turn(50), [(A, 5, 58)]);
+    assert!(desk.book.is_due(at(50)));
+}
+
+#[test]
+fn what_is_owed_is_charged_in_parts_where_others_are_faster() {
+    let mut desk = Desk::new();
+    desk.book.handle_unpaid(1_000);
+    assert_eq!(desk.turn_beside(0, 1), []);
+    assert_eq!(desk.turn_beside(0, 1), []);
+    assert_eq!(desk.room(0).calls, 160 - 2 - 79);
+    desk.turn(0);
+    assert_eq!(desk.room(0).calls, 0);
+    desk.turn(0);
+    assert!(desk.book.is_empty());
 }
 
 #[test]

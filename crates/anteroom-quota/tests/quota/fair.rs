@@ -68,6 +68,29 @@ fn who_asks_for_just_below_the_limit_gets_most_of_it() {
 }
 
 #[test]
+fn beside_others_who_take_calls_one_by_one_there_is_some_for_who_asks_ahead() {
+    for seed in 0..20 {
+        let mut world = World::new(seed, 600, (20, 5));
+        world.others_one_in = Some(1);
+        world.join(Style::Steady(50));
+        for _ in 0..(6 * WINDOW / STEP) {
+            world.step();
+            // Others ask for ten times the limit.
+            world.call();
+        }
+        let whole: Vec<u64> = world.windows.keys().copied().collect();
+        for window in &whole[2..whole.len() - 1] {
+            let seen = world.windows[window];
+            let ahead = world.spent[&(0, *window)];
+            assert!(
+                ahead >= 280,
+                "seed {seed}, window {window}: {ahead}, {seen:?}"
+            );
+        }
+    }
+}
+
+#[test]
 fn shares_move_to_where_requests_are() {
     let mut world = World::new(3, 600, (20, 5));
     world.join(Style::Steady(50));

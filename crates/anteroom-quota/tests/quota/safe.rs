@@ -7,7 +7,7 @@ use crate::world::{STEP, WINDOW, World, longest_way};
 fn run(seed: u64) -> Option<String> {
     let limit = [7, 60, 1_000][usize::try_from(seed % 3).unwrap()];
     let mut world = World::new(seed, limit, (longest_way(), 2_000));
-    world.has_others = true;
+    world.others_one_in = Some(10);
     let is_calm = world.draw.is_one_in(2);
     for _ in 0..=world.draw.below(4) {
         let style = style(&mut world);
@@ -54,6 +54,11 @@ fn happen(world: &mut World) {
             let style = style(world);
             let which = usize::try_from(world.draw.below(count)).unwrap();
             world.envoys[which].style = style;
+        }
+        8..=10 => {
+            let ms = [500, 5_000, 2 * WINDOW][usize::try_from(world.draw.below(3)).unwrap()];
+            let back = world.draw.below(ms);
+            world.set_back(back);
         }
         _ => {}
     }

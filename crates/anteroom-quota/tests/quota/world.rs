@@ -44,6 +44,8 @@ pub(crate) struct World {
     pub(crate) now: u64,
     /// By how much the clock of the windows is ahead of that of the book.
     ahead: u64,
+    /// By how much it was set back since.
+    behind: u64,
     pub(crate) limit: u32,
     state: State,
     book: Book,
@@ -52,8 +54,8 @@ pub(crate) struct World {
     pub(crate) draw: Draw,
     /// The longest way of a message, and that of the store.
     ways: (u64, u64),
-    /// Whether others call between a look and a charge.
-    pub(crate) has_others: bool,
+    /// Once in so many times others call between a look and a charge.
+    pub(crate) others_one_in: Option<u64>,
     pub(crate) windows: BTreeMap<u64, Seen>,
     /// What each Envoy let through, by its place, of each window.
     pub(crate) spent: BTreeMap<(usize, u64), u64>,
@@ -66,6 +68,7 @@ impl World {
         Self {
             now: 0,
             ahead: draw.below(WINDOW / STEP) * STEP,
+            behind: 0,
             limit,
             state: State::default(),
             book: Book::default(),
@@ -73,7 +76,7 @@ impl World {
             envoys: Vec::new(),
             draw,
             ways,
-            has_others: false,
+            others_one_in: None,
             windows: BTreeMap::new(),
             spent: BTreeMap::new(),
             members: 0,
@@ -100,8 +103,20 @@ impl World {
         envoy.member = member;
     }
 
+    /// What the clock of the windows shows.
+    fn wall(&self) -> u64 {
+        (self.now + self.ahead).saturating_sub(self.behind)
+    }
+
+    /// It is set back.
+    pub(crate) fn set_back(&mut self, ms: u64) {
+        self.behind += ms.min(self.wall());
+    }
+
+    /// The window in which calls count now: none begins again in which something was charged after it.
     pub(crate) fn window(&self) -> u64 {
-        (self.now + self.ahead) / WINDOW
+        let charged = self.state.starts_at.0 / 1_000;
+        self.wall().max(charged) / WINDOW
     }
 
     fn seen(&mut self) -> &mut Seen {
@@ -117,7 +132,7 @@ impl World {
     }
 
     fn charge(&mut self, cost: Cost) -> Verdict {
-        let (policy, wall) = (self.policy(), micros(self.now + self.ahead));
+        let (policy, wall) = (self.policy(), micros(self.wall()));
         policy.step(&mut self.state, wall, cost)
     }
 
@@ -163,7 +178,7 @@ impl World {
         let room = Room {
             calls: look.remaining,
             limit: self.policy().rate(),
-            ends_in: MicroSpan((WINDOW - (now + self.ahead) % WINDOW) * 1_000),
+            ends_in: MicroSpan((WINDOW - self.wall() % WINDOW) * 1_000),
         };
         let plan = self.book.plan(room, micros(now));
         if plan.calls() == 0 {
@@ -171,7 +186,8 @@ impl World {
             self.tell(told);
             return;
         }
-        if self.has_others && self.draw.is_one_in(10) {
+        let times = self.others_one_in;
+        if times.is_some_and(|times| self.draw.is_one_in(times)) {
             // Others come in between.
             for _ in 0..self.draw.below(20) {
                 self.call();

@@ -12,6 +12,13 @@ use crate::wire;
 
 /// Whoever answers by this file.
 pub(crate) fn asking(text: &str, shadow_mode: bool) -> Asking {
+    let counts = Counts::Local(Arc::new(MixedCounts::new(100)));
+    let now = Arc::new(|| Micros(1_767_225_613_000_000));
+    asking_of(text, shadow_mode, counts, now)
+}
+
+/// The same with counts and a clock of the test's.
+pub(crate) fn asking_of(text: &str, shadow_mode: bool, counts: Counts, now: Now) -> Asking {
     let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
     let config = RateLimitServiceConfig {
         grpc: any,
@@ -31,8 +38,6 @@ pub(crate) fn asking(text: &str, shadow_mode: bool) -> Asking {
         bytes: text.as_bytes(),
     };
     let limits = read(&[file], SameDomain::Refused).unwrap().limits;
-    let counts = Counts::Local(Arc::new(MixedCounts::new(100)));
-    let now = Arc::new(|| Micros(1_767_225_613_000_000));
     Asking::new(&config, limits, counts, now).unwrap()
 }
 

@@ -1,4 +1,5 @@
-//! Where it is decided who is assigned how much: a book for each limit that somebody shares.
+//! Where it is decided who is assigned how much: a book for each limit that somebody shares, and looks and charges that are on
+//! their way.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,19 +13,18 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
-use anteroom_quota::book::{Assignment, Book, MemberId, Plan, Room};
+use anteroom_quota::book::{Assignment, MemberId, Plan, Room};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval};
-use tonic::Status;
 
 use crate::asking::Asking;
 use crate::counting::{Charge, Counts};
 use crate::quota::Clock;
+use crate::quota::books::{Books, Route};
 use crate::quota::bucket::Counted;
-use crate::quota::told::{Line, Told};
-use crate::wire::quota::BucketId;
+use crate::quota::told::Told;
 
 /// How often is looked which books are due that nobody has reported for. So much later than it could be is a new window
 /// shared.
@@ -56,22 +56,6 @@ pub(crate) enum Fact {
     Gone { member: MemberId },
 }
 
-/// How a member is told something.
-#[derive(Debug)]
-pub(crate) struct Route {
-    pub(crate) id: Arc<BucketId>,
-    pub(crate) outbox: mpsc::Sender<Result<Line, Status>>,
-}
-
-/// A limit that somebody shares.
-struct Bucket {
-    book: Book,
-    policy: Policy,
-    routes: HashMap<MemberId, Route>,
-    /// A look or a charge is on its way.
-    is_busy: bool,
-}
-
 /// What came back of a look or a charge.
 enum Said {
     Looked,
@@ -89,7 +73,7 @@ struct Done {
 pub(crate) struct Desk {
     asking: Arc<Asking>,
     clock: Clock,
-    buckets: HashMap<CallKey, Bucket>,
+    books: Books,
     members: HashMap<MemberId, CallKey>,
     calls: FuturesUnordered<BoxFuture<'static, Done>>,
 }
@@ -99,7 +83,7 @@ impl Desk {
         Self {
             asking,
             clock,
-            buckets: HashMap::new(),
+            books: Books::default(),
             members: HashMap::new(),
             calls: FuturesUnordered::new(),
         }
@@ -115,18 +99,14 @@ impl Desk {
                     None => return,
                 },
                 Some(done) = self.calls.next() => self.handle_done(done),
-                _ = looks.tick() => {
-                    let all: Vec<CallKey> = self.buckets.keys().copied().collect();
-                    for key in all {
-                        self.look(key);
-                    }
-                }
+                _ = looks.tick() => self.books.line_all_up(self.clock.now()),
             }
+            self.look();
             let tally = &self.asking.tally.quota;
             let figure = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
             tally
                 .buckets
-                .store(figure(self.buckets.len()), Ordering::Relaxed);
+                .store(figure(self.books.len()), Ordering::Relaxed);
             tally
                 .members
                 .store(figure(self.members.len()), Ordering::Relaxed);
@@ -142,7 +122,8 @@ impl Desk {
                 route,
             } => {
                 self.members.insert(member, counted.key);
-                self.bucket(&counted).routes.insert(member, route);
+                let bucket = self.books.bucket(&counted);
+                bucket.routes.insert(member, route);
             }
             Fact::Reported {
                 member,
@@ -153,56 +134,39 @@ impl Desk {
                 let Some(&key) = self.members.get(&member) else {
                     return;
                 };
-                if let Some(bucket) = self.buckets.get_mut(&key) {
+                if let Some(bucket) = self.books.get_mut(&key) {
                     bucket.policy = policy;
                     bucket.book.handle_report(member, allowed, denied, now);
                 }
-                self.look(key);
+                self.books.line_up(key, now);
             }
             Fact::Spent { counted, calls } => {
-                self.bucket(&counted).book.handle_unpaid(calls);
-                self.look(counted.key);
+                if let Some(bucket) = self.books.debtor(&counted) {
+                    bucket.book.handle_unpaid(calls);
+                }
+                self.books.line_up(counted.key, now);
             }
             Fact::Gone { member } => {
                 let Some(key) = self.members.remove(&member) else {
                     return;
                 };
-                if let Some(bucket) = self.buckets.get_mut(&key) {
+                if let Some(bucket) = self.books.get_mut(&key) {
                     bucket.book.handle_gone(member);
                     bucket.routes.remove(&member);
                 }
-                self.look(key);
+                if self.books.is_crowded() {
+                    self.books.forgive(key);
+                }
+                self.books.line_up(key, now);
             }
         }
     }
 
-    fn bucket(&mut self, counted: &Counted) -> &mut Bucket {
-        let Counted { key, policy, .. } = *counted;
-        let bucket = self.buckets.entry(key).or_insert_with(|| Bucket {
-            book: Book::default(),
-            policy,
-            routes: HashMap::new(),
-            is_busy: false,
-        });
-        bucket.policy = policy;
-        bucket
-    }
-
-    /// Looks how a limit stands, if that is due; forgets it if nobody shares it.
-    fn look(&mut self, key: CallKey) {
-        let Some(bucket) = self.buckets.get_mut(&key) else {
-            return;
-        };
-        if bucket.is_busy {
-            return;
-        }
-        if bucket.routes.is_empty() && bucket.book.is_empty() {
-            self.buckets.remove(&key);
-            return;
-        }
-        if self.calls.len() < CALLS_MAX && bucket.book.is_due(self.clock.now()) {
-            bucket.is_busy = true;
-            let policy = bucket.policy;
+    /// Looks how those limits stand whose turn it is.
+    fn look(&mut self) {
+        while self.calls.len() < CALLS_MAX
+            && let Some((key, policy)) = self.books.next(self.clock.now())
+        {
             self.call((key, policy), Cost::Peek, Said::Looked);
         }
     }
@@ -229,15 +193,17 @@ impl Desk {
             verdict,
         } = done;
         let now = self.clock.now();
-        let Some(bucket) = self.buckets.get_mut(&key) else {
+        let Some(bucket) = self.books.get_mut(&key) else {
             return;
         };
-        bucket.is_busy = false;
+        bucket.rest();
         let verdict = match verdict {
             Ok(verdict) => verdict,
             Err(error) => {
                 self.asking.note_store(Some(&error));
                 self.handle_failure(key, now);
+                self.books.forgive(key);
+                self.books.line_up(key, now);
                 return;
             }
         };
@@ -249,7 +215,7 @@ impl Desk {
                 let room = room(&policy, &verdict, self.asking.now());
                 let plan = bucket.book.plan(room, now);
                 if plan.calls() > 0 {
-                    bucket.is_busy = true;
+                    bucket.go_on();
                     let cost = Cost::take(plan.calls());
                     let asked_at = now;
                     self.call((key, policy), cost, Said::Charged { plan, asked_at });
@@ -263,11 +229,11 @@ impl Desk {
             }
         };
         self.tell(key, &told);
-        self.look(key);
+        self.books.line_up(key, now);
     }
 
     fn tell(&self, key: CallKey, told: &[Assignment]) {
-        let Some(bucket) = self.buckets.get(&key) else {
+        let Some(bucket) = self.books.get(&key) else {
             return;
         };
         for assignment in told {
@@ -296,7 +262,7 @@ impl Desk {
 
     /// Nobody knows how a limit stands.
     fn handle_failure(&mut self, key: CallKey, now: Micros) {
-        let Some(bucket) = self.buckets.get_mut(&key) else {
+        let Some(bucket) = self.books.get_mut(&key) else {
             return;
         };
         let without: HashSet<MemberId> = bucket.book.handle_failure(now).into_iter().collect();
@@ -305,16 +271,6 @@ impl Desk {
             for member in without {
                 bucket.say(member, Told::Allowed { seconds });
             }
-        }
-    }
-}
-
-impl Bucket {
-    fn say(&self, member: MemberId, told: Told) {
-        if let Some(Route { id, outbox }) = self.routes.get(&member) {
-            let id = Arc::clone(id);
-            // Whoever reads so slowly is told nothing; what was charged for it is lost.
-            let _ = outbox.try_send(Ok(Line::new(id, told)));
         }
     }
 }
@@ -342,3 +298,6 @@ async fn charge(
     let verdict = verdicts.into_iter().next();
     Ok(verdict.expect("one charge has one verdict"))
 }
+
+#[cfg(test)]
+mod tests;

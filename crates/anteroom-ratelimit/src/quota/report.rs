@@ -1,11 +1,14 @@
-//! Reads a report, unless it holds more buckets than any Envoy has.
+//! Reads a report, unless it holds more than any Envoy tells.
 //!
-//! An empty usage takes two bytes of a message, and fifty times as much once it is read. So they are counted first.
+//! An empty usage takes two bytes of a message, and fifty times as much once it is read; a key with its value two, and about
+//! as much. So they are counted first.
 
 use bytes::Buf as _;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder};
-use tonic_prost::prost::encoding::{DecodeContext, decode_key, skip_field};
+use tonic_prost::prost::encoding::{
+    DecodeContext, WireType, decode_key, decode_varint, skip_field,
+};
 use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
 use crate::wire::quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
@@ -13,8 +16,14 @@ use crate::wire::quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 /// Usages of one report: those of all buckets that a stream may have, and of as many that it may not.
 pub(crate) const USAGES_MAX: usize = 2_000;
 
-/// The number of usages among the fields of a report.
+/// Keys with values of all buckets of one report: eight for each that a stream may have. Read they take about a megabyte, as the
+/// longest report does unread.
+pub(crate) const PAIRS_MAX: usize = 8_000;
+
+/// The numbers of fields: of usages in a report, of the name in a usage, of its keys with values in a name.
 const USAGES: u32 = 2;
+const NAME: u32 = 1;
+const PAIRS: u32 = 1;
 
 /// As messages are read and written on a stream of quotas.
 #[derive(Debug, Default)]
@@ -45,39 +54,58 @@ impl Decoder for ReportDecoder {
 
     fn decode(&mut self, source: &mut DecodeBuf<'_>) -> Result<Option<Self::Item>, Status> {
         // A message is in one piece.
-        if source.chunk().len() < source.remaining() || usages(source.chunk()) > USAGES_MAX {
-            return Err(Status::out_of_range("too many buckets in one report"));
+        let (usages, pairs) = size(source.chunk());
+        if source.chunk().len() < source.remaining() || usages > USAGES_MAX || pairs > PAIRS_MAX {
+            let why = "too many buckets, or keys of buckets, in one report";
+            return Err(Status::out_of_range(why));
         }
         self.0.decode(source)
     }
 }
 
-/// How many usages a report holds, as far as it can be read.
-fn usages(mut message: &[u8]) -> usize {
-    let mut count = 0;
-    while let Ok((number, kind)) = decode_key(&mut message)
-        && skip_field(kind, number, &mut message, DecodeContext::default()).is_ok()
-    {
-        count += usize::from(number == USAGES);
+/// How many usages a report holds, and how many keys with values their names have together, as far as it can be read.
+fn size(report: &[u8]) -> (usize, usize) {
+    let (mut usages, mut pairs) = (0, 0);
+    each(report, USAGES, |usage| {
+        usages += 1;
+        each(usage, NAME, |name| each(name, PAIRS, |_| pairs += 1));
+    });
+    (usages, pairs)
+}
+
+/// Shows the messages that stand in fields of this number.
+fn each(mut message: &[u8], number: u32, mut show: impl FnMut(&[u8])) {
+    while let Ok((found, kind)) = decode_key(&mut message) {
+        let mut field = message;
+        if skip_field(kind, found, &mut message, DecodeContext::default()).is_err() {
+            return;
+        }
+        if found == number && kind == WireType::LengthDelimited {
+            field = &field[..field.len() - message.len()];
+            // Its length.
+            let _ = decode_varint(&mut field);
+            show(field);
+        }
     }
-    count
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use prost::Message as _;
 
     use super::*;
     use crate::wire::quota::{BucketId, BucketQuotaUsage};
 
     #[test]
-    fn usages_are_counted_as_they_are_read() {
+    fn usages_and_pairs_are_counted_as_they_are_read() {
         for count in [0, 1, 3, 300] {
-            let bucket = [("k".repeat(count), "v".repeat(200))];
+            let pairs = (0..count % 7).map(|at| (format!("{at}"), "v".repeat(200)));
+            let bucket: HashMap<String, String> = pairs.collect();
+            let pairs = count * bucket.len();
             let usage = BucketQuotaUsage {
-                bucket_id: Some(BucketId {
-                    bucket: bucket.into(),
-                }),
+                bucket_id: Some(BucketId { bucket }),
                 num_requests_allowed: u64::MAX,
                 ..BucketQuotaUsage::default()
             };
@@ -86,19 +114,33 @@ mod tests {
                 bucket_quota_usages: vec![usage; count],
             };
             let mut message = report.encode_to_vec();
-            assert_eq!(usages(&message), count);
+            assert_eq!(size(&message), (count, pairs));
             // A number, eight bytes and four bytes that nobody knows are passed over.
             message.extend([
                 0x18, 0xff, 0x01, 0x21, 1, 2, 3, 4, 5, 6, 7, 8, 0x2d, 1, 2, 3, 4,
             ]);
             message.extend([0x12, 0]);
-            assert_eq!(usages(&message), count + 1);
+            assert_eq!(size(&message), (count + 1, pairs));
         }
     }
 
     #[test]
+    fn pairs_are_counted_in_all_names_of_a_usage_and_also_empty_ones() {
+        // A usage with two names, the first of them with two pairs, and beside them what is none.
+        let usage = [
+            0x0a, 4, 0x0a, 0, 0x0a, 0, 0x0a, 2, 0x0a, 0, 0x18, 1, 0x12, 0,
+        ];
+        let length = u8::try_from(usage.len()).unwrap();
+        let message = [&[0x12, length][..], &usage].concat();
+        assert_eq!(size(&message), (1, 3));
+        assert!(RateLimitQuotaUsageReports::decode(&message[..]).is_ok());
+    }
+
+    #[test]
     fn what_is_no_report_ends_the_count() {
-        let check = |message: &[u8], expected| assert_eq!(usages(message), expected, "{message:?}");
+        let check = |message: &[u8], expected| {
+            assert_eq!(size(message), (expected, 0), "{message:?}");
+        };
         check(&[], 0);
         check(&[0x12], 0);
         check(&[0x12, 0, 0x12, 1], 1);

@@ -12,23 +12,23 @@ use anteroom_envoy::{ENTRIES_MAX, RateLimits};
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_quota::book::MemberId;
 use futures_util::Stream;
-use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
 use tonic::server::StreamingService;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::budget::Budget;
+use crate::quota::Quotas;
+use crate::quota::books::Route;
 use crate::quota::bucket::{BUCKET_BYTES_MAX, Pairs, Target, target};
-use crate::quota::desk::{Fact, Route};
-use crate::quota::told::{Line, Told};
-use crate::quota::{Clock, Quotas};
+use crate::quota::desk::Fact;
+use crate::quota::told::{Line, Told, answers};
 use crate::wire::quota::{
     BucketId, BucketQuotaUsage, RateLimitQuotaResponse, RateLimitQuotaUsageReports,
 };
 
 /// Buckets of one stream. Those beyond are abandoned: Envoy forgets them, too.
-const BUCKETS_MAX: usize = 1_000;
+pub(crate) const BUCKETS_MAX: usize = 1_000;
 /// Lines that wait to be sent. A client that reads so slowly is not told what is older.
 const LINES_MAX: usize = 2 * BUCKETS_MAX;
 /// Bytes of names that wait to be sent only to say that they are not kept. As many as Envoy makes of the longest headers of
@@ -36,12 +36,13 @@ const LINES_MAX: usize = 2 * BUCKETS_MAX;
 const REFUSED_BYTES_MAX: usize = 256 << 10;
 /// What a key with its value takes beside its bytes.
 const PAIR_BYTES: usize = 100;
-/// Lines of one message.
-const LINES_OF_MESSAGE: usize = 100;
 /// Between two messages of one stream. Envoy sends one for each new bucket, and one for all every second or so.
 const MESSAGE_EVERY: Duration = Duration::from_millis(2);
 /// A bucket that told of no request for so long is abandoned, so that nothing is kept for it.
 const IDLE_AFTER: MicroSpan = MicroSpan::from_secs(300);
+/// A stream without a report for so long is ended: it takes the place of another, and an Envoy reports every few seconds, also when it
+/// has nothing to tell. It would open another one at its next report.
+const SILENT_AFTER: Duration = Duration::from_secs(600);
 /// How often that is looked at where nobody reports.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 /// For how long it is told that something is unlimited, or cannot be had at all.
@@ -81,30 +82,6 @@ impl StreamingService<RateLimitQuotaUsageReports> for Opened {
             Ok(Response::new(answers))
         })
     }
-}
-
-/// What is sent, made when it can be sent: what waited is told with the time that is left of it.
-fn answers(
-    lines: mpsc::Receiver<Result<Line, Status>>,
-    clock: Clock,
-) -> impl Stream<Item = Result<RateLimitQuotaResponse, Status>> {
-    unfold(lines, move |mut lines| async move {
-        loop {
-            let mut bucket_action = Vec::new();
-            let mut next = Some(lines.recv().await?);
-            while let Some(line) = next {
-                match line {
-                    Ok(line) => bucket_action.extend(line.actions(clock.now())),
-                    Err(status) => return Some((Err(status), lines)),
-                }
-                let has_place = bucket_action.len() < LINES_OF_MESSAGE;
-                next = has_place.then(|| lines.try_recv().ok()).flatten();
-            }
-            if !bucket_action.is_empty() {
-                return Some((Ok(RateLimitQuotaResponse { bucket_action }), lines));
-            }
-        }
-    })
 }
 
 /// A bucket that an Envoy reports.
@@ -148,7 +125,7 @@ impl Subscriber {
         asking.tally.quota.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Reads until the client is gone, breaks a rule, or the service ends. Then the stream ends: Envoy opens another one
+    /// Reads until the client is gone, is silent, breaks a rule, or the service ends. Then the stream ends: Envoy opens another one
     /// at its next report, at whoever listens by then, and keeps to what it was assigned meanwhile.
     async fn read(
         &mut self,
@@ -157,6 +134,7 @@ impl Subscriber {
         let mut stopped = self.quotas.stopped.clone();
         let outbox = self.outbox.clone();
         let mut next_at = Instant::now();
+        let mut heard_at = next_at;
         loop {
             let report = tokio::select! {
                 biased;
@@ -169,6 +147,9 @@ impl Subscriber {
                 }) => report,
             };
             let Ok(report) = report else {
+                if heard_at.elapsed() >= SILENT_AFTER {
+                    return Ok(());
+                }
                 self.abandon_idle().await;
                 continue;
             };
@@ -179,7 +160,8 @@ impl Subscriber {
                 Err(status) if status.code() == tonic::Code::OutOfRange => return Err(status),
                 Err(_) => return Ok(()),
             }
-            next_at = Instant::now() + MESSAGE_EVERY;
+            heard_at = Instant::now();
+            next_at = heard_at + MESSAGE_EVERY;
         }
     }
 
@@ -397,3 +379,6 @@ fn add(count: &AtomicU64, more: u64) -> u64 {
         .fetch_update(order, order, sum)
         .unwrap_or_else(|counted| counted)
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,17 +4,24 @@ use std::sync::Arc;
 
 use anteroom_limits::time::Micros;
 use anteroom_quota::lasting::{MARGIN, seconds_until};
-use tokio::sync::OwnedSemaphorePermit;
+use futures_util::Stream;
+use futures_util::stream::unfold;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tonic::Status;
 
+use crate::quota::Clock;
 use crate::wire::quota::{
     AbandonAction, Action, BlanketRule, BucketAction, BucketId, QuotaAssignmentAction,
-    RateLimitStrategy, Strategy, TokenBucket,
+    RateLimitQuotaResponse, RateLimitStrategy, Strategy, TokenBucket,
 };
 use crate::wire::{Duration, UInt32Value};
 
 /// Of the calls of an assignment, the part that comes evenly while it lasts; the rest is there at once. Some versions of Envoy take
 /// a bucket for an empty one that would take longer to fill than the machine runs, so it must not take long.
 const PART_THAT_COMES: u32 = 4;
+
+/// Lines of one message.
+const LINES_OF_MESSAGE: usize = 100;
 
 /// Below so many calls none comes later: a single token in twice the time that the assignment lasts never comes.
 const FEW: u32 = 8;
@@ -104,6 +111,30 @@ impl Line {
             bucket_action: Some(action),
         }
     }
+}
+
+/// What is sent, made when it can be sent: what waited is told with the time that is left of it.
+pub(crate) fn answers(
+    lines: mpsc::Receiver<Result<Line, Status>>,
+    clock: Clock,
+) -> impl Stream<Item = Result<RateLimitQuotaResponse, Status>> {
+    unfold(lines, move |mut lines| async move {
+        loop {
+            let mut bucket_action = Vec::new();
+            let mut next = Some(lines.recv().await?);
+            while let Some(line) = next {
+                match line {
+                    Ok(line) => bucket_action.extend(line.actions(clock.now())),
+                    Err(status) => return Some((Err(status), lines)),
+                }
+                let has_place = bucket_action.len() < LINES_OF_MESSAGE;
+                next = has_place.then(|| lines.try_recv().ok()).flatten();
+            }
+            if !bucket_action.is_empty() {
+                return Some((Ok(RateLimitQuotaResponse { bucket_action }), lines));
+            }
+        }
+    })
 }
 
 /// A token bucket that lets through so many calls, and no more, in so many seconds and a margin.

@@ -38,11 +38,11 @@ pub(crate) struct Envoy {
 impl Envoy {
     /// Starts one, and waits until it answers.
     pub(crate) async fn start(setup: Setup) -> Self {
-        Self::run(&config(setup)).await
+        Self::run(&config(setup), 1).await
     }
 
-    /// Starts one with this file, and waits until it answers.
-    pub(crate) async fn run(config: &str) -> Self {
+    /// Starts one with this file and so many workers, and waits until it answers.
+    pub(crate) async fn run(config: &str, workers: u32) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
         let file = path.join("envoy.yaml");
@@ -53,7 +53,11 @@ impl Envoy {
             .arg("--config-path")
             .arg(&file)
             // Several run at once, and none replaces another.
-            .args(["--disable-hot-restart", "--concurrency", "1"])
+            .args([
+                "--disable-hot-restart",
+                "--concurrency",
+                &workers.to_string(),
+            ])
             .arg("--admin-address-path")
             .arg(path.join("admin"))
             .stdin(Stdio::null())
@@ -91,6 +95,16 @@ impl Envoy {
     /// Where clients connect.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// How many connections each of its workers took.
+    pub(crate) async fn connections(&self) -> Vec<u32> {
+        let admin = fs::read_to_string(self.folder.path().join("admin")).unwrap();
+        let path = "/stats?filter=worker_.*downstream_cx_total";
+        let (status, _, text) = crate::traffic::get(admin.trim().parse().unwrap(), path, &[]).await;
+        assert_eq!(status, 200);
+        let counts = text.lines().filter_map(|line| line.rsplit_once(": "));
+        counts.map(|(_, count)| count.parse().unwrap()).collect()
     }
 
     /// What it said.

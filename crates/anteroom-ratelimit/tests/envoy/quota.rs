@@ -91,6 +91,11 @@ impl Stage {
 
     /// An Envoy in front of an origin, and how many requests that served.
     async fn envoy(&self) -> (Envoy, Arc<AtomicU32>) {
+        self.envoy_of(1).await
+    }
+
+    /// The same with so many workers.
+    async fn envoy_of(&self, workers: u32) -> (Envoy, Arc<AtomicU32>) {
         let served = Arc::new(AtomicU32::new(0));
         let origin = origin(Arc::clone(&served)).await;
         let at = |address: SocketAddr| {
@@ -104,7 +109,7 @@ impl Stage {
             .replace("address: 127.0.0.1, port_value: 3000", &at(origin))
             .replace("address: 127.0.0.1, port_value: 8083", &at(self.address));
         let admin = "admin:\n  address: {socket_address: {address: 127.0.0.1, port_value: 0}}\n";
-        let envoy = Envoy::run(&format!("{admin}{config}")).await;
+        let envoy = Envoy::run(&format!("{admin}{config}"), workers).await;
         (envoy, served)
     }
 }
@@ -122,7 +127,7 @@ async fn start(
     let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
     let clock = clock.clone();
     let now = Arc::new(move || Micros(clock.now()));
-    let service = RateLimitService::start_at(doors, config, counts, now);
+    let service = RateLimitService::start(doors, config, counts, now);
     service.await.unwrap()
 }
 
@@ -186,6 +191,41 @@ async fn an_envoy_that_asks_for_more_lets_through_what_the_limit_says() {
     let figures = stage.service.figures().quota;
     assert!(figures.denied > 0 && figures.allowed > 0, "{figures:?}");
     assert_eq!((figures.streams, figures.refused), (1, 0));
+}
+
+#[tokio::test]
+async fn the_workers_of_an_envoy_let_through_no_more_together() {
+    let stage = Stage::new().await;
+    let (envoy, served) = stage.envoy_of(2).await;
+    let asked = AtomicU32::new(0);
+    // From several clients at once, each request over a connection of its own: that goes to either worker.
+    let ask = async |times| {
+        let some = || ask(&envoy, "/api", times);
+        tokio::join!(some(), some(), some(), some());
+        asked.fetch_add(4 * times, Ordering::SeqCst);
+    };
+    eventually("much of what the limit allows is let through", async || {
+        ask(20).await;
+        count(&served) >= MUCH
+    })
+    .await;
+    // More than is left, told to the service, and then some more.
+    ask(LIMIT / 4).await;
+    reported(&stage, count(&asked)).await;
+    ask(20).await;
+    let passed = count(&served);
+    assert!(passed <= LIMIT, "{passed}");
+    // One stream for all workers.
+    let figures = stage.service.figures().quota;
+    assert_eq!(
+        (figures.streams, figures.limits, figures.buckets),
+        (1, 1, 1)
+    );
+    let connections = envoy.connections().await;
+    assert!(
+        matches!(connections[..], [one, other] if one.min(other) > 100),
+        "{connections:?}"
+    );
 }
 
 #[tokio::test]

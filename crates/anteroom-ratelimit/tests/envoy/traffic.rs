@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
 use anteroom_counts::mixed::MixedCounts;
 use anteroom_limits::time::Micros;
-use anteroom_ratelimit::{Counts, RateLimitService};
+use anteroom_ratelimit::{Counts, Doors, RateLimitService};
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Empty, Full};
@@ -80,7 +80,8 @@ impl Stage {
             dynamic_metadata: true,
         };
         let counts = Counts::Local(Arc::new(MixedCounts::new(1_000)));
-        let service = RateLimitService::start(&config, counts, Arc::new(|| NOW));
+        let doors = Doors::open(&config).unwrap();
+        let service = RateLimitService::start(doors, &config, counts, Arc::new(|| NOW));
         let service = service.await.unwrap();
         let served = Arc::new(AtomicU32::new(0));
         let envoy = Envoy::start(Setup {

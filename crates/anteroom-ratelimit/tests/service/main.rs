@@ -5,6 +5,7 @@ mod doors;
 mod hostile;
 mod quota;
 mod quota_client;
+mod quota_shares;
 mod reload;
 mod rules;
 mod store;

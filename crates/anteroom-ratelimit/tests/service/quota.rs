@@ -29,13 +29,13 @@ const ONE: &str =
     "domain: d\ndescriptors: [{key: z, rate_limit: {unit: day, requests_per_unit: 1}}]";
 
 /// A call that says how many are left, and is none.
-async fn left(client: &mut Grpc, descriptor: &str) -> u32 {
+pub(crate) async fn left(client: &mut Grpc, descriptor: &str) -> u32 {
     let mut request = question(&[descriptor]);
     request.descriptors[0].hits_addend = hits(0);
     client.told(&request).await.1[0].1
 }
 
-async fn open(stage: &Stage) -> Quotas {
+pub(crate) async fn open(stage: &Stage) -> Quotas {
     Quotas::open(stage.service.grpc().unwrap()).await
 }
 
@@ -210,6 +210,12 @@ async fn what_is_wrong_or_too_much_is_refused() {
     let mut quotas = open(&stage).await;
     quotas.report(&[("", 0, 0); 2_001]);
     assert_eq!(quotas.code().await, 11, "too many");
+    let pairs = |count| (0..count).map(|at| format!("k{at}=")).collect::<Vec<_>>();
+    let mut quotas = open(&stage).await;
+    quotas.report(&[(&pairs(7_999).join(","), 0, 0), ("other=a", 1, 0)]);
+    assert_eq!(quotas.told_one().await, Told::Allowed);
+    quotas.report(&[(&pairs(8_000).join(","), 0, 0), ("other=a", 1, 0)]);
+    assert_eq!(quotas.code().await, 11, "too many keys");
 
     let mut quotas = open(&stage).await;
     let long = format!("k={}", "x".repeat(600));

@@ -3,6 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_ratelimit::wire::quota::{
     Action, BlanketRule, BucketAction, BucketId, BucketQuotaUsage, RateLimitQuotaResponse,
@@ -34,9 +36,30 @@ pub(crate) enum Told {
     Abandoned,
 }
 
+/// The sending end of a stream.
+pub(crate) struct Reports(mpsc::UnboundedSender<Bytes>);
+
+impl Reports {
+    pub(crate) fn send(&self, report: &RateLimitQuotaUsageReports) {
+        // A stream that has ended shows that when it is read.
+        let _ = self.0.send(framed(&report.encode_to_vec()).into());
+    }
+
+    /// Reports buckets of the domain `d`, each `key=value` pairs with `,` between them.
+    pub(crate) fn report(&self, usages: &[(&str, u64, u64)]) {
+        let usages = usages
+            .iter()
+            .map(|(bucket, allowed, denied)| usage(bucket, *allowed, *denied));
+        self.send(&RateLimitQuotaUsageReports {
+            domain: "d".to_owned(),
+            bucket_quota_usages: usages.collect(),
+        });
+    }
+}
+
 /// A stream.
 pub(crate) struct Quotas {
-    sent: mpsc::UnboundedSender<Bytes>,
+    reports: Reports,
     answers: Incoming,
     unread: BytesMut,
     code: Option<i32>,
@@ -65,7 +88,7 @@ impl Quotas {
         let code = response.headers().get("grpc-status");
         let code = code.map(|code| code.to_str().unwrap().parse().unwrap());
         Self {
-            sent,
+            reports: Reports(sent),
             answers: response.into_body(),
             unread: BytesMut::new(),
             code,
@@ -73,19 +96,28 @@ impl Quotas {
     }
 
     pub(crate) fn send(&self, report: &RateLimitQuotaUsageReports) {
-        // A stream that has ended shows that when it is read.
-        let _ = self.sent.send(framed(&report.encode_to_vec()).into());
+        self.reports.send(report);
     }
 
-    /// Reports buckets of the domain `d`, each `key=value` pairs with `,` between them.
+    /// As [`Reports::report`].
     pub(crate) fn report(&self, usages: &[(&str, u64, u64)]) {
-        let usages = usages
-            .iter()
-            .map(|(bucket, allowed, denied)| usage(bucket, *allowed, *denied));
-        self.send(&RateLimitQuotaUsageReports {
-            domain: "d".to_owned(),
-            bucket_quota_usages: usages.collect(),
+        self.reports.report(usages);
+    }
+
+    /// The sending end, and how many calls were assigned, as messages come.
+    pub(crate) fn count(mut self) -> (Reports, Arc<AtomicU64>) {
+        let assigned = Arc::new(AtomicU64::new(0));
+        let (reports, count) = (Reports(self.reports.0.clone()), Arc::clone(&assigned));
+        tokio::spawn(async move {
+            while let Some(message) = self.message().await {
+                for action in message.bucket_action {
+                    if let (_, Told::Assigned(calls, _)) = told(action) {
+                        count.fetch_add(calls.into(), Ordering::SeqCst);
+                    }
+                }
+            }
         });
+        (reports, assigned)
     }
 
     /// The next message; `None` at the end.

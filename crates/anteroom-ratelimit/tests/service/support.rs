@@ -83,7 +83,7 @@ impl Stage {
         let time = Arc::new(AtomicU64::new(START.0));
         let shown = Arc::clone(&time);
         let now = Arc::new(move || Micros(shown.load(Ordering::SeqCst)));
-        let service = RateLimitService::start_at(doors, &config, counts, now);
+        let service = RateLimitService::start(doors, &config, counts, now);
         let service = service.await.unwrap();
         Self {
             service,
@@ -94,6 +94,11 @@ impl Stage {
 
     pub(crate) fn wait_seconds(&self, seconds: u64) {
         self.time.fetch_add(seconds * 1_000_000, Ordering::SeqCst);
+    }
+
+    /// The clock by which calls are counted is set back.
+    pub(crate) fn set_back(&self, seconds: u64) {
+        self.time.fetch_sub(seconds * 1_000_000, Ordering::SeqCst);
     }
 
     pub(crate) async fn client(&self) -> Grpc {

@@ -1,0 +1,59 @@
+//! For how long is a stream kept?
+
+use bytes::Bytes;
+use futures_util::StreamExt as _;
+use futures_util::stream::iter;
+use http_body::Frame;
+use http_body_util::{BodyExt as _, StreamBody};
+use prost::Message as _;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use super::*;
+use crate::asking::tests::asking;
+
+const FILE: &str = "{domain: d, descriptors: [{key: k}]}";
+
+/// How long a stream lasts on which a report comes at these seconds, and then nothing more.
+async fn lasts(reports: &[u64]) -> u64 {
+    let asking = Arc::new(asking(FILE, false));
+    let (_stop, stopped) = watch::channel(false);
+    let (quotas, desk) = Quotas::start(&asking, stopped);
+    let report = RateLimitQuotaUsageReports {
+        domain: "d".to_owned(),
+        ..RateLimitQuotaUsageReports::default()
+    };
+    let report = report.encode_to_vec();
+    let length = u32::try_from(report.len()).unwrap().to_be_bytes();
+    let frame = Bytes::from([&[0], &length[..], &report].concat());
+    let began = Instant::now();
+    let sent = iter(reports.to_vec()).then(move |second| {
+        let frame = frame.clone();
+        async move {
+            sleep_until(began + Duration::from_secs(second)).await; // tidy: paused time
+            Ok::<_, Status>(Frame::data(frame))
+        }
+    });
+    let body = StreamBody::new(Box::pin(sent.chain(futures_util::stream::pending())));
+    let request = http::Request::builder()
+        .header("content-type", "application/grpc")
+        .body(body)
+        .unwrap();
+    let answer = quotas.serve(request).await;
+    let answered = answer.into_body().collect().await.unwrap();
+    let code = answered.trailers().unwrap()["grpc-status"].clone();
+    assert_eq!(code, "0", "it ends as if it were over");
+    while asking.tally.quota.read().streams > 0 {
+        sleep(Duration::from_millis(1)).await; // tidy: paused time
+    }
+    desk.abort();
+    began.elapsed().as_secs()
+}
+
+// tidy: paused time
+#[tokio::test(start_paused = true)]
+async fn a_stream_without_a_report_for_ten_minutes_ends() {
+    let minutes = async |reports: &[u64]| lasts(reports).await / 60;
+    assert_eq!(minutes(&[]).await, 10);
+    assert_eq!(minutes(&[0, 599, 1_170]).await, 29);
+}
