@@ -9,6 +9,7 @@ mod log;
 mod order;
 mod shown;
 
+use anteroom_core::time::Millis;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -77,6 +78,27 @@ pub struct Entry {
     pub what: String,
     /// What was changed by it.
     pub changes: Vec<Change>,
+}
+
+impl Entry {
+    /// The next one of a record: its version is one more, and it is later, wherever the clock stands that says `now`.
+    #[must_use]
+    pub fn following<R: Record>(
+        record: &R,
+        who: &Actor,
+        now: Millis,
+        what: String,
+        changes: Vec<Change>,
+    ) -> Self {
+        let before = record.newest().map_or(0, |newest| newest.at);
+        Self {
+            version: record.version() + 1,
+            at: now.0.max(before + 1),
+            who: who.clone(),
+            what,
+            changes,
+        }
+    }
 }
 
 /// What became of one value.

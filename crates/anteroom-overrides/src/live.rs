@@ -286,13 +286,11 @@ impl LiveLimits {
 
     /// Says what does not hold, for the file has changed since it was said, or was another where it was said.
     fn tell_misfits(&self, held: &Held) {
-        for (_, problems) in held.orders.applied_to(&held.file, &self.fits()).misfits {
-            for problem in problems {
-                tracing::error!(
-                    "{problem}; what an operator said does not fit the file and does not hold: \
-                     `anteroom limits list` shows it"
-                );
-            }
+        for problem in held.orders.applied_to(&held.file, &self.fits()).misfits {
+            tracing::error!(
+                "{problem}; what an operator said does not fit the file and does not hold: \
+                 `anteroom limits list` shows it"
+            );
         }
     }
 }

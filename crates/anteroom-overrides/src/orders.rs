@@ -8,14 +8,13 @@
 mod order;
 mod shown;
 
+use anteroom_config::orders::{Entry, Record};
+use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
 use anteroom_limits::policy::Policy;
 use serde::{Deserialize, Serialize};
 
-use anteroom_config::orders::{Entry, Record};
-use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
-
 pub(crate) use order::lent;
-pub use order::{LIVE_MAX, LimitOrder, RefusedOrder};
+pub use order::{LimitOrder, RefusedOrder};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
 
 /// Says why a limit cannot be counted by these settings where it is counted, in the store's words. What a store
@@ -56,20 +55,17 @@ pub struct LiveOverride {
 
 /// What holds, and what does not.
 #[derive(Clone, Debug, Default)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// The file's limits, with what operators said.
-    pub limits: Vec<LimitConfig>,
-    /// What of it does not fit the file, by its place in the record.
-    pub misfits: Vec<(usize, Vec<Problem>)>,
+    pub(crate) limits: Vec<LimitConfig>,
+    /// Why some of it does not.
+    pub(crate) misfits: Vec<Problem>,
 }
 
 impl LiveOverride {
-    /// Who is meant and what holds, where the file says `limit`.
-    ///
-    /// # Errors
-    ///
-    /// [`Problems`] where it does not fit the file or the limit's store any more.
-    pub fn read(&self, limit: &LimitConfig, fits: Fits<'_>) -> Result<(Client, Policy), Problems> {
+    /// Who is meant and what holds, where the file says `limit`; or why it does not fit the file or the limit's store
+    /// any more.
+    fn read(&self, limit: &LimitConfig, fits: Fits<'_>) -> Result<(Client, Policy), Problems> {
         let mut typed = self.values.clone();
         let texts = self.client.0.clone();
         typed.insert(KEY.to_owned(), texts.into());
@@ -95,12 +91,12 @@ impl LimitOrders {
     /// What holds, where the file says `file`. What is said about a limit that is not there is neither used nor
     /// wrong: it may come back.
     #[must_use]
-    pub fn applied_to(&self, file: &[LimitConfig], fits: Fits<'_>) -> Applied {
+    pub(crate) fn applied_to(&self, file: &[LimitConfig], fits: Fits<'_>) -> Applied {
         let mut applied = Applied {
             limits: file.to_vec(),
             misfits: Vec::new(),
         };
-        for (place, said) in self.overrides.iter().enumerate() {
+        for said in &self.overrides {
             let mut limits = applied.limits.iter_mut();
             let Some(limit) = limits.find(|limit| limit.name.as_str() == said.limit) else {
                 continue;
@@ -109,7 +105,7 @@ impl LimitOrders {
                 Ok((client, policy)) => {
                     limit.overrides.insert(client, policy);
                 }
-                Err(problems) => applied.misfits.push((place, problems.0)),
+                Err(problems) => applied.misfits.extend(problems.0),
             }
         }
         applied

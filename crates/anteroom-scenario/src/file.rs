@@ -24,6 +24,7 @@ mod data_center;
 mod fault;
 mod kinds;
 mod leases;
+mod place;
 mod room;
 
 pub use curve::fuzz as fuzz_csv;

@@ -6,12 +6,14 @@ use std::process::Command;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{interval, timeout};
 
-use crate::process::{PATIENCE, Process, TRIES, free_port};
+use crate::process::{LOOK_EVERY, PATIENCE, Process, TRIES, free_port};
 
 /// What a server says to a command that asks for nothing: so it is known that nothing more comes.
 const END: &[u8] = b"MN\r\n";
+/// How it refuses a list while it makes another.
+const BUSY: &str = "BUSY";
 
 /// A memcached of this test.
 #[derive(Debug)]
@@ -85,7 +87,8 @@ impl MemcachedServer {
     ///
     /// If the server does not say it.
     pub async fn values(&self) -> Vec<(String, u64)> {
-        let listed = self.ask("lru_crawler metadump hash").await;
+        let listed = timeout(PATIENCE, self.listed()).await;
+        let listed = listed.expect("it has time for a list within a minute");
         let lines = listed.lines().filter_map(|line| line.strip_prefix("key="));
         let value = |line: &str| {
             let (key, rest) = line.split_once(" exp=")?;
@@ -94,6 +97,18 @@ impl MemcachedServer {
         };
         let values = lines.map(|line| value(line).unwrap_or_else(|| panic!("no value: {line}")));
         values.collect()
+    }
+
+    /// The server goes through its values for one list at a time, and now and then for itself.
+    async fn listed(&self) -> String {
+        let mut looks = interval(LOOK_EVERY);
+        loop {
+            looks.tick().await;
+            let listed = self.ask("lru_crawler metadump hash").await;
+            if !listed.starts_with(BUSY) {
+                return listed;
+            }
+        }
     }
 
     /// Ends the server as a crash does.
@@ -162,13 +177,15 @@ async fn ask(port: u16, command: &str) -> io::Result<String> {
             stream.write_all(b"mn\r\n").await?;
         }
         let mut heard = Vec::new();
-        while !heard.ends_with(end) {
+        let is_refused =
+            |heard: &[u8]| is_list && heard.starts_with(BUSY.as_bytes()) && heard.ends_with(b"\n");
+        while !heard.ends_with(end) && !is_refused(&heard) {
             if stream.read_buf(&mut heard).await? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        heard.truncate(heard.len() - end.len());
-        Ok(String::from_utf8_lossy(&heard).into_owned())
+        let answer = heard.strip_suffix(end).unwrap_or(&heard);
+        Ok(String::from_utf8_lossy(answer).into_owned())
     };
     timeout(PATIENCE, asking).await?
 }

@@ -94,15 +94,10 @@ impl Orders {
         let mut next = self.clone();
         next.obey(order, file, now)?;
         next.check(self, order, file)?;
-        next.version = self.version + 1;
-        let before = self.newest.as_ref().map_or(0, |newest| newest.at);
-        next.newest = Some(Entry {
-            version: next.version,
-            at: now.0.max(before + 1),
-            who: who.clone(),
-            what: order.command(),
-            changes: changes(&self.facts(file), &next.facts(file)),
-        });
+        let changes = changes(&self.facts(file), &next.facts(file));
+        let entry = Entry::following(self, who, now, order.command(), changes);
+        next.version = entry.version;
+        next.newest = Some(entry);
         Ok(next)
     }
 

@@ -15,7 +15,7 @@ use super::{Fits, KEY, LimitOrders, LiveOverride, read_fitting};
 
 /// Most clients with live settings, in all limits together. Each node reads the record every few seconds; whoever
 /// has more writes them into the file, which takes ten thousand for each limit.
-pub const LIVE_MAX: usize = 1_000;
+pub(super) const LIVE_MAX: usize = 1_000;
 /// Most bytes of them: four times as many as a thousand clients with names of usual length take.
 const BYTES_MAX: usize = 256 * 1_024;
 
@@ -108,7 +108,8 @@ impl LimitOrders {
                 if lent(file).next().is_none() {
                     return Err(RefusedOrder::NothingIsLent);
                 }
-                self.note(&mut next, who, now, "limits assume-empty".to_owned(), None);
+                let what = "limits assume-empty".to_owned();
+                next.note(Entry::following(self, who, now, what, Vec::new()));
                 return Ok(next);
             }
         };
@@ -121,28 +122,13 @@ impl LimitOrders {
             after: next.held(limit, &client, fits),
         };
         let what = format!("limits {verb} {name} {told}{}", values.unwrap_or_default());
-        self.note(&mut next, who, now, what, Some(change));
+        next.note(Entry::following(self, who, now, what, vec![change]));
         Ok(next)
     }
 
-    /// Writes down what is new in `next`.
-    fn note(
-        &self,
-        next: &mut Self,
-        who: &Actor,
-        now: Millis,
-        what: String,
-        change: Option<Change>,
-    ) {
-        next.version = self.version + 1;
-        let before = self.newest.as_ref().map_or(0, |newest| newest.at);
-        next.newest = Some(Entry {
-            version: next.version,
-            at: now.0.max(before + 1),
-            who: who.clone(),
-            what,
-            changes: change.into_iter().collect(),
-        });
+    fn note(&mut self, entry: Entry) {
+        self.version = entry.version;
+        self.newest = Some(entry);
     }
 
     fn set(

@@ -67,8 +67,7 @@ impl ShownOverride {
 
 impl ShownLimits {
     /// What holds where the file says `file` and stores can count what `fits`, in one limit or in all.
-    #[must_use]
-    pub fn of(
+    pub(crate) fn of(
         orders: &LimitOrders,
         file: &[LimitConfig],
         fits: Fits<'_>,
@@ -79,7 +78,7 @@ impl ShownLimits {
             version: orders.version,
             ..Self::default()
         };
-        let mut room = BYTES_MAX;
+        let mut bytes_left = BYTES_MAX;
         for limit in file.iter().filter(|limit| is_asked(limit.name.as_str())) {
             let (mut overrides, live) = live_of(orders, limit, fits);
             for (client, policy) in &limit.overrides {
@@ -87,11 +86,11 @@ impl ShownLimits {
                     continue;
                 }
                 let text: usize = client.0.iter().map(String::len).sum();
-                let Some(left) = room.checked_sub(text + ROW_BYTES) else {
+                let Some(left) = bytes_left.checked_sub(text + ROW_BYTES) else {
                     shown.left_off += 1;
                     continue;
                 };
-                room = left;
+                bytes_left = left;
                 overrides.push(ShownOverride {
                     client: client.clone(),
                     values: Some(policy_values(policy)),

@@ -9,6 +9,7 @@ use anteroom_config::{Config, LimitName};
 use anteroom_core::time::Millis;
 use serde_json::{Value, json};
 
+use super::order::LIVE_MAX;
 use super::*;
 
 const NOW: Millis = Millis(1_900_000_000_000);

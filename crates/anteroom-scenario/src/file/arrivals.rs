@@ -9,7 +9,8 @@ use anteroom_config::reading::{Choice, Duration, Key, Number, Refusal, Table, Te
 use anteroom_core::time::Span;
 
 use super::kinds::{PER_SECOND_MAX, Point};
-use super::{Frame, LENGTH_MAX, curve, did_you_mean};
+use super::place::{DATA_CENTER, find_data_center};
+use super::{Frame, LENGTH_MAX, curve};
 use crate::model::{Arrivals, RatePoint};
 
 /// Most streams of a room: each is looked at for every newcomer.
@@ -98,15 +99,6 @@ const FILE: Key<Text<String>> = Key {
     },
     default: None,
 };
-const DATA_CENTER: Key<Text<String>> = Key {
-    name: "data_center",
-    kind: Text {
-        allowed: "the name of a data center",
-        read: |text| Ok(text.to_owned()),
-    },
-    default: None,
-};
-
 /// Reads the streams of a room.
 pub(super) fn read(room: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     let allowed = "at least one table [[room.NAME.arrivals]]";
@@ -230,17 +222,7 @@ fn check_order(table: &mut Table<'_>, from: Span, until: Option<Span>) {
 
 fn read_data_center(table: &mut Table<'_>, frame: &Frame<'_>) -> Option<usize> {
     let name = table.optional(&DATA_CENTER)?;
-    match frame.find(&name)? {
-        Ok(index) => Some(index),
-        Err(nearest) => {
-            let hint = nearest.map(did_you_mean);
-            let spot = table.spot(DATA_CENTER.name);
-            let found = Finding::Value(quoted(&name));
-            let allowed = DATA_CENTER.kind.allowed;
-            table.notes.refuse(&spot, found, allowed, hint);
-            None
-        }
-    }
+    find_data_center(table, &DATA_CENTER, &name, frame)
 }
 
 fn read_csv(table: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {

@@ -2,10 +2,11 @@
 
 use anteroom_config::Finding;
 use anteroom_config::reading::Whole;
-use anteroom_config::reading::{Choice, Duration, Key, Number, Table, Text, quoted, read_limits};
+use anteroom_config::reading::{Choice, Duration, Key, Number, Table, Text, read_limits};
 use anteroom_core::time::Span;
 
 use super::kinds::Step;
+use super::place::{DATA_CENTER, find_data_center, place, refuse};
 use super::{Frame, LENGTH_MAX, did_you_mean};
 use crate::model::{FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
 
@@ -112,24 +113,11 @@ const DRIFTS_PPM: Key<Whole<i32>> = Key {
     default: Some("0"),
 };
 
-const fn place(name: &'static str, allowed: &'static str) -> Key<Text<String>> {
-    Key {
-        name,
-        kind: Text {
-            allowed,
-            // What it names is known only where data centers are.
-            read: |text| Ok(text.to_owned()),
-        },
-        default: None,
-    }
-}
-
 const NODE: Key<Text<String>> = place(
     "node",
     "a data center and the number of a node in it, such as \"sjc/2\"; \"sjc/*\" for all of them, \"*\" for all nodes",
 );
 const STORE: Key<Text<String>> = place("store", "the name of a data center, or \"world\"");
-const DATA_CENTER: Key<Text<String>> = place("data_center", "the name of a data center");
 
 /// Reads all faults, in the order of time.
 pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
@@ -316,27 +304,6 @@ fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option
         }
         _ => Some(FaultKind::StoreWiped { store: store? }),
     }
-}
-
-fn find_data_center(
-    table: &mut Table<'_>,
-    key: &Key<Text<String>>,
-    name: &str,
-    frame: &Frame<'_>,
-) -> Option<usize> {
-    match frame.find(name)? {
-        Ok(index) => Some(index),
-        Err(nearest) => {
-            refuse(table, key, name, nearest.map(did_you_mean));
-            None
-        }
-    }
-}
-
-fn refuse(table: &mut Table<'_>, key: &Key<Text<String>>, text: &str, hint: Option<String>) {
-    let spot = table.spot(key.name);
-    let found = Finding::Value(quoted(text));
-    table.notes.refuse(&spot, found, key.kind.allowed, hint);
 }
 
 /// The nodes that `sjc/2`, `sjc/*` or `*` stand for; nodes are counted from 1.

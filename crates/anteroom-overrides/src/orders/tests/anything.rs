@@ -37,7 +37,7 @@ proptest! {
         let record = json!({ "form": 1, "version": 1, "overrides": [said] }).to_string();
         if let Ok(orders) = LimitOrders::decode(record.as_bytes()) {
             let file = file(&[API, LOGIN]);
-            for problem in orders.applied_to(&file, ALL_FIT).misfits.iter().flat_map(|(_, problems)| problems) {
+            for problem in orders.applied_to(&file, ALL_FIT).misfits {
                 prop_assert!(!problem.to_string().contains(['\n', '\r']));
             }
             prop_assert!(serde_json::to_string(&ShownLimits::of(&orders, &file, ALL_FIT, None)).is_ok());

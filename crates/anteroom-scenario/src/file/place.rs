@@ -1,0 +1,48 @@
+//! Places that a key names: data centers, and what is in them.
+
+use anteroom_config::Finding;
+use anteroom_config::reading::{Key, Table, Text, quoted};
+
+use super::{Frame, did_you_mean};
+
+/// A key that names a place. What it names is known only where data centers are.
+pub(super) const fn place(name: &'static str, allowed: &'static str) -> Key<Text<String>> {
+    Key {
+        name,
+        kind: Text {
+            allowed,
+            read: |text| Ok(text.to_owned()),
+        },
+        default: None,
+    }
+}
+
+pub(super) const DATA_CENTER: Key<Text<String>> = place("data_center", "the name of a data center");
+
+/// The index of a data center that a key names; notes it if there is none.
+pub(super) fn find_data_center(
+    table: &mut Table<'_>,
+    key: &Key<Text<String>>,
+    name: &str,
+    frame: &Frame<'_>,
+) -> Option<usize> {
+    match frame.find(name)? {
+        Ok(index) => Some(index),
+        Err(nearest) => {
+            refuse(table, key, name, nearest.map(did_you_mean));
+            None
+        }
+    }
+}
+
+/// Notes that a key names no place.
+pub(super) fn refuse(
+    table: &mut Table<'_>,
+    key: &Key<Text<String>>,
+    text: &str,
+    hint: Option<String>,
+) {
+    let spot = table.spot(key.name);
+    let found = Finding::Value(quoted(text));
+    table.notes.refuse(&spot, found, key.kind.allowed, hint);
+}
