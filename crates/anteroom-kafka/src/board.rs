@@ -125,6 +125,11 @@ impl Board {
         self.slots.len() < self.slots_max || self.slots.contains_key(&id)
     }
 
+    /// Whether clients that are new find no place.
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.len() >= self.slots_max
+    }
+
     /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell) when that is known.
     /// There is always a place: callers see to it.
     pub(crate) fn take(&mut self, id: SlotId, until: Micros, calls: u32) {

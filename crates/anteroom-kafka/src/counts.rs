@@ -38,6 +38,7 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 /// - **What a node had not told when it crashed** is not counted any more: a tenth of a second of its calls.
 /// - **Without brokers** a node goes on from what it last heard and what it counts itself, for [`AWAY_AFTER`], and then
 ///   knows itself to be away: calls are [`CountsError::Unreachable`]. As soon as what it tells comes back it goes on.
+///   Where only some partitions are away, this is so for the clients whose partition it is, and for no others.
 /// - **A node that has just started** has not heard the totals, and counts alone until it has.
 /// - **Clocks** are those of the nodes: two that are a second apart see a second of each other's calls in another stretch.
 /// - Only algorithms that count in stretches of time can be kept: nobody else's state is swapped here.
@@ -91,7 +92,8 @@ impl KafkaCounts {
         let now = self.link.now();
         let at = self.link.at();
         let mut node = self.link.node();
-        if node.is_away(at) {
+        let mut asked = charges.iter();
+        if asked.any(|charge| node.is_away(charge.limit, charge.key, at)) {
             drop(node);
             return Err(self.unreachable());
         }
@@ -144,9 +146,9 @@ impl SharedCounts for KafkaCounts {
         Needs::AtomicAdd
     }
 
-    fn is_away(&self, _: &str, _: CallKey) -> bool {
+    fn is_away(&self, limit: &str, key: CallKey) -> bool {
         let at = self.link.at();
-        self.link.node().is_away(at)
+        self.link.node().is_away(limit, key, at)
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {

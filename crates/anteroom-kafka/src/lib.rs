@@ -25,6 +25,7 @@ mod counts;
 mod figures;
 #[doc(hidden)]
 pub mod fuzz;
+mod lanes;
 mod link;
 mod message;
 mod names;

@@ -25,6 +25,7 @@ use tokio::time::Instant;
 use crate::contact::Contact;
 use crate::counts::Now;
 use crate::figures::{NodeId, SlotId, Told};
+use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
 use crate::settings::{KafkaSettings, KafkaSetupError};
@@ -152,11 +153,15 @@ impl Link {
         keep: impl Fn(&mut Node, SlotId),
     ) -> bool {
         loop {
-            let told = next(&mut self.node(), AT_ONCE);
+            let (told, lanes) = {
+                let mut node = self.node();
+                (next(&mut node, AT_ONCE), node.lanes())
+            };
             if told.is_empty() {
                 return true;
             }
-            let unsent = told.iter().position(|told| self.send(topic, told).is_err());
+            let mut each = told.iter();
+            let unsent = each.position(|told| self.send(topic, lanes, told).is_err());
             if let Some(first) = unsent {
                 let mut node = self.node();
                 for told in &told[first..] {
@@ -167,10 +172,12 @@ impl Link {
         }
     }
 
-    fn send(&self, topic: &str, told: &Told) -> Result<(), KafkaError> {
+    /// Where it is not known yet which partitions there are, the library chooses one when it knows.
+    fn send(&self, topic: &str, lanes: Option<Lanes>, told: &Told) -> Result<(), KafkaError> {
         let key = message::key(told.id);
         let payload = message::encode(told);
-        let record = BaseRecord::to(topic).key(&key).payload(&payload);
+        let mut record = BaseRecord::to(topic).key(&key).payload(&payload);
+        record.partition = lanes.map(|lanes| i32::from(lanes.lane(told.id.name)));
         self.producer.send(record).map_err(|(error, _)| error)
     }
 }

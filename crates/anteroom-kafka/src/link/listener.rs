@@ -9,14 +9,16 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList};
 
 use super::{LOOK_EVERY, Link};
 use crate::contact::{self, Contact};
+use crate::lanes::Lanes;
 use crate::settings::LookBack;
 
 /// How long brokers may take to say what there is. Nothing is read meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// After how long is looked again where nothing was found.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// How often is looked whether a topic has more partitions by now.
-const LOOK_FOR_MORE: Duration = Duration::from_secs(30);
+/// How often is looked whether a topic has more partitions by now. Whoever finds them first tells there what others do
+/// not hear before they have looked, too.
+const LOOK_FOR_MORE: Duration = Duration::from_secs(10);
 
 /// Until the link is stopped.
 pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
@@ -28,10 +30,9 @@ pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
                 Ok(found) => partitions = found,
                 Err(error) => contact::note(&error, "looking for totals"),
             }
-            let pause = if partitions == 0 {
-                LOOK_AGAIN
-            } else {
-                LOOK_FOR_MORE
+            let pause = match link.node().lanes() {
+                None => LOOK_AGAIN,
+                Some(_) => LOOK_FOR_MORE,
             };
             look_at = link.at() + pause;
         }
@@ -47,19 +48,26 @@ pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
     }
 }
 
-/// Begins to read partitions that are not read yet. Says how many are.
+/// Begins to read partitions that are not read yet, and has clients divided among all. Says how many are read.
 fn look(link: &Link, consumer: &BaseConsumer<Contact>, known: i32) -> KafkaResult<i32> {
     let topic = link.settings.totals_topic();
-    let metadata = consumer.fetch_metadata(Some(&topic), PATIENCE)?;
-    let found = metadata.topics().first();
-    let found = found.map_or(0, |topic| topic.partitions().len());
-    let found = i32::try_from(found).unwrap_or(i32::MAX);
-    if found <= known {
-        return Ok(known);
+    let totals = count_partitions(consumer, &topic)?;
+    let found = i32::try_from(totals).unwrap_or(i32::MAX);
+    if found > known {
+        let begin = first_offsets(link, consumer, &topic, (known, found))?;
+        consumer.incremental_assign(&begin)?;
     }
-    let begin = first_offsets(link, consumer, &topic, (known, found))?;
-    consumer.incremental_assign(&begin)?;
-    Ok(found)
+    let calls = count_partitions(consumer, &link.settings.calls_topic());
+    if let Some(lanes) = Lanes::among(calls?, totals) {
+        link.node().divide(lanes);
+    }
+    Ok(known.max(found))
+}
+
+fn count_partitions(consumer: &BaseConsumer<Contact>, topic: &str) -> KafkaResult<usize> {
+    let metadata = consumer.fetch_metadata(Some(topic), PATIENCE)?;
+    let found = metadata.topics().first();
+    Ok(found.map_or(0, |topic| topic.partitions().len()))
 }
 
 /// Where each of the partitions `from..to` is to be read from.
