@@ -8,7 +8,11 @@
 
 mod aggregator;
 mod listener;
+mod outgoing;
+mod rounds;
 mod teller;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
@@ -22,9 +26,11 @@ use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseRecord, ThreadedProducer};
 use tokio::time::Instant;
 
+use self::outgoing::Outgoing;
+pub(crate) use self::rounds::Round;
 use crate::contact::Contact;
 use crate::counts::Now;
-use crate::figures::{NodeId, SlotId, Told};
+use crate::figures::{NodeId, Told};
 use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
@@ -37,6 +43,8 @@ pub(crate) const TELL_EVERY: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 500;
 /// How long threads wait for messages before they look whether they are to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long the last messages may take when the node ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What calls and the threads have in common.
 pub(crate) struct Link {
@@ -144,40 +152,45 @@ impl Link {
         }
     }
 
-    /// Sends to a topic what `next` fetches, until there is nothing more or the queue is full; what is left then is
-    /// handed to `keep`. Says whether all was sent.
-    fn send_all(
-        &self,
-        topic: &str,
-        mut next: impl FnMut(&mut Node, usize) -> Vec<Told>,
-        keep: impl Fn(&mut Node, SlotId),
-    ) -> bool {
+    /// Sends all that there is to a topic, until nothing is left or the queue is full. Says whether all was sent.
+    fn send_all(&self, topic: &str, outgoing: &Outgoing, round: &Arc<Round>) -> bool {
         loop {
+            let at = self.at();
             let (told, lanes) = {
                 let mut node = self.node();
-                (next(&mut node, AT_ONCE), node.lanes())
+                ((outgoing.next)(&mut node, AT_ONCE, at), node.lanes())
             };
             if told.is_empty() {
                 return true;
             }
             let mut each = told.iter();
-            let unsent = each.position(|told| self.send(topic, lanes, told).is_err());
-            if let Some(first) = unsent {
-                let mut node = self.node();
-                for told in &told[first..] {
-                    keep(&mut node, told.id);
-                }
+            let unsent = each.position(|told| self.send(topic, lanes, told, round).is_err());
+            let sent = unsent.unwrap_or(told.len());
+            let mut node = self.node();
+            (outgoing.sent)(&mut node, sent as u64);
+            for told in &told[sent..] {
+                (outgoing.keep)(&mut node, told.id);
+            }
+            if unsent.is_some() {
                 return false;
             }
         }
     }
 
     /// Where it is not known yet which partitions there are, the library chooses one when it knows.
-    fn send(&self, topic: &str, lanes: Option<Lanes>, told: &Told) -> Result<(), KafkaError> {
+    fn send(
+        &self,
+        topic: &str,
+        lanes: Option<Lanes>,
+        told: &Told,
+        round: &Arc<Round>,
+    ) -> Result<(), KafkaError> {
         let key = message::key(told.id);
         let payload = message::encode(told);
-        let mut record = BaseRecord::to(topic).key(&key).payload(&payload);
+        let round = Arc::clone(round);
+        let mut record = BaseRecord::with_opaque_to(topic, round);
         record.partition = lanes.map(|lanes| i32::from(lanes.lane(told.id.name)));
+        let record = record.key(&key).payload(&payload);
         self.producer.send(record).map_err(|(error, _)| error)
     }
 }

@@ -112,28 +112,32 @@ impl Node {
     /// The next of at most so many messages for the topic of calls.
     pub(crate) fn calls_to_tell(&mut self, count_max: usize, at: Duration) -> Vec<Told> {
         let next = std::iter::from_fn(|| self.board.next_to_tell(at));
-        let told: Vec<Told> = next.take(count_max).collect();
-        self.tally.told += told.len() as u64;
-        told
+        next.take(count_max).collect()
     }
 
     /// The next of at most so many messages for the topic of totals.
     pub(crate) fn totals_to_publish(&mut self, count_max: usize) -> Vec<Told> {
         let next = std::iter::from_fn(|| self.board.next_to_publish());
-        let totals: Vec<Told> = next.take(count_max).collect();
-        self.tally.totals_published += totals.len() as u64;
-        totals
+        next.take(count_max).collect()
+    }
+
+    /// So many calls were sent.
+    pub(crate) fn told(&mut self, count: u64) {
+        self.tally.told += count;
+    }
+
+    /// So many totals were sent.
+    pub(crate) fn published(&mut self, count: u64) {
+        self.tally.totals_published += count;
     }
 
     /// It could not be sent.
     pub(crate) fn not_told(&mut self, id: SlotId) {
-        self.tally.told -= 1;
         self.board.tell(id);
     }
 
-    /// It could not be sent.
-    pub(crate) fn not_published(&mut self, id: SlotId) {
-        self.tally.totals_published -= 1;
+    /// It could not be sent, or did not arrive.
+    pub(crate) fn publish_again(&mut self, id: SlotId) {
         self.board.publish(id);
     }
 

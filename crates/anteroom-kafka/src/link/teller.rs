@@ -1,15 +1,14 @@
 //! Tells what this node counted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use rdkafka::producer::Producer as _;
 
-use super::{Link, TELL_EVERY};
+use super::outgoing::CALLS;
+use super::rounds::Round;
+use super::{LAST_WORDS, Link, TELL_EVERY};
 use crate::contact;
-use crate::node::Node;
-
-/// How long the last messages may take when the node ends.
-const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// Until the link is stopped, and then the last of it.
 pub(super) fn run(link: &Link) {
@@ -19,10 +18,10 @@ pub(super) fn run(link: &Link) {
     while !is_last {
         link.wait(TELL_EVERY);
         is_last = link.is_stopped();
-        let (now, at) = (link.now(), link.at());
+        let at = link.at();
+        let now = link.now();
         link.node().tick(now, at);
-        let next = |node: &mut Node, count| node.calls_to_tell(count, at);
-        link.send_all(&topic, next, Node::not_told);
+        link.send_all(&topic, &CALLS, &Arc::new(Round::default()));
         said = say_what_is_away(link.node().lanes_away(at), said);
     }
     if let Err(error) = link.producer.flush(LAST_WORDS) {

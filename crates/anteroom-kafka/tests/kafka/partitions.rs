@@ -6,7 +6,7 @@ use anteroom_kafka::KafkaCounts;
 use anteroom_limits::cost::Cost;
 use anteroom_testkit::redis_server::eventually;
 
-use crate::support::{Cluster, PARTITIONS, a_minute, call, left};
+use crate::support::{Cluster, PARTITIONS, a_minute, call, event, left};
 
 /// As many as touch all partitions.
 const CLIENTS: std::ops::Range<u128> = 0..24;
@@ -45,6 +45,34 @@ async fn while_one_partition_is_away_so_are_its_clients_and_no_others() {
         let known = [&first, &second].map(|node| CLIENTS.map(|client| left(node, &policy, client)));
         let [first, second] = known.map(Iterator::collect::<Option<Vec<u32>>>);
         first.is_some() && first == second
+    })
+    .await;
+}
+
+/// A total that no broker took must be published by whoever reads the calls next, though all who told them are gone.
+#[tokio::test]
+async fn calls_count_as_read_when_brokers_have_what_was_made_of_them() {
+    let totals: Vec<(&str, i32)> = (0..PARTITIONS).map(|of| ("test-totals", of)).collect();
+    let cluster = Cluster::led_by_second(&totals);
+    let [first] = cluster.nodes().await;
+    cluster.brokers.broker_down(SECOND).unwrap();
+    let policy = a_minute(10);
+    let heard = event(&first, "call_heard");
+    for client in CLIENTS {
+        call(&first, &policy, client, Cost::take(4)).unwrap();
+    }
+    eventually("its calls are read", async || {
+        event(&first, "call_heard") >= heard + 2 * CLIENTS.count() as u64
+    })
+    .await;
+    first.close();
+    drop(first);
+    cluster.brokers.broker_up(SECOND).unwrap();
+    let second = cluster.node();
+    eventually("another one knows them", async || {
+        CLIENTS
+            .clone()
+            .all(|client| left(&second, &policy, client) == Some(6))
     })
     .await;
 }

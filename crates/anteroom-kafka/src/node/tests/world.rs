@@ -123,7 +123,6 @@ pub(super) struct World {
     next_id: u64,
     counted: BTreeMap<(NodeId, u128), Figure>,
     is_gone: Vec<NodeId>,
-    /// Nobody would make good what is lost behind an aggregator if whoever told it is gone as well.
     has_crashes: bool,
 }
 
@@ -229,17 +228,18 @@ impl World {
         for total in node.totals_to_publish(100) {
             let bytes = message::encode(&total);
             match fate {
-                _ if self.is_down[partition(total.id)] => {}
-                Fate::IsLost if !self.has_crashes => {}
-                Fate::IsRefused | Fate::IsLost => node.not_published(total.id),
+                _ if self.is_down[partition(total.id)] => node.publish_again(total.id),
+                Fate::IsRefused | Fate::IsLost => node.publish_again(total.id),
                 Fate::Arrives => self.totals.push(bytes),
                 Fate::ArrivesTwice => self.totals.extend([bytes.clone(), bytes]),
             }
         }
-        let is_kept = fate != Fate::IsRefused && !(fate == Fate::IsLost && self.has_crashes);
-        let own = self.readers.iter_mut().filter(|reader| reader.node == at);
-        for reader in own.filter(|_| is_kept) {
-            reader.kept = reader.read;
+        // What is down is so for partitions of both topics, so nothing is read either.
+        if matches!(fate, Fate::Arrives | Fate::ArrivesTwice) {
+            let readers = self.readers.iter_mut();
+            for reader in readers.filter(|reader| reader.node == at) {
+                reader.kept = reader.read;
+            }
         }
     }
 
