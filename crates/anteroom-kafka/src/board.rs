@@ -21,8 +21,8 @@ pub(crate) const SLOTS_MAX: usize = 500_000;
 pub(crate) const TELL_AGAIN_AFTER: Duration = Duration::from_secs(3);
 /// What matters for longer than any window of any algorithm was not written by a node.
 const MATTERS_LONGEST: MicroSpan = WINDOW_LONGEST.times(3);
-/// Stretches that are forgotten in one go, so that nobody waits for long meanwhile.
-const SWEPT_AT_ONCE: usize = 2_000;
+/// Stretches that are looked at in one go, so that nobody waits for long meanwhile: each takes about a microsecond.
+const PORTION: usize = 500;
 
 /// All that a node knows.
 #[derive(Debug)]
@@ -259,14 +259,12 @@ impl Board {
         }
     }
 
-    /// Tells again what should have come back by now.
-    pub(crate) fn look_after_awaited(&mut self, at: Duration) {
-        while let Some(first) = self.awaited.front() {
-            if at < first.told_at + TELL_AGAIN_AFTER {
-                return;
-            }
-            let Some(Awaited { id, figure, .. }) = self.awaited.pop_front() else {
-                return;
+    /// Tells again what should have come back by now, a portion of it. Says whether there is more.
+    pub(crate) fn look_after_awaited(&mut self, at: Duration) -> bool {
+        for _ in 0..PORTION {
+            let is_due = |first: &Awaited| first.told_at + TELL_AGAIN_AFTER <= at;
+            let Some(Awaited { id, figure, .. }) = pop_front_if(&mut self.awaited, is_due) else {
+                return false;
             };
             let Some(slot) = self.slots.get_mut(&id) else {
                 continue;
@@ -287,19 +285,21 @@ impl Board {
                 });
             }
         }
+        true
     }
 
-    /// Forgets some of what matters no more.
-    pub(crate) fn sweep(&mut self, now: Micros) {
-        for _ in 0..SWEPT_AT_ONCE {
+    /// Forgets what matters no more, a portion of it. Says whether there is more.
+    pub(crate) fn sweep(&mut self, now: Micros) -> bool {
+        for _ in 0..PORTION {
             match self.ends.first() {
                 Some((until, id)) if *until <= now => {
                     self.slots.remove(id);
                     self.ends.pop_first();
                 }
-                _ => return,
+                _ => return false,
             }
         }
+        true
     }
 
     /// Whether all has been told and published that is to be, and whatever was told has come back.
@@ -321,6 +321,13 @@ impl Board {
     pub(crate) fn without_place(&self) -> u64 {
         self.without_place
     }
+}
+
+fn pop_front_if<T>(queue: &mut VecDeque<T>, is_right: impl Fn(&T) -> bool) -> Option<T> {
+    if queue.front().is_some_and(is_right) {
+        return queue.pop_front();
+    }
+    None
 }
 
 /// The slot, which is made if it is not there, and is kept until then at least.

@@ -92,10 +92,10 @@ impl Node {
         (self.beats.count_away(at), self.beat_names.len())
     }
 
-    /// What is to be done again and again. `at` is any time that only goes forward.
-    pub(crate) fn tick(&mut self, now: Micros, at: Duration) {
-        self.board.sweep(now);
-        self.board.look_after_awaited(at);
+    /// What is to be done again and again, a portion of it. Says whether there is more. `at` is any time that only goes
+    /// forward.
+    pub(crate) fn tick(&mut self, now: Micros, at: Duration) -> bool {
+        let portions = [self.board.sweep(now), self.board.look_after_awaited(at)];
         if let Some(taken) = self.beats.due(at) {
             let index = now.0 / BEATS_WIDTH.0;
             let until = Micros(index.saturating_add(2).saturating_mul(BEATS_WIDTH.0));
@@ -107,6 +107,7 @@ impl Node {
                 self.board.put(SlotId { name, index }, until, beat);
             }
         }
+        portions.contains(&true)
     }
 
     /// The next of at most so many messages for the topic of calls.

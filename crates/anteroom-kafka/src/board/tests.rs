@@ -155,3 +155,28 @@ fn memory_is_bounded_and_what_lasts_for_centuries_is_none_of_ours() {
     board.hear(&told(1, after(60), &many), Heard::Total, NOW);
     assert_eq!(board.total(slot(1)), 4_095);
 }
+
+/// Whoever calls meanwhile waits for one portion, not for all clients there are.
+#[test]
+fn what_is_forgotten_and_told_again_comes_in_portions() {
+    let clients = PORTION * 2 + 1;
+    let mut board = board(clients);
+    for name in 0..clients {
+        let id = slot(name as u128);
+        board.take(id, after(60), 1);
+        board.tell(id);
+    }
+    let told_in = |board: &mut Board, at| {
+        let next = std::iter::from_fn(|| board.next_to_tell(at));
+        next.count()
+    };
+    assert_eq!(told_in(&mut board, secs(0)), clients);
+    for (is_more, count) in [(true, PORTION), (true, PORTION), (false, 1), (false, 0)] {
+        assert_eq!(board.look_after_awaited(secs(3)), is_more);
+        assert_eq!(told_in(&mut board, secs(3)), count);
+    }
+    for (is_more, left) in [(true, PORTION + 1), (true, 1), (false, 0), (false, 0)] {
+        assert_eq!(board.sweep(after(60)), is_more);
+        assert_eq!(board.len(), left);
+    }
+}

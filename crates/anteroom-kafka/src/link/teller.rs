@@ -3,12 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_limits::time::Micros;
+use parking_lot::MutexGuard;
 use rdkafka::producer::Producer as _;
 
 use super::outgoing::CALLS;
 use super::rounds::Round;
 use super::{LAST_WORDS, Link, TELL_EVERY};
 use crate::contact;
+
+/// Portions of what is to be done again and again that are done in one turn: all that a full board has to forget within
+/// two seconds, and no turn is much longer for it.
+const PORTIONS_MAX: usize = 50;
 
 /// Until the link is stopped, and then the last of it.
 pub(super) fn run(link: &Link) {
@@ -19,13 +25,24 @@ pub(super) fn run(link: &Link) {
         link.wait(TELL_EVERY);
         is_last = link.is_stopped();
         let at = link.at();
-        let now = link.now();
-        link.node().tick(now, at);
+        tick(link, link.now(), at);
         link.send_all(&topic, &CALLS, &Arc::new(Round::default()));
         said = say_what_is_away(link.node().lanes_away(at), said);
     }
     if let Err(error) = link.producer.flush(LAST_WORDS) {
         contact::note(&error, "the last calls were not told");
+    }
+}
+
+/// In portions, between which calls have their turn.
+fn tick(link: &Link, now: Micros, at: Duration) {
+    for _ in 0..PORTIONS_MAX {
+        let mut node = link.node();
+        let is_more = node.tick(now, at);
+        MutexGuard::unlock_fair(node);
+        if !is_more {
+            return;
+        }
     }
 }
 
