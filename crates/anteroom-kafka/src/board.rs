@@ -24,6 +24,9 @@ const MATTERS_LONGEST: MicroSpan = WINDOW_LONGEST.times(3);
 /// Stretches that are looked at in one go, so that nobody waits for long meanwhile: each takes about a microsecond.
 const PORTION: usize = 500;
 
+/// Messages without place that wait to be told on at most: more than come in a tenth of a second.
+const PASSED_ON_MAX: usize = 10_000;
+
 /// All that a node knows.
 #[derive(Debug)]
 pub(crate) struct Board {
@@ -33,6 +36,7 @@ pub(crate) struct Board {
     ends: BTreeSet<(Micros, SlotId)>,
     to_tell: VecDeque<SlotId>,
     to_publish: VecDeque<SlotId>,
+    to_pass_on: VecDeque<Told>,
     awaited: VecDeque<Awaited>,
     told_again: u64,
     without_place: u64,
@@ -109,6 +113,7 @@ impl Board {
             ends: BTreeSet::new(),
             to_tell: VecDeque::new(),
             to_publish: VecDeque::new(),
+            to_pass_on: VecDeque::new(),
             awaited: VecDeque::new(),
             told_again: 0,
             without_place: 0,
@@ -169,7 +174,8 @@ impl Board {
     }
 
     /// Joins what was heard. What matters no more is left out, and so is what would matter for longer than anything
-    /// can. `false` in the latter case: no node wrote that.
+    /// can. `false` in the latter case: no node wrote that. For what there is no place is published as it was told: so
+    /// whoever told it hears that it lives, and who has a place knows it.
     pub(crate) fn hear(&mut self, told: &Told, heard: Heard, now: Micros) -> bool {
         let Told { id, until, .. } = *told;
         if until <= now {
@@ -180,6 +186,9 @@ impl Board {
         }
         if !self.has_place_for(id) {
             self.without_place += 1;
+            if heard == Heard::Call && self.to_pass_on.len() < PASSED_ON_MAX {
+                self.to_pass_on.push_back(told.clone());
+            }
             return true;
         }
         let own = self.own;
@@ -224,6 +233,9 @@ impl Board {
 
     /// A total that changed, or that somebody waits for.
     pub(crate) fn next_to_publish(&mut self) -> Option<Told> {
+        if let Some(told) = self.to_pass_on.pop_front() {
+            return Some(told);
+        }
         while let Some(id) = self.to_publish.pop_front() {
             let Some(slot) = self.slots.get_mut(&id) else {
                 continue;

@@ -180,3 +180,21 @@ fn what_is_forgotten_and_told_again_comes_in_portions() {
         assert_eq!(board.len(), left);
     }
 }
+
+/// A flood of made-up clients at whoever sums up must not make all others believe that it is away.
+#[test]
+fn what_finds_no_place_is_published_as_it_was_told() {
+    let mut board = board(1);
+    board.take(slot(1), after(60), 1);
+    let beat = told(2, after(60), &[(2, 7)]);
+    board.hear(&beat, Heard::Total, NOW);
+    assert_eq!(board.next_to_publish(), None, "all have it");
+    board.hear(&beat, Heard::Call, NOW);
+    assert_eq!(board.next_to_publish(), Some(beat.clone()));
+    assert_eq!(board.next_to_publish(), None);
+    for _ in 0..=PASSED_ON_MAX {
+        board.hear(&beat, Heard::Call, NOW);
+    }
+    let waiting = std::iter::from_fn(|| board.next_to_publish());
+    assert_eq!(waiting.count(), PASSED_ON_MAX);
+}
