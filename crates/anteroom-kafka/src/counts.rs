@@ -89,13 +89,16 @@ impl KafkaCounts {
         charges: &[SharedCharge<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
+        if self.link.ended() > 0 {
+            return Err(self.unreachable(Why::Ended));
+        }
         let now = self.link.now();
         let at = self.link.at();
         let mut node = self.link.node();
         let mut asked = charges.iter();
         if asked.any(|charge| node.is_away(charge.limit, charge.key, at)) {
             drop(node);
-            return Err(self.unreachable());
+            return Err(self.unreachable(Why::Silent));
         }
         let is_counted = node.charge(charges, now, verdicts);
         drop(node);
@@ -105,10 +108,10 @@ impl KafkaCounts {
         Err(self.refused(charges))
     }
 
-    fn unreachable(&self) -> CountsError {
+    fn unreachable(&self, why: Why) -> CountsError {
         CountsError::Unreachable {
             place: self.link.place().to_owned(),
-            source: Box::new(Why::Silent),
+            source: Box::new(why),
         }
     }
 
@@ -133,6 +136,8 @@ impl KafkaCounts {
 enum Why {
     #[error("what this node told has not come back for {} s", AWAY_AFTER.as_secs())]
     Silent,
+    #[error("a thread that counts depend on has ended")]
+    Ended,
     #[error("it needs more than sums")]
     Unfit,
 }
@@ -148,12 +153,13 @@ impl SharedCounts for KafkaCounts {
 
     fn is_away(&self, limit: &str, key: CallKey) -> bool {
         let at = self.link.at();
-        self.link.node().is_away(limit, key, at)
+        self.link.ended() > 0 || self.link.node().is_away(limit, key, at)
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
         let mut events = self.link.node().events();
         events.push(("undelivered", self.link.undelivered()));
+        events.push(("thread_ended", self.link.ended()));
         events
     }
 

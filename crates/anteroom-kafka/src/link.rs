@@ -16,6 +16,7 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -55,7 +56,29 @@ pub(crate) struct Link {
     began_at: Instant,
     is_stopped: Mutex<bool>,
     stopped: Condvar,
+    /// Threads that ended though nobody stopped them.
+    ended: AtomicU64,
     producer: ThreadedProducer<Contact>,
+}
+
+/// Goes with a thread, and says if it ends before it should.
+struct Watch {
+    link: Arc<Link>,
+    thread: String,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.link.is_stopped() {
+            self.link.ended.fetch_add(1, Relaxed);
+            let Self { link, thread } = self;
+            tracing::error!(
+                thread,
+                place = link.place,
+                "a thread has ended that counts depend on: calls are not counted any more, restart this node"
+            );
+        }
+    }
 }
 
 /// Connects, and starts the threads.
@@ -80,6 +103,7 @@ pub(crate) fn start(
         began_at: Instant::now(),
         is_stopped: Mutex::new(false),
         stopped: Condvar::new(),
+        ended: AtomicU64::new(0),
         producer: producer.map_err(refused)?,
     });
     let threads = [
@@ -106,10 +130,13 @@ fn spawn(
     link: &Arc<Link>,
     run: impl FnOnce(&Link) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    let link = Arc::clone(link);
+    let watch = Watch {
+        link: Arc::clone(link),
+        thread: name.to_owned(),
+    };
     thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || run(&link))
+        .spawn(move || run(&watch.link))
 }
 
 impl Link {
@@ -133,6 +160,11 @@ impl Link {
     pub(crate) fn undelivered(&self) -> u64 {
         use rdkafka::producer::Producer as _;
         self.producer.context().undelivered()
+    }
+
+    /// How many threads ended though nobody stopped them. What they did nobody does any more.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
     }
 
     pub(crate) fn stop(&self) {

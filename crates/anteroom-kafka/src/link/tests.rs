@@ -1,4 +1,9 @@
-//! What is sent when the library takes no more.
+//! Threads that end though nobody stopped them, and what is sent when the library takes no more.
+
+use std::sync::atomic::AtomicBool;
+
+use anteroom_testkit::redis_server::eventually;
+use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::board::SLOTS_MAX;
@@ -13,6 +18,41 @@ fn settings(brokers: &str) -> KafkaSettings {
         prefix: "test".to_owned(),
         properties: Default::default(),
         look_back: LookBack::Everything,
+    }
+}
+
+/// What makes a thread of this name fail as soon as it looks what time it is.
+fn failing(thread: &'static str, is_failing: &Arc<AtomicBool>) -> Now {
+    let is_failing = Arc::clone(is_failing);
+    Arc::new(move || {
+        let is_it = thread::current().name() == Some(thread);
+        assert!(!(is_it && is_failing.load(Relaxed)), "as it should here");
+        NOW
+    })
+}
+
+#[tokio::test]
+async fn a_thread_that_ends_is_noticed_whichever_it_is() {
+    let brokers = MockCluster::new(1).unwrap();
+    for topic in ["test-calls", "test-totals"] {
+        brokers.create_topic(topic, 1, 1).unwrap();
+    }
+    for name in ["kafka-tell", "kafka-sum", "kafka-hear"] {
+        let is_failing = Arc::new(AtomicBool::new(false));
+        let now = failing(name, &is_failing);
+        let settings = settings(&brokers.bootstrap_servers());
+        let (link, threads) = start(settings, ID, SLOTS_MAX, now).unwrap();
+        eventually("it knows its partitions", async || {
+            link.node().lanes().is_some()
+        })
+        .await;
+        assert_eq!(link.ended(), 0, "{name}");
+        is_failing.store(true, Relaxed);
+        eventually("it is noticed", async || link.ended() == 1).await;
+        link.stop();
+        let failed = threads.into_iter().filter_map(|thread| thread.join().err());
+        assert_eq!(failed.count(), 1, "{name}");
+        assert_eq!(link.ended(), 1, "those that were stopped do not count");
     }
 }
 
