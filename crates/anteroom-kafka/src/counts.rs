@@ -39,7 +39,8 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 /// - **Without brokers** a node goes on from what it last heard and what it counts itself, for [`AWAY_AFTER`], and then
 ///   knows itself to be away: calls are [`CountsError::Unreachable`]. As soon as what it tells comes back it goes on.
 ///   Where only some partitions are away, this is so for the clients whose partition it is, and for no others.
-/// - **A node that has just started** has not heard the totals, and counts alone until it has.
+/// - **A node that has just started** has not heard the totals, and counts alone until it has. So it does for whoever is
+///   the first to count for longer than [`LookBack`](crate::LookBack) says, until all totals are read once more.
 /// - **Clocks** are those of the nodes: two that are a second apart see a second of each other's calls in another stretch.
 /// - Only algorithms that count in stretches of time can be kept: nobody else's state is swapped here.
 /// - Memory is bounded: 500,000 stretches of clients are known, and whoever finds no place is counted together with
@@ -91,6 +92,9 @@ impl KafkaCounts {
     ) -> Result<(), CountsError> {
         if self.link.ended() > 0 {
             return Err(self.unreachable(Why::Ended));
+        }
+        for counters in charges.iter().filter_map(|charge| charge.policy.counters()) {
+            self.link.look_back_for(counters.matters_for());
         }
         let now = self.link.now();
         let at = self.link.at();

@@ -16,11 +16,11 @@ mod tests;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anteroom_limits::time::Micros;
+use anteroom_limits::time::{MicroSpan, Micros};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
@@ -35,7 +35,7 @@ use crate::figures::{NodeId, Told};
 use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
-use crate::settings::{KafkaSettings, KafkaSetupError};
+use crate::settings::{KafkaSettings, KafkaSetupError, LookBack};
 
 /// How often is told what was counted, and how often totals are published. Less makes more messages, up to one for
 /// each client and node each time; more lets more calls through that nobody else knows of.
@@ -58,6 +58,7 @@ pub(crate) struct Link {
     stopped: Condvar,
     /// Threads that ended though nobody stopped them.
     ended: AtomicU64,
+    needs_all: AtomicBool,
     producer: ThreadedProducer<Contact>,
 }
 
@@ -104,6 +105,7 @@ pub(crate) fn start(
         is_stopped: Mutex::new(false),
         stopped: Condvar::new(),
         ended: AtomicU64::new(0),
+        needs_all: AtomicBool::new(false),
         producer: producer.map_err(refused)?,
     });
     let threads = [
@@ -165,6 +167,19 @@ impl Link {
     /// How many threads ended though nobody stopped them. What they did nobody does any more.
     pub(crate) fn ended(&self) -> u64 {
         self.ended.load(Relaxed)
+    }
+
+    /// What a client does matters for so long: if that is longer than totals were read, all are.
+    pub(crate) fn look_back_for(&self, span: MicroSpan) {
+        if let LookBack::For(time) = self.settings.look_back
+            && Duration::from_micros(span.0) > time
+        {
+            self.needs_all.store(true, Relaxed);
+        }
+    }
+
+    fn needs_all(&self) -> bool {
+        self.needs_all.load(Relaxed)
     }
 
     pub(crate) fn stop(&self) {

@@ -44,6 +44,8 @@ struct Tally {
     calls_heard: u64,
     totals_published: u64,
     totals_heard: u64,
+    past_found: u64,
+    past_read: u64,
     unreadable: u64,
     crowded: u64,
 }
@@ -163,6 +165,16 @@ impl Node {
         }
     }
 
+    /// So many totals lay there before it began to read.
+    pub(crate) fn past_found(&mut self, count: u64) {
+        self.tally.past_found += count;
+    }
+
+    /// It has read so many of them.
+    pub(crate) fn past_read(&mut self, count: u64) {
+        self.tally.past_read += count;
+    }
+
     fn hear(&mut self, bytes: &[u8], heard: Heard, now: Micros) -> Option<Told> {
         let told = message::decode(bytes);
         let is_ours = |told: &Told| self.board.hear(told, heard, now);
@@ -179,6 +191,8 @@ impl Node {
             ("call_heard", self.tally.calls_heard),
             ("total_published", self.tally.totals_published),
             ("total_heard", self.tally.totals_heard),
+            ("past_found", self.tally.past_found),
+            ("past_read", self.tally.past_read),
             ("unreadable", self.tally.unreadable),
             ("crowded", self.tally.crowded),
             ("without_place", self.board.without_place()),

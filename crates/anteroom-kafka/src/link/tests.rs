@@ -1,13 +1,10 @@
 //! Threads that end though nobody stopped them, and what is sent when the library takes no more.
 
-use std::sync::atomic::AtomicBool;
-
 use anteroom_testkit::redis_server::eventually;
 use rdkafka::mocking::MockCluster;
 
 use super::*;
 use crate::board::SLOTS_MAX;
-use crate::settings::LookBack;
 
 const NOW: Micros = Micros(1_767_225_600_000_000);
 const ID: NodeId = NodeId(1);

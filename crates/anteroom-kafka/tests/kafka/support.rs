@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_counts::CallKey;
 use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
@@ -94,7 +95,12 @@ impl Cluster {
 }
 
 pub(crate) fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).expect("it is in range");
+    policy(calls, Duration::from_secs(60))
+}
+
+pub(crate) fn policy(calls: u32, window: Duration) -> Policy {
+    let window = MicroSpan::from_secs(window.as_secs());
+    let rate = Rate::new(calls, window).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
