@@ -1,30 +1,70 @@
 //! Does what this node tells still come back?
 //!
-//! Once a second it tells a number under a name of its own, as if a client had called. If one does not come back in a
-//! total within [`AWAY_AFTER`], then something between here and whoever aggregates it is away, and totals of others do
-//! not arrive either, as far as is known.
+//! Once a second it tells a number in each [lane](crate::lanes), under a name of its own, as if a client had called. If one
+//! does not come back in a total within [`AWAY_AFTER`], then something between here and whoever aggregates that lane is
+//! away, and totals of the clients there do not arrive either, as far as is known.
 
 use std::collections::VecDeque;
 use std::time::Duration;
+
+use crate::lanes::Lanes;
 
 /// For how long a node goes on by itself, from what it has heard and what it counts. Longer than a node takes to take
 /// over from one that crashed (a session of 6 s, and some seconds for all to agree), or each crash would stop the
 /// calls of all; and each second longer is one in which nodes let through what each knows nothing of.
 pub const AWAY_AFTER: Duration = Duration::from_secs(15);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// Beats that are remembered. More than come in [`AWAY_AFTER`], so that the oldest of them tells.
-const UNHEARD_MAX: usize = 64;
+/// Beats that must come back of a lane that was away before it is there again. What others counted alone they tell again
+/// within [`TELL_AGAIN_AFTER`](crate::board::TELL_AGAIN_AFTER) of its being there, so a beat that is told later comes
+/// back after that.
+const BEATS_TO_RETURN: u32 = 4;
 
-/// What was told, and when.
-#[derive(Debug, Default)]
+/// What was told and when, and what came back of it.
+#[derive(Debug)]
 pub(crate) struct Beats {
     next_at: Duration,
     last: u32,
-    unheard: VecDeque<(u32, Duration)>,
+    /// Numbers and when they were told: the newest that should have come back, and all after it.
+    told: VecDeque<(u32, Duration)>,
+    lanes: Vec<Lane>,
+    /// What came back of all lanes.
+    heard_of_all: u32,
+    /// What must come back of the lane that waits for most.
+    returns_last: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Lane {
+    /// The newest that came back.
+    heard: u32,
+    /// It was away, and is until this one has come back.
+    returns_with: u32,
+}
+
+impl Default for Beats {
+    fn default() -> Self {
+        Self {
+            next_at: Duration::ZERO,
+            last: 0,
+            told: VecDeque::new(),
+            lanes: vec![Lane::default()],
+            heard_of_all: 0,
+            returns_last: 0,
+        }
+    }
 }
 
 impl Beats {
-    /// The number to be told now, if it is time.
+    /// From now on there are so many lanes. One that is new has heard what all others have, and no more.
+    pub(crate) fn divide(&mut self, lanes: Lanes) {
+        let lane = Lane {
+            heard: self.heard_of_all,
+            returns_with: self.returns_last,
+        };
+        self.lanes = vec![lane; usize::from(lanes.count())];
+    }
+
+    /// The number to be told now in each lane, if it is time.
     pub(crate) fn due(&mut self, at: Duration) -> Option<u32> {
         if at < self.next_at {
             return None;
@@ -32,24 +72,66 @@ impl Beats {
         self.next_at = at + BEAT_EVERY;
         // At one a second it takes a century to get there.
         self.last = self.last.saturating_add(1);
-        if self.unheard.len() < UNHEARD_MAX {
-            self.unheard.push_back((self.last, at));
+        self.told.push_back((self.last, at));
+        while self.told.get(1).is_some_and(|told| is_late(told, at)) {
+            self.told.pop_front();
+        }
+        let awaited = self.awaited(at);
+        for lane in self.lanes.iter_mut().filter(|lane| lane.heard < awaited) {
+            lane.returns_with = self.last.saturating_add(BEATS_TO_RETURN);
+            self.returns_last = lane.returns_with;
         }
         Some(self.last)
     }
 
     /// This one came back, so all before it did, or do not matter any more.
-    pub(crate) fn heard(&mut self, beat: u32) {
-        while self.unheard.front().is_some_and(|(told, _)| *told <= beat) {
-            self.unheard.pop_front();
+    pub(crate) fn heard(&mut self, lane: u16, beat: u32) {
+        if let Some(lane) = self.lanes.get_mut(usize::from(lane)) {
+            lane.heard = beat.max(lane.heard);
+            let heard = self.lanes.iter().map(|lane| lane.heard);
+            self.heard_of_all = heard.min().unwrap_or(0);
         }
     }
 
-    /// Whether one has been missed for too long.
-    pub(crate) fn is_away(&self, at: Duration) -> bool {
-        let oldest = self.unheard.front();
-        oldest.is_some_and(|(_, told_at)| *told_at + AWAY_AFTER <= at)
+    /// `false` if no lane is away. Quick: each call asks that.
+    pub(crate) fn may_be_away(&self, at: Duration) -> bool {
+        self.is_still(at) || self.heard_of_all < self.awaited(at).max(self.returns_last)
     }
+
+    /// Whether one has been missed for too long in this lane.
+    pub(crate) fn is_away(&self, lane: u16, at: Duration) -> bool {
+        let lane = self.lanes.get(usize::from(lane));
+        let awaited = self.awaited(at);
+        self.is_still(at) || lane.is_none_or(|lane| lane.is_away(awaited))
+    }
+
+    /// How many lanes are away.
+    pub(crate) fn count_away(&self, at: Duration) -> usize {
+        let awaited = self.awaited(at);
+        let is_away = |lane: &&Lane| lane.is_away(awaited);
+        self.lanes.iter().filter(is_away).count()
+    }
+
+    /// Whether nobody tells beats any more: what is not told is not missed either.
+    fn is_still(&self, at: Duration) -> bool {
+        self.next_at + AWAY_AFTER <= at
+    }
+
+    /// The newest that should have come back by now.
+    fn awaited(&self, at: Duration) -> u32 {
+        let late = self.told.iter().take_while(|told| is_late(told, at));
+        late.last().map_or(0, |(beat, _)| *beat)
+    }
+}
+
+impl Lane {
+    const fn is_away(self, awaited: u32) -> bool {
+        self.heard < awaited || self.heard < self.returns_with
+    }
+}
+
+fn is_late(told: &(u32, Duration), at: Duration) -> bool {
+    told.1 + AWAY_AFTER <= at
 }
 
 #[cfg(test)]
@@ -60,21 +142,36 @@ mod tests {
         Duration::from_secs(secs)
     }
 
+    fn divided(lanes: usize) -> Beats {
+        let mut beats = Beats::default();
+        beats.divide(Lanes::among(lanes, lanes).unwrap());
+        beats
+    }
+
     #[test]
     fn whoever_hears_nothing_of_itself_for_long_is_away_until_it_does() {
         let mut beats = Beats::default();
         for at in 0..100 {
-            assert_eq!(beats.is_away(secs(at)), at >= 15, "{at}");
+            assert_eq!(beats.is_away(0, secs(at)), at >= 15, "{at}");
+            assert_eq!(beats.may_be_away(secs(at)), at >= 15, "{at}");
             assert!(beats.due(secs(at)).is_some());
             assert_eq!(beats.due(secs(at)), None, "once a second");
         }
+        assert!(beats.told.len() < 20, "what was told long ago is forgotten");
         // Old ones that come at last do not say that the newest do.
-        beats.heard(50);
-        assert!(beats.is_away(secs(100)));
-        beats.heard(100);
-        assert!(!beats.is_away(secs(100)));
-        assert_eq!(beats.due(secs(100)), Some(101));
-        assert!(!beats.is_away(secs(114)) && beats.is_away(secs(115)));
+        beats.heard(0, 50);
+        assert!(beats.is_away(0, secs(100)));
+        // Nor are others done with telling what they counted meanwhile.
+        for at in 100..105 {
+            let beat = beats.due(secs(at)).unwrap();
+            assert_eq!(beat, u32::try_from(at).unwrap() + 1);
+            beats.heard(0, beat);
+            beats.heard(0, 50);
+            assert_eq!(beats.is_away(0, secs(at)), at < 104, "{at}");
+        }
+        assert!(!beats.may_be_away(secs(104)));
+        beats.due(secs(105));
+        assert!(!beats.is_away(0, secs(119)) && beats.is_away(0, secs(120)));
     }
 
     #[test]
@@ -83,9 +180,58 @@ mod tests {
         for at in 0..60 {
             beats.due(secs(at));
             if at >= 14 {
-                beats.heard(u32::try_from(at).unwrap() - 13);
+                beats.heard(0, u32::try_from(at).unwrap() - 13);
             }
-            assert!(!beats.is_away(secs(at)), "{at}");
+            assert!(!beats.may_be_away(secs(at)), "{at}");
         }
+    }
+
+    #[test]
+    fn who_tells_no_beats_any_more_is_away() {
+        let mut beats = divided(2);
+        let beat = beats.due(secs(0)).unwrap();
+        for lane in [0, 1] {
+            beats.heard(lane, beat);
+        }
+        for (at, is_away) in [(15, false), (16, true)] {
+            assert_eq!(beats.may_be_away(secs(at)), is_away);
+            assert_eq!(beats.is_away(1, secs(at)), is_away);
+        }
+    }
+
+    #[test]
+    fn a_lane_that_is_silent_is_away_and_the_others_are_not() {
+        let mut beats = divided(3);
+        for at in 0..20 {
+            let beat = beats.due(secs(at)).unwrap();
+            for lane in [0, 2, 7] {
+                beats.heard(lane, beat);
+            }
+            let is_away = at >= 15;
+            assert_eq!(beats.may_be_away(secs(at)), is_away, "{at}");
+            let away = [0, 1, 2].map(|lane| beats.is_away(lane, secs(at)));
+            assert_eq!(away, [false, is_away, false], "{at}");
+            assert_eq!(beats.count_away(secs(at)), usize::from(is_away));
+        }
+        for _ in 0..2 {
+            beats.heard(1, 20 + BEATS_TO_RETURN);
+            assert_eq!(beats.count_away(secs(20)), 0);
+        }
+    }
+
+    /// Whoever was away before it knew the partitions has not heard of any of them.
+    #[test]
+    fn lanes_that_are_found_later_are_away_as_long_as_nothing_came_back() {
+        let mut beats = Beats::default();
+        for at in 0..16 {
+            beats.due(secs(at));
+        }
+        beats.divide(Lanes::among(2, 2).unwrap());
+        let away = |beats: &Beats| [0, 1].map(|lane| beats.is_away(lane, secs(16)));
+        assert_eq!(away(&beats), [true, true]);
+        beats.heard(1, 16 + BEATS_TO_RETURN);
+        assert_eq!(away(&beats), [true, false]);
+        beats.divide(Lanes::among(4, 4).unwrap());
+        assert_eq!(beats.count_away(secs(16)), 4);
     }
 }

@@ -21,8 +21,11 @@ pub(crate) const SLOTS_MAX: usize = 500_000;
 pub(crate) const TELL_AGAIN_AFTER: Duration = Duration::from_secs(3);
 /// What matters for longer than any window of any algorithm was not written by a node.
 const MATTERS_LONGEST: MicroSpan = WINDOW_LONGEST.times(3);
-/// Stretches that are forgotten in one go, so that nobody waits for long meanwhile.
-const SWEPT_AT_ONCE: usize = 2_000;
+/// Stretches that are looked at in one go, so that nobody waits for long meanwhile: each takes about a microsecond.
+const PORTION: usize = 500;
+
+/// Messages without place that wait to be told on at most: more than come in a tenth of a second.
+const PASSED_ON_MAX: usize = 10_000;
 
 /// All that a node knows.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub(crate) struct Board {
     ends: BTreeSet<(Micros, SlotId)>,
     to_tell: VecDeque<SlotId>,
     to_publish: VecDeque<SlotId>,
+    to_pass_on: VecDeque<Told>,
     awaited: VecDeque<Awaited>,
     told_again: u64,
     without_place: u64,
@@ -109,6 +113,7 @@ impl Board {
             ends: BTreeSet::new(),
             to_tell: VecDeque::new(),
             to_publish: VecDeque::new(),
+            to_pass_on: VecDeque::new(),
             awaited: VecDeque::new(),
             told_again: 0,
             without_place: 0,
@@ -123,6 +128,11 @@ impl Board {
     /// Whether calls can be counted there.
     pub(crate) fn has_place_for(&self, id: SlotId) -> bool {
         self.slots.len() < self.slots_max || self.slots.contains_key(&id)
+    }
+
+    /// Whether clients that are new find no place.
+    pub(crate) fn is_full(&self) -> bool {
+        self.slots.len() >= self.slots_max
     }
 
     /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell) when that is known.
@@ -164,7 +174,8 @@ impl Board {
     }
 
     /// Joins what was heard. What matters no more is left out, and so is what would matter for longer than anything
-    /// can. `false` in the latter case: no node wrote that.
+    /// can. `false` in the latter case: no node wrote that. For what there is no place is published as it was told: so
+    /// whoever told it hears that it lives, and who has a place knows it.
     pub(crate) fn hear(&mut self, told: &Told, heard: Heard, now: Micros) -> bool {
         let Told { id, until, .. } = *told;
         if until <= now {
@@ -175,6 +186,9 @@ impl Board {
         }
         if !self.has_place_for(id) {
             self.without_place += 1;
+            if heard == Heard::Call && self.to_pass_on.len() < PASSED_ON_MAX {
+                self.to_pass_on.push_back(told.clone());
+            }
             return true;
         }
         let own = self.own;
@@ -219,6 +233,9 @@ impl Board {
 
     /// A total that changed, or that somebody waits for.
     pub(crate) fn next_to_publish(&mut self) -> Option<Told> {
+        if let Some(told) = self.to_pass_on.pop_front() {
+            return Some(told);
+        }
         while let Some(id) = self.to_publish.pop_front() {
             let Some(slot) = self.slots.get_mut(&id) else {
                 continue;
@@ -254,14 +271,12 @@ impl Board {
         }
     }
 
-    /// Tells again what should have come back by now.
-    pub(crate) fn look_after_awaited(&mut self, at: Duration) {
-        while let Some(first) = self.awaited.front() {
-            if at < first.told_at + TELL_AGAIN_AFTER {
-                return;
-            }
-            let Some(Awaited { id, figure, .. }) = self.awaited.pop_front() else {
-                return;
+    /// Tells again what should have come back by now, a portion of it. Says whether there is more.
+    pub(crate) fn look_after_awaited(&mut self, at: Duration) -> bool {
+        for _ in 0..PORTION {
+            let is_due = |first: &Awaited| first.told_at + TELL_AGAIN_AFTER <= at;
+            let Some(Awaited { id, figure, .. }) = pop_front_if(&mut self.awaited, is_due) else {
+                return false;
             };
             let Some(slot) = self.slots.get_mut(&id) else {
                 continue;
@@ -282,19 +297,21 @@ impl Board {
                 });
             }
         }
+        true
     }
 
-    /// Forgets some of what matters no more.
-    pub(crate) fn sweep(&mut self, now: Micros) {
-        for _ in 0..SWEPT_AT_ONCE {
+    /// Forgets what matters no more, a portion of it. Says whether there is more.
+    pub(crate) fn sweep(&mut self, now: Micros) -> bool {
+        for _ in 0..PORTION {
             match self.ends.first() {
                 Some((until, id)) if *until <= now => {
                     self.slots.remove(id);
                     self.ends.pop_first();
                 }
-                _ => return,
+                _ => return false,
             }
         }
+        true
     }
 
     /// Whether all has been told and published that is to be, and whatever was told has come back.
@@ -316,6 +333,13 @@ impl Board {
     pub(crate) fn without_place(&self) -> u64 {
         self.without_place
     }
+}
+
+fn pop_front_if<T>(queue: &mut VecDeque<T>, is_right: impl Fn(&T) -> bool) -> Option<T> {
+    if queue.front().is_some_and(is_right) {
+        return queue.pop_front();
+    }
+    None
 }
 
 /// The slot, which is made if it is not there, and is kept until then at least.

@@ -1,7 +1,9 @@
 //! What does the client library say of itself?
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use rdkafka::Message as _;
 use rdkafka::client::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::ConsumerContext;
@@ -9,6 +11,9 @@ use rdkafka::error::KafkaError;
 use rdkafka::message::DeliveryResult;
 use rdkafka::producer::ProducerContext;
 use rdkafka::types::RDKafkaErrorCode;
+
+use crate::link::Round;
+use crate::message;
 
 /// Hears of errors, and counts what was not delivered.
 #[derive(Debug, Default)]
@@ -42,12 +47,15 @@ impl ClientContext for Contact {
 impl ConsumerContext for Contact {}
 
 impl ProducerContext for Contact {
-    type DeliveryOpaque = ();
+    type DeliveryOpaque = Arc<Round>;
 
-    fn delivery(&self, result: &DeliveryResult<'_>, (): ()) {
-        if let Err((error, _)) = result {
+    fn delivery(&self, result: &DeliveryResult<'_>, round: Arc<Round>) {
+        if let Err((error, message)) = result {
             self.undelivered.fetch_add(1, Relaxed);
             note(error, "a message was not delivered");
+            if let Some(told) = message.payload().and_then(message::decode) {
+                round.lose(told.id);
+            }
         }
     }
 }

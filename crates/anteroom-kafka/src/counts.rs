@@ -38,7 +38,9 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 /// - **What a node had not told when it crashed** is not counted any more: a tenth of a second of its calls.
 /// - **Without brokers** a node goes on from what it last heard and what it counts itself, for [`AWAY_AFTER`], and then
 ///   knows itself to be away: calls are [`CountsError::Unreachable`]. As soon as what it tells comes back it goes on.
-/// - **A node that has just started** has not heard the totals, and counts alone until it has.
+///   Where only some partitions are away, this is so for the clients whose partition it is, and for no others.
+/// - **A node that has just started** has not heard the totals, and counts alone until it has. So it does for whoever is
+///   the first to count for longer than [`LookBack`](crate::LookBack) says, until all totals are read once more.
 /// - **Clocks** are those of the nodes: two that are a second apart see a second of each other's calls in another stretch.
 /// - Only algorithms that count in stretches of time can be kept: nobody else's state is swapped here.
 /// - Memory is bounded: 500,000 stretches of clients are known, and whoever finds no place is counted together with
@@ -88,12 +90,19 @@ impl KafkaCounts {
         charges: &[SharedCharge<'_>],
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), CountsError> {
+        if self.link.ended() > 0 {
+            return Err(self.unreachable(Why::Ended));
+        }
+        for counters in charges.iter().filter_map(|charge| charge.policy.counters()) {
+            self.link.look_back_for(counters.matters_for());
+        }
         let now = self.link.now();
         let at = self.link.at();
         let mut node = self.link.node();
-        if node.is_away(at) {
+        let mut asked = charges.iter();
+        if asked.any(|charge| node.is_away(charge.limit, charge.key, at)) {
             drop(node);
-            return Err(self.unreachable());
+            return Err(self.unreachable(Why::Silent));
         }
         let is_counted = node.charge(charges, now, verdicts);
         drop(node);
@@ -103,10 +112,10 @@ impl KafkaCounts {
         Err(self.refused(charges))
     }
 
-    fn unreachable(&self) -> CountsError {
+    fn unreachable(&self, why: Why) -> CountsError {
         CountsError::Unreachable {
             place: self.link.place().to_owned(),
-            source: Box::new(Why::Silent),
+            source: Box::new(why),
         }
     }
 
@@ -131,6 +140,8 @@ impl KafkaCounts {
 enum Why {
     #[error("what this node told has not come back for {} s", AWAY_AFTER.as_secs())]
     Silent,
+    #[error("a thread that counts depend on has ended")]
+    Ended,
     #[error("it needs more than sums")]
     Unfit,
 }
@@ -144,14 +155,15 @@ impl SharedCounts for KafkaCounts {
         Needs::AtomicAdd
     }
 
-    fn is_away(&self, _: &str, _: CallKey) -> bool {
+    fn is_away(&self, limit: &str, key: CallKey) -> bool {
         let at = self.link.at();
-        self.link.node().is_away(at)
+        self.link.ended() > 0 || self.link.node().is_away(limit, key, at)
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {
         let mut events = self.link.node().events();
         events.push(("undelivered", self.link.undelivered()));
+        events.push(("thread_ended", self.link.ended()));
         events
     }
 

@@ -10,8 +10,8 @@
 //! An event for each call, summed up, would have to be counted exactly once: by whoever takes over from an aggregator that
 //! crashed in the middle, and by the node that made it, which must know when a total contains it. So a node tells how much
 //! it has admitted of a client in a stretch of time *so far*, and a total is the list of such figures. They are joined
-//! by taking the newer one, so nothing depends on offsets, transactions, or an idempotent producer; and the
-//! aggregator keeps nothing that is not in its totals. The price: a total is 16 bytes longer for each node that counted.
+//! by taking the newer one, so nothing depends on transactions or an idempotent producer, and offsets only say where
+//! reading goes on; and the aggregator keeps nothing that is not in its totals. The price: a total is 16 bytes longer for each node that counted.
 //!
 //! Tested against the mock cluster that comes with the client library (librdkafka), never against a real broker.
 //!
@@ -25,6 +25,7 @@ mod counts;
 mod figures;
 #[doc(hidden)]
 pub mod fuzz;
+mod lanes;
 mod link;
 mod message;
 mod names;

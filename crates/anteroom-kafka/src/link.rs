@@ -8,26 +8,34 @@
 
 mod aggregator;
 mod listener;
+mod outgoing;
+mod rounds;
 mod teller;
+#[cfg(test)]
+mod tests;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anteroom_limits::time::Micros;
+use anteroom_limits::time::{MicroSpan, Micros};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseRecord, ThreadedProducer};
 use tokio::time::Instant;
 
+use self::outgoing::Outgoing;
+pub(crate) use self::rounds::Round;
 use crate::contact::Contact;
 use crate::counts::Now;
-use crate::figures::{NodeId, SlotId, Told};
+use crate::figures::{NodeId, Told};
+use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
-use crate::settings::{KafkaSettings, KafkaSetupError};
+use crate::settings::{KafkaSettings, KafkaSetupError, LookBack};
 
 /// How often is told what was counted, and how often totals are published. Less makes more messages, up to one for
 /// each client and node each time; more lets more calls through that nobody else knows of.
@@ -36,6 +44,8 @@ pub(crate) const TELL_EVERY: Duration = Duration::from_millis(100);
 const AT_ONCE: usize = 500;
 /// How long threads wait for messages before they look whether they are to end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// How long the last messages may take when the node ends.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What calls and the threads have in common.
 pub(crate) struct Link {
@@ -46,7 +56,30 @@ pub(crate) struct Link {
     began_at: Instant,
     is_stopped: Mutex<bool>,
     stopped: Condvar,
+    /// Threads that ended though nobody stopped them.
+    ended: AtomicU64,
+    needs_all: AtomicBool,
     producer: ThreadedProducer<Contact>,
+}
+
+/// Goes with a thread, and says if it ends before it should.
+struct Watch {
+    link: Arc<Link>,
+    thread: String,
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.link.is_stopped() {
+            self.link.ended.fetch_add(1, Relaxed);
+            let Self { link, thread } = self;
+            tracing::error!(
+                thread,
+                place = link.place,
+                "a thread has ended that counts depend on: calls are not counted any more, restart this node"
+            );
+        }
+    }
 }
 
 /// Connects, and starts the threads.
@@ -71,6 +104,8 @@ pub(crate) fn start(
         began_at: Instant::now(),
         is_stopped: Mutex::new(false),
         stopped: Condvar::new(),
+        ended: AtomicU64::new(0),
+        needs_all: AtomicBool::new(false),
         producer: producer.map_err(refused)?,
     });
     let threads = [
@@ -97,10 +132,13 @@ fn spawn(
     link: &Arc<Link>,
     run: impl FnOnce(&Link) + Send + 'static,
 ) -> io::Result<JoinHandle<()>> {
-    let link = Arc::clone(link);
+    let watch = Watch {
+        link: Arc::clone(link),
+        thread: name.to_owned(),
+    };
     thread::Builder::new()
         .name(name.to_owned())
-        .spawn(move || run(&link))
+        .spawn(move || run(&watch.link))
 }
 
 impl Link {
@@ -126,6 +164,24 @@ impl Link {
         self.producer.context().undelivered()
     }
 
+    /// How many threads ended though nobody stopped them. What they did nobody does any more.
+    pub(crate) fn ended(&self) -> u64 {
+        self.ended.load(Relaxed)
+    }
+
+    /// What a client does matters for so long: if that is longer than totals were read, all are.
+    pub(crate) fn look_back_for(&self, span: MicroSpan) {
+        if let LookBack::For(time) = self.settings.look_back
+            && Duration::from_micros(span.0) > time
+        {
+            self.needs_all.store(true, Relaxed);
+        }
+    }
+
+    fn needs_all(&self) -> bool {
+        self.needs_all.load(Relaxed)
+    }
+
     pub(crate) fn stop(&self) {
         *self.is_stopped.lock() = true;
         self.stopped.notify_all();
@@ -143,34 +199,45 @@ impl Link {
         }
     }
 
-    /// Sends to a topic what `next` fetches, until there is nothing more or the queue is full; what is left then is
-    /// handed to `keep`. Says whether all was sent.
-    fn send_all(
-        &self,
-        topic: &str,
-        mut next: impl FnMut(&mut Node, usize) -> Vec<Told>,
-        keep: impl Fn(&mut Node, SlotId),
-    ) -> bool {
+    /// Sends all that there is to a topic, until nothing is left or the queue is full. Says whether all was sent.
+    fn send_all(&self, topic: &str, outgoing: &Outgoing, round: &Arc<Round>) -> bool {
         loop {
-            let told = next(&mut self.node(), AT_ONCE);
+            let at = self.at();
+            let (told, lanes) = {
+                let mut node = self.node();
+                ((outgoing.next)(&mut node, AT_ONCE, at), node.lanes())
+            };
             if told.is_empty() {
                 return true;
             }
-            let unsent = told.iter().position(|told| self.send(topic, told).is_err());
-            if let Some(first) = unsent {
-                let mut node = self.node();
-                for told in &told[first..] {
-                    keep(&mut node, told.id);
-                }
+            let mut each = told.iter();
+            let unsent = each.position(|told| self.send(topic, lanes, told, round).is_err());
+            let sent = unsent.unwrap_or(told.len());
+            let mut node = self.node();
+            (outgoing.sent)(&mut node, sent as u64);
+            for told in &told[sent..] {
+                (outgoing.keep)(&mut node, told.id);
+            }
+            if unsent.is_some() {
                 return false;
             }
         }
     }
 
-    fn send(&self, topic: &str, told: &Told) -> Result<(), KafkaError> {
+    /// Where it is not known yet which partitions there are, the library chooses one when it knows.
+    fn send(
+        &self,
+        topic: &str,
+        lanes: Option<Lanes>,
+        told: &Told,
+        round: &Arc<Round>,
+    ) -> Result<(), KafkaError> {
         let key = message::key(told.id);
         let payload = message::encode(told);
-        let record = BaseRecord::to(topic).key(&key).payload(&payload);
+        let round = Arc::clone(round);
+        let mut record = BaseRecord::with_opaque_to(topic, round);
+        record.partition = lanes.map(|lanes| i32::from(lanes.lane(told.id.name)));
+        let record = record.key(&key).payload(&payload);
         self.producer.send(record).map_err(|(error, _)| error)
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<Told> {
     is_each_once.then_some(Told { id, until, figures })
 }
 
-/// What decides on the partition: the client, so that all that is told of it comes to one aggregator.
+/// What decides on the partition as long as [lanes](crate::lanes) do not: the client, as there.
 pub(crate) fn key(id: SlotId) -> [u8; 16] {
     id.name.0.to_be_bytes()
 }

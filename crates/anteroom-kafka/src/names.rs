@@ -1,12 +1,15 @@
 //! What is a client called between nodes?
 //!
-//! By a digest of limit, width and client, so that whoever reads the topics learns who called as little as whoever
-//! reads a store. A limit whose stretches of time change their width counts under other names, that is from anew.
+//! By a digest of limit and client, so that whoever reads the topics learns who called as little as whoever reads a
+//! store. A limit whose stretches of time change their width counts under other names, that is from anew: the width
+//! changes the upper half of a name, and only that, so that over which [lane](crate::lanes) a client is told does not
+//! hang on it.
 
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_limits::time::MicroSpan;
 
 use crate::figures::{Name, NodeId};
+use crate::lanes::Lanes;
 
 /// Names that clients share who find no place, for each limit. More would bound memory less, fewer would let one
 /// client be rejected for more others.
@@ -22,16 +25,17 @@ pub(crate) fn crowd(limit: &str, width: MicroSpan, key: CallKey) -> Name {
     name(b"crowd", limit, width, key.0 % CROWDS)
 }
 
-/// By which a node tells that it lives.
-pub(crate) fn beat(node: NodeId) -> Name {
-    name(b"beat", "", MicroSpan::ZERO, u128::from(node.0))
+/// By which a node tells in a lane that it lives.
+pub(crate) fn beat(node: NodeId, lanes: Lanes, lane: u16) -> Name {
+    let of = u128::from(lanes.count()) << 64 | u128::from(node.0);
+    let name = name(b"beat", "", MicroSpan::ZERO, of);
+    lanes.name_in(lane, name)
 }
 
 fn name(kind: &[u8], limit: &str, width: MicroSpan, of: u128) -> Name {
-    let width = width.0.to_be_bytes();
     let of = of.to_be_bytes();
-    let key = KeyMaker::shared(limit).key([kind, &width, &of]);
-    Name(key.0)
+    let key = KeyMaker::shared(limit).key([kind, &of]);
+    Name(key.0 ^ u128::from(width.0) << 64)
 }
 
 #[cfg(test)]
@@ -42,19 +46,35 @@ mod tests {
     fn another_limit_width_or_client_is_another_name() {
         let minute = MicroSpan::from_secs(60);
         let hour = MicroSpan::from_secs(3_600);
+        let lanes = [1, 2].map(|count| Lanes::among(count, count).unwrap());
         let names = [
             client("a", minute, CallKey(1)),
             client("b", minute, CallKey(1)),
             client("a", hour, CallKey(1)),
             client("a", minute, CallKey(2)),
             crowd("a", minute, CallKey(1)),
-            beat(NodeId(1)),
-            beat(NodeId(2)),
+            beat(NodeId(1), lanes[0], 0),
+            beat(NodeId(2), lanes[0], 0),
+            beat(NodeId(1), lanes[1], 0),
+            beat(NodeId(1), lanes[1], 1),
         ];
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{at}");
         }
         let crowds = [1, 65].map(|key| crowd("a", minute, CallKey(key)));
         assert_eq!(crowds[0], crowds[1]);
+    }
+
+    #[test]
+    fn a_client_is_in_one_lane_whatever_the_width() {
+        let lanes = Lanes::among(256, 256).unwrap();
+        let of = |width, key| lanes.lane(client("a", MicroSpan(width), CallKey(key)));
+        for key in 0..100 {
+            assert_eq!(of(1, key), of(u64::MAX, key));
+        }
+        let mut used: Vec<u16> = (0..4_000).map(|key| of(1, key)).collect();
+        used.sort_unstable();
+        used.dedup();
+        assert_eq!(used.len(), 256, "all lanes are used");
     }
 }

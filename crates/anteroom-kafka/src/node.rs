@@ -12,11 +12,13 @@ mod tests;
 
 use std::time::Duration;
 
+use anteroom_counts::CallKey;
 use anteroom_limits::time::{MicroSpan, Micros};
 
 use crate::beats::Beats;
 use crate::board::{Board, Heard};
 use crate::figures::{Figure, Name, NodeId, SlotId, Told};
+use crate::lanes::Lanes;
 use crate::{message, names};
 
 /// The stretches of time that beats are told in. What a node that has ended leaves behind is forgotten after two.
@@ -25,9 +27,13 @@ const BEATS_WIDTH: MicroSpan = MicroSpan::from_secs(60);
 /// A node, without its connections.
 #[derive(Debug)]
 pub(crate) struct Node {
-    beat_name: Name,
+    id: NodeId,
+    /// `None` until it is known how many there are.
+    lanes: Option<Lanes>,
     board: Board,
     beats: Beats,
+    /// By lane.
+    beat_names: Vec<Name>,
     tally: Tally,
 }
 
@@ -38,6 +44,8 @@ struct Tally {
     calls_heard: u64,
     totals_published: u64,
     totals_heard: u64,
+    past_found: u64,
+    past_read: u64,
     unreadable: u64,
     crowded: u64,
 }
@@ -45,59 +53,94 @@ struct Tally {
 impl Node {
     pub(crate) fn new(id: NodeId, slots_max: usize) -> Self {
         Self {
-            beat_name: names::beat(id),
+            id,
+            lanes: None,
             board: Board::new(id, slots_max),
             beats: Beats::default(),
+            beat_names: beat_names(id, Lanes::ONE),
             tally: Tally::default(),
         }
     }
 
-    /// Whether what it tells has not come back for too long.
-    pub(crate) fn is_away(&self, at: Duration) -> bool {
-        self.beats.is_away(at)
+    /// From now on clients are divided so.
+    pub(crate) fn divide(&mut self, lanes: Lanes) {
+        if self.lanes != Some(lanes) {
+            self.lanes = Some(lanes);
+            self.beats.divide(lanes);
+            self.beat_names = beat_names(self.id, lanes);
+        }
     }
 
-    /// What is to be done again and again. `at` is any time that only goes forward.
-    pub(crate) fn tick(&mut self, now: Micros, at: Duration) {
-        self.board.sweep(now);
-        self.board.look_after_awaited(at);
+    /// How clients are divided, if that is known.
+    pub(crate) fn lanes(&self) -> Option<Lanes> {
+        self.lanes
+    }
+
+    /// Whether what it tells of a client would not have come back for too long.
+    pub(crate) fn is_away(&self, limit: &str, key: CallKey, at: Duration) -> bool {
+        if !self.beats.may_be_away(at) {
+            return false;
+        }
+        let lanes = self.lanes.unwrap_or(Lanes::ONE);
+        let is_away = |name| self.beats.is_away(lanes.lane(name), at);
+        // The lane does not hang on the width.
+        let width = MicroSpan::ZERO;
+        is_away(names::client(limit, width, key))
+            || self.board.is_full() && is_away(names::crowd(limit, width, key))
+    }
+
+    /// In how many lanes that is so, and how many there are.
+    pub(crate) fn lanes_away(&self, at: Duration) -> (usize, usize) {
+        (self.beats.count_away(at), self.beat_names.len())
+    }
+
+    /// What is to be done again and again, a portion of it. Says whether there is more. `at` is any time that only goes
+    /// forward.
+    pub(crate) fn tick(&mut self, now: Micros, at: Duration) -> bool {
+        let portions = [self.board.sweep(now), self.board.look_after_awaited(at)];
         if let Some(taken) = self.beats.due(at) {
             let index = now.0 / BEATS_WIDTH.0;
-            let name = self.beat_name;
             let until = Micros(index.saturating_add(2).saturating_mul(BEATS_WIDTH.0));
             let beat = Figure {
                 taken,
                 given_back: 0,
             };
-            self.board.put(SlotId { name, index }, until, beat);
+            for name in self.beat_names.iter().copied() {
+                self.board.put(SlotId { name, index }, until, beat);
+            }
         }
+        portions.contains(&true)
     }
 
     /// The next of at most so many messages for the topic of calls.
     pub(crate) fn calls_to_tell(&mut self, count_max: usize, at: Duration) -> Vec<Told> {
         let next = std::iter::from_fn(|| self.board.next_to_tell(at));
-        let told: Vec<Told> = next.take(count_max).collect();
-        self.tally.told += told.len() as u64;
-        told
+        next.take(count_max).collect()
     }
 
     /// The next of at most so many messages for the topic of totals.
     pub(crate) fn totals_to_publish(&mut self, count_max: usize) -> Vec<Told> {
         let next = std::iter::from_fn(|| self.board.next_to_publish());
-        let totals: Vec<Told> = next.take(count_max).collect();
-        self.tally.totals_published += totals.len() as u64;
-        totals
+        next.take(count_max).collect()
+    }
+
+    /// So many calls were sent.
+    pub(crate) fn told(&mut self, count: u64) {
+        self.tally.told += count;
+    }
+
+    /// So many totals were sent.
+    pub(crate) fn published(&mut self, count: u64) {
+        self.tally.totals_published += count;
     }
 
     /// It could not be sent.
     pub(crate) fn not_told(&mut self, id: SlotId) {
-        self.tally.told -= 1;
         self.board.tell(id);
     }
 
-    /// It could not be sent.
-    pub(crate) fn not_published(&mut self, id: SlotId) {
-        self.tally.totals_published -= 1;
+    /// It could not be sent, or did not arrive.
+    pub(crate) fn publish_again(&mut self, id: SlotId) {
         self.board.publish(id);
     }
 
@@ -111,10 +154,25 @@ impl Node {
     pub(crate) fn hear_total(&mut self, bytes: &[u8], now: Micros) {
         self.tally.totals_heard += 1;
         let told = self.hear(bytes, Heard::Total, now);
-        let beats = told.filter(|told| told.id.name == self.beat_name);
-        for (_, beat) in beats.iter().flat_map(|told| &told.figures) {
-            self.beats.heard(beat.taken);
+        let Some(told) = told else {
+            return;
+        };
+        let lane = self.lanes.unwrap_or(Lanes::ONE).lane(told.id.name);
+        if self.beat_names.get(usize::from(lane)) == Some(&told.id.name) {
+            for (_, beat) in &told.figures {
+                self.beats.heard(lane, beat.taken);
+            }
         }
+    }
+
+    /// So many totals lay there before it began to read.
+    pub(crate) fn past_found(&mut self, count: u64) {
+        self.tally.past_found += count;
+    }
+
+    /// It has read so many of them.
+    pub(crate) fn past_read(&mut self, count: u64) {
+        self.tally.past_read += count;
     }
 
     fn hear(&mut self, bytes: &[u8], heard: Heard, now: Micros) -> Option<Told> {
@@ -133,9 +191,17 @@ impl Node {
             ("call_heard", self.tally.calls_heard),
             ("total_published", self.tally.totals_published),
             ("total_heard", self.tally.totals_heard),
+            ("past_found", self.tally.past_found),
+            ("past_read", self.tally.past_read),
             ("unreadable", self.tally.unreadable),
             ("crowded", self.tally.crowded),
             ("without_place", self.board.without_place()),
         ]
     }
+}
+
+/// Under which names a node tells that it lives, by lane.
+fn beat_names(id: NodeId, lanes: Lanes) -> Vec<Name> {
+    let each = 0..lanes.count();
+    each.map(|lane| names::beat(id, lanes, lane)).collect()
 }

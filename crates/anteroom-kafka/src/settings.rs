@@ -26,7 +26,8 @@ pub struct KafkaSettings {
 /// From when on a node that starts reads totals: what was counted before does not matter any more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LookBack {
-    /// By the time that brokers write beside them. At least as long as what a limit counts matters: two windows.
+    /// By the time that brokers write beside them. At least as long as what a limit counts matters: two windows. As soon
+    /// as a client is charged for whom that is longer, everything is read.
     For(Duration),
     /// All that the topic still has.
     Everything,
@@ -74,11 +75,12 @@ pub enum KafkaSetupError {
 }
 
 /// Properties that are set here. What is counted depends on them, or it is said elsewhere.
-const RESERVED: [&str; 13] = [
+const RESERVED: [&str; 14] = [
     "auto.commit.enable",
     "auto.offset.reset",
     "bootstrap.servers",
     "client.id",
+    "delivery.report.only.error",
     "enable.auto.commit",
     "enable.auto.offset.store",
     "enable.partition.eof",

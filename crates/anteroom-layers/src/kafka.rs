@@ -50,16 +50,18 @@ impl Log {
     }
 }
 
-/// For how long it may matter what a client of any limit did. An hour at least, for limits that are added later.
+/// For how long it may matter what a client of any limit did, and as much as clocks of nodes and brokers may be apart.
+/// For clients and limits that get a longer window later, all is read then; so this is no longer than it must be, for a
+/// node counts alone until it has read that.
 #[cfg(feature = "kafka")]
 fn look_back(config: &Config) -> std::time::Duration {
     use std::time::Duration;
-    const AT_LEAST: Duration = Duration::from_secs(3_600);
+    const APART: Duration = Duration::from_secs(300);
     let limits = config.limits.iter();
     let policies = limits.flat_map(|limit| limit.overrides.values().chain([&limit.policy]));
     let counters = policies.filter_map(anteroom_limits::policy::Policy::counters);
     let longest = counters.map(|counters| Duration::from_micros(counters.matters_for().0));
-    longest.fold(AT_LEAST, Duration::max)
+    longest.fold(Duration::ZERO, Duration::max) + APART
 }
 
 #[cfg(not(feature = "kafka"))]

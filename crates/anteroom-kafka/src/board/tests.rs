@@ -155,3 +155,46 @@ fn memory_is_bounded_and_what_lasts_for_centuries_is_none_of_ours() {
     board.hear(&told(1, after(60), &many), Heard::Total, NOW);
     assert_eq!(board.total(slot(1)), 4_095);
 }
+
+/// Whoever calls meanwhile waits for one portion, not for all clients there are.
+#[test]
+fn what_is_forgotten_and_told_again_comes_in_portions() {
+    let clients = PORTION * 2 + 1;
+    let mut board = board(clients);
+    for name in 0..clients {
+        let id = slot(name as u128);
+        board.take(id, after(60), 1);
+        board.tell(id);
+    }
+    let told_in = |board: &mut Board, at| {
+        let next = std::iter::from_fn(|| board.next_to_tell(at));
+        next.count()
+    };
+    assert_eq!(told_in(&mut board, secs(0)), clients);
+    for (is_more, count) in [(true, PORTION), (true, PORTION), (false, 1), (false, 0)] {
+        assert_eq!(board.look_after_awaited(secs(3)), is_more);
+        assert_eq!(told_in(&mut board, secs(3)), count);
+    }
+    for (is_more, left) in [(true, PORTION + 1), (true, 1), (false, 0), (false, 0)] {
+        assert_eq!(board.sweep(after(60)), is_more);
+        assert_eq!(board.len(), left);
+    }
+}
+
+/// A flood of made-up clients at whoever sums up must not make all others believe that it is away.
+#[test]
+fn what_finds_no_place_is_published_as_it_was_told() {
+    let mut board = board(1);
+    board.take(slot(1), after(60), 1);
+    let beat = told(2, after(60), &[(2, 7)]);
+    board.hear(&beat, Heard::Total, NOW);
+    assert_eq!(board.next_to_publish(), None, "all have it");
+    board.hear(&beat, Heard::Call, NOW);
+    assert_eq!(board.next_to_publish(), Some(beat.clone()));
+    assert_eq!(board.next_to_publish(), None);
+    for _ in 0..=PASSED_ON_MAX {
+        board.hear(&beat, Heard::Call, NOW);
+    }
+    let waiting = std::iter::from_fn(|| board.next_to_publish());
+    assert_eq!(waiting.count(), PASSED_ON_MAX);
+}

@@ -1,29 +1,61 @@
 //! Tells what this node counted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_limits::time::Micros;
+use parking_lot::MutexGuard;
 use rdkafka::producer::Producer as _;
 
-use super::{Link, TELL_EVERY};
+use super::outgoing::CALLS;
+use super::rounds::Round;
+use super::{LAST_WORDS, Link, TELL_EVERY};
 use crate::contact;
-use crate::node::Node;
 
-/// How long the last messages may take when the node ends.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Portions of what is to be done again and again that are done in one turn: all that a full board has to forget within
+/// two seconds, and no turn is much longer for it.
+const PORTIONS_MAX: usize = 50;
 
 /// Until the link is stopped, and then the last of it.
 pub(super) fn run(link: &Link) {
     let topic = link.settings.calls_topic();
     let mut is_last = false;
+    let mut said = 0;
     while !is_last {
         link.wait(TELL_EVERY);
         is_last = link.is_stopped();
-        let (now, at) = (link.now(), link.at());
-        link.node().tick(now, at);
-        let next = |node: &mut Node, count| node.calls_to_tell(count, at);
-        link.send_all(&topic, next, Node::not_told);
+        let at = link.at();
+        tick(link, link.now(), at);
+        link.send_all(&topic, &CALLS, &Arc::new(Round::default()));
+        said = say_what_is_away(link.node().lanes_away(at), said);
     }
     if let Err(error) = link.producer.flush(LAST_WORDS) {
         contact::note(&error, "the last calls were not told");
     }
+}
+
+/// In portions, between which calls have their turn.
+fn tick(link: &Link, now: Micros, at: Duration) {
+    for _ in 0..PORTIONS_MAX {
+        let mut node = link.node();
+        let is_more = node.tick(now, at);
+        MutexGuard::unlock_fair(node);
+        if !is_more {
+            return;
+        }
+    }
+}
+
+/// Where some are away calls of clients fail, which is said where they do; and here of how many partitions.
+fn say_what_is_away((away, partitions): (usize, usize), said: usize) -> usize {
+    if away > said {
+        tracing::warn!(
+            away,
+            partitions,
+            "what is told to partitions does not come back"
+        );
+    } else if away < said && away == 0 {
+        tracing::info!(partitions, "what is told comes back from all partitions");
+    }
+    away
 }

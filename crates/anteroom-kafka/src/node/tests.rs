@@ -1,5 +1,6 @@
 //! A node without a log: what it decides, and what becomes of what it tells.
 
+mod outage;
 mod world;
 
 use anteroom_counts::CallKey;
@@ -113,21 +114,22 @@ fn whoever_is_rejected_by_another_limit_takes_no_place_and_is_not_told() {
 #[test]
 fn whoever_does_not_hear_itself_is_away_until_it_does() {
     let mut node = Node::new(NodeId(1), 100);
+    let is_away = |node: &Node, at| node.is_away("api", CallKey(1), at);
     let mut told = Vec::new();
     for secs in 0..15 {
         let at = Duration::from_secs(secs);
-        assert!(!node.is_away(at));
+        assert!(!is_away(&node, at));
         node.tick(NOW, at);
         told = node.calls_to_tell(100, at);
         assert_eq!(told.len(), 1, "one beat a second");
     }
     let at = Duration::from_secs(15);
-    assert!(node.is_away(at));
+    assert!(is_away(&node, at));
     let mut foreign = told[0].clone();
     foreign.figures[0].0 = NodeId(2);
-    foreign.id.name = names::beat(NodeId(2));
+    foreign.id.name = names::beat(NodeId(2), Lanes::ONE, 0);
     node.hear_total(&message::encode(&foreign), NOW);
-    assert!(node.is_away(at), "that was another one");
+    assert!(is_away(&node, at), "that was another one");
     node.hear_total(&message::encode(&told[0]), NOW);
-    assert!(!node.is_away(at));
+    assert!(!is_away(&node, at));
 }

@@ -1,11 +1,14 @@
 //! Nodes that come and go: somebody always sums up, and nothing is lost.
 
+use std::time::Duration;
+
 use anteroom_kafka::LookBack;
 use anteroom_limits::cost::Cost;
 use anteroom_testkit::redis_server::eventually;
 
-use crate::support::{Cluster, a_minute, call, event, left};
+use crate::support::{Cluster, a_minute, call, event, left, policy};
 
+const HOUR: Duration = Duration::from_secs(3_600);
 /// As many as touch all partitions.
 const CLIENTS: std::ops::Range<u128> = 0..24;
 
@@ -120,7 +123,7 @@ async fn who_looks_back_by_time_hears_what_is_new() {
     let cluster = Cluster::start();
     let [first] = cluster.nodes().await;
     let mut settings = cluster.settings();
-    settings.look_back = LookBack::For(std::time::Duration::from_secs(60));
+    settings.look_back = LookBack::For(HOUR);
     let later = cluster.node_with(settings);
     let policy = a_minute(100_000);
     // Which partitions it has begun to read it does not say, so the first one tells more until it is heard.
@@ -132,6 +135,39 @@ async fn who_looks_back_by_time_hears_what_is_new() {
     eventually("it knows all of it", async || {
         let known = [&first, &later].map(|node| left(node, &policy, 1));
         known[0].is_some() && known[0] == known[1]
+    })
+    .await;
+}
+
+/// An operator gives a client a longer window than any limit has: what it did before a node started counts there, too.
+#[tokio::test]
+async fn who_counts_for_longer_than_was_looked_back_is_read_of_from_the_beginning() {
+    let cluster = Cluster::start();
+    let [first] = cluster.nodes().await;
+    let [an_hour, a_day] = [1, 24].map(|hours| policy(10, HOUR * hours));
+    for client in CLIENTS {
+        call(&first, &a_day, client, Cost::take(4)).unwrap();
+    }
+    let published = || event(&first, "total_heard");
+    let before = published();
+    eventually("it was published", async || {
+        published() >= before + CLIENTS.count() as u64
+    })
+    .await;
+    let mut settings = cluster.settings();
+    settings.look_back = LookBack::For(2 * HOUR);
+    // By time the mock finds nothing.
+    let later = cluster.node_with(settings);
+    eventually("it reads what is new, and counts", async || {
+        event(&later, "total_heard") > 0 && left(&later, &an_hour, 1).is_some()
+    })
+    .await;
+    assert_eq!(event(&later, "past_found"), 0);
+    // Some of it may be heard otherwise, if it becomes this node's to sum up.
+    eventually("it knows what was before, and has read it", async || {
+        let mut known = CLIENTS.map(|client| left(&later, &a_day, client));
+        let past = ["past_found", "past_read"].map(|word| event(&later, word));
+        known.all(|left| left == Some(6)) && past[0] >= CLIENTS.count() as u64 && past[0] == past[1]
     })
     .await;
 }

@@ -7,5 +7,6 @@ mod away;
 mod conformance;
 mod demand;
 mod groups;
+mod partitions;
 mod setup;
 mod support;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_counts::CallKey;
 use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
@@ -13,12 +14,12 @@ use anteroom_limits::rate::Rate;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
 use anteroom_testkit::redis_server::eventually;
-use rdkafka::mocking::MockCluster;
+use rdkafka::mocking::{MockCluster, MockCoordinator};
 use rdkafka::producer::DefaultProducerContext;
 
 /// A minute's beginning, and a day's.
 pub(crate) const START: Micros = Micros(1_767_225_600_000_000);
-const PARTITIONS: i32 = 4;
+pub(crate) const PARTITIONS: i32 = 4;
 
 /// Brokers of a test, and the time by the nodes' clocks.
 pub(crate) struct Cluster {
@@ -35,6 +36,23 @@ impl Cluster {
         let time = TestTime::default();
         time.set(START);
         Self { brokers, time }
+    }
+
+    /// Brokers of which the second leads these partitions of topics and the first all else, the group too.
+    pub(crate) fn led_by_second(partitions: &[(&str, i32)]) -> Self {
+        let cluster = Self::start();
+        for topic in ["test-calls", "test-totals"] {
+            for partition in 0..PARTITIONS {
+                let is_second = partitions.contains(&(topic, partition));
+                let leader = if is_second { 2 } else { 1 };
+                let led = &cluster.brokers;
+                let led = led.partition_leader(topic, partition, Some(leader));
+                led.unwrap();
+            }
+        }
+        let group = MockCoordinator::Group("test-aggregate".to_owned());
+        cluster.brokers.coordinator(group, 1).unwrap();
+        cluster
     }
 
     pub(crate) fn settings(&self) -> KafkaSettings {
@@ -77,7 +95,12 @@ impl Cluster {
 }
 
 pub(crate) fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, MicroSpan::from_secs(60)).expect("it is in range");
+    policy(calls, Duration::from_secs(60))
+}
+
+pub(crate) fn policy(calls: u32, window: Duration) -> Policy {
+    let window = MicroSpan::from_secs(window.as_secs());
+    let rate = Rate::new(calls, window).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 

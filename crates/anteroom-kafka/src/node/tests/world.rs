@@ -8,15 +8,20 @@ use proptest::prelude::*;
 
 use super::{NOW, an_hour, charge_with, slot};
 use crate::figures::{Figure, NodeId, SlotId, total};
+use crate::lanes::Lanes;
 use crate::message;
 use crate::node::Node;
 
-const PARTITIONS: usize = 2;
-const NODES: usize = 3;
+pub(super) const PARTITIONS: usize = 2;
+pub(super) const NODES: usize = 3;
 const CLIENTS: u128 = 3;
 
-fn partition(id: SlotId) -> usize {
-    usize::try_from(id.name.0 % PARTITIONS as u128).unwrap()
+fn lanes() -> Lanes {
+    Lanes::among(PARTITIONS, PARTITIONS).unwrap()
+}
+
+pub(super) fn partition(id: SlotId) -> usize {
+    usize::from(lanes().lane(id.name))
 }
 
 /// What happens.
@@ -61,7 +66,7 @@ enum Step {
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Fate {
+pub(super) enum Fate {
     Arrives,
     ArrivesTwice,
     IsLost,
@@ -106,28 +111,30 @@ struct Reader {
 }
 
 /// Nodes, a log between them, and what a naive counter says of each process that there ever was.
-struct World {
-    nodes: Vec<(NodeId, Node)>,
+pub(super) struct World {
+    pub(super) nodes: Vec<(NodeId, Node)>,
     heard: Vec<usize>,
     calls: [Vec<Vec<u8>>; PARTITIONS],
     readers: [Reader; PARTITIONS],
     totals: Vec<Vec<u8>>,
-    at: Duration,
+    /// Nothing gets there, and nothing from there.
+    pub(super) is_down: [bool; PARTITIONS],
+    pub(super) at: Duration,
     next_id: u64,
     counted: BTreeMap<(NodeId, u128), Figure>,
     is_gone: Vec<NodeId>,
-    /// Nobody would make good what is lost behind an aggregator if whoever told it is gone as well.
     has_crashes: bool,
 }
 
 impl World {
-    fn new(has_crashes: bool) -> Self {
+    pub(super) fn new(has_crashes: bool) -> Self {
         let mut world = Self {
             nodes: Vec::new(),
             heard: vec![0; NODES],
             calls: Default::default(),
             readers: Default::default(),
             totals: Vec::new(),
+            is_down: Default::default(),
             at: Duration::ZERO,
             next_id: 1,
             counted: BTreeMap::new(),
@@ -144,10 +151,12 @@ impl World {
     fn new_node(&mut self) -> (NodeId, Node) {
         let id = NodeId(self.next_id);
         self.next_id += 1;
-        (id, Node::new(id, 100))
+        let mut node = Node::new(id, 100);
+        node.divide(lanes());
+        (id, node)
     }
 
-    fn estimate(&self, node: usize, client: u128) -> u32 {
+    pub(super) fn estimate(&self, node: usize, client: u128) -> u32 {
         self.nodes[node].1.board.total(slot(client))
     }
 
@@ -189,9 +198,11 @@ impl World {
         let (_, node) = &mut self.nodes[node];
         node.tick(NOW, self.at);
         for told in node.calls_to_tell(100, self.at) {
-            let log = &mut self.calls[partition(told.id)];
+            let to = partition(told.id);
+            let log = &mut self.calls[to];
             let bytes = message::encode(&told);
             match fate {
+                _ if self.is_down[to] => {}
                 Fate::Arrives => log.push(bytes),
                 Fate::ArrivesTwice => log.extend([bytes.clone(), bytes]),
                 Fate::IsLost => {}
@@ -204,6 +215,7 @@ impl World {
         let reader = &mut self.readers[partition];
         let (_, node) = &mut self.nodes[reader.node];
         let log = &self.calls[partition];
+        let count = if self.is_down[partition] { 0 } else { count };
         let to = log.len().min(reader.read + count);
         for bytes in &log[reader.read..to] {
             node.hear_call(bytes, NOW);
@@ -216,16 +228,18 @@ impl World {
         for total in node.totals_to_publish(100) {
             let bytes = message::encode(&total);
             match fate {
-                Fate::IsLost if !self.has_crashes => {}
-                Fate::IsRefused | Fate::IsLost => node.not_published(total.id),
+                _ if self.is_down[partition(total.id)] => node.publish_again(total.id),
+                Fate::IsRefused | Fate::IsLost => node.publish_again(total.id),
                 Fate::Arrives => self.totals.push(bytes),
                 Fate::ArrivesTwice => self.totals.extend([bytes.clone(), bytes]),
             }
         }
-        let is_kept = fate != Fate::IsRefused && !(fate == Fate::IsLost && self.has_crashes);
-        let own = self.readers.iter_mut().filter(|reader| reader.node == at);
-        for reader in own.filter(|_| is_kept) {
-            reader.kept = reader.read;
+        // What is down is so for partitions of both topics, so nothing is read either.
+        if matches!(fate, Fate::Arrives | Fate::ArrivesTwice) {
+            let readers = self.readers.iter_mut();
+            for reader in readers.filter(|reader| reader.node == at) {
+                reader.kept = reader.read;
+            }
         }
     }
 
@@ -266,21 +280,26 @@ impl World {
         total(living.map(|(_, figure)| *figure).chain(told.into_values()))
     }
 
+    /// All is told, read, published and heard, as far as nothing is down.
+    pub(super) fn go_round(&mut self) {
+        for node in 0..NODES {
+            self.tell(node, Fate::Arrives);
+        }
+        for partition in 0..PARTITIONS {
+            self.read(partition, usize::MAX / 2);
+        }
+        for node in 0..NODES {
+            self.publish(node, Fate::Arrives);
+        }
+        for node in 0..NODES {
+            self.hear(node, usize::MAX / 2);
+        }
+    }
+
     fn come_to_rest(&mut self) {
         for _ in 0..12 {
             self.at += Duration::from_secs(4);
-            for node in 0..NODES {
-                self.tell(node, Fate::Arrives);
-            }
-            for partition in 0..PARTITIONS {
-                self.read(partition, usize::MAX / 2);
-            }
-            for node in 0..NODES {
-                self.publish(node, Fate::Arrives);
-            }
-            for node in 0..NODES {
-                self.hear(node, usize::MAX / 2);
-            }
+            self.go_round();
             if self.nodes.iter().all(|(_, node)| node.board.is_quiet()) {
                 return;
             }

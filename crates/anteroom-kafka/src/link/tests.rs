@@ -1,0 +1,80 @@
+//! Threads that end though nobody stopped them, and what is sent when the library takes no more.
+
+use anteroom_testkit::redis_server::eventually;
+use rdkafka::mocking::MockCluster;
+
+use super::*;
+use crate::board::SLOTS_MAX;
+
+const NOW: Micros = Micros(1_767_225_600_000_000);
+const ID: NodeId = NodeId(1);
+
+fn settings(brokers: &str) -> KafkaSettings {
+    KafkaSettings {
+        brokers: brokers.split(',').map(str::to_owned).collect(),
+        prefix: "test".to_owned(),
+        properties: Default::default(),
+        look_back: LookBack::Everything,
+    }
+}
+
+/// What makes a thread of this name fail as soon as it looks what time it is.
+fn failing(thread: &'static str, is_failing: &Arc<AtomicBool>) -> Now {
+    let is_failing = Arc::clone(is_failing);
+    Arc::new(move || {
+        let is_it = thread::current().name() == Some(thread);
+        assert!(!(is_it && is_failing.load(Relaxed)), "as it should here");
+        NOW
+    })
+}
+
+#[tokio::test]
+async fn a_thread_that_ends_is_noticed_whichever_it_is() {
+    let brokers = MockCluster::new(1).unwrap();
+    for topic in ["test-calls", "test-totals"] {
+        brokers.create_topic(topic, 1, 1).unwrap();
+    }
+    for name in ["kafka-tell", "kafka-sum", "kafka-hear"] {
+        let is_failing = Arc::new(AtomicBool::new(false));
+        let now = failing(name, &is_failing);
+        let settings = settings(&brokers.bootstrap_servers());
+        let (link, threads) = start(settings, ID, SLOTS_MAX, now).unwrap();
+        eventually("it knows its partitions", async || {
+            link.node().lanes().is_some()
+        })
+        .await;
+        assert_eq!(link.ended(), 0, "{name}");
+        is_failing.store(true, Relaxed);
+        eventually("it is noticed", async || link.ended() == 1).await;
+        link.stop();
+        let failed = threads.into_iter().filter_map(|thread| thread.join().err());
+        assert_eq!(failed.count(), 1, "{name}");
+        assert_eq!(link.ended(), 1, "those that were stopped do not count");
+    }
+}
+
+/// What counts events for metrics never goes back.
+#[test]
+fn what_the_library_does_not_take_is_not_told_and_was_never_counted() {
+    let mut settings = settings("127.0.0.1:1");
+    let few = ("queue.buffering.max.messages", "10");
+    settings.properties = [few]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into();
+    let (link, threads) = start(settings, ID, SLOTS_MAX, Arc::new(|| NOW)).unwrap();
+    link.stop();
+    for thread in threads {
+        thread.join().unwrap();
+    }
+    let told = || link.node().events()[0];
+    let before = told().1;
+    link.node().divide(Lanes::among(20, 20).unwrap());
+    link.node().tick(NOW, Duration::from_secs(10));
+    let round = Arc::new(Round::default());
+    assert!(!link.send_all("test-calls", &outgoing::CALLS, &round));
+    let sent = told().1 - before;
+    assert!((1..=10).contains(&sent), "{sent}");
+    assert_eq!(told().0, "told");
+    let left = link.node().calls_to_tell(100, Duration::from_secs(10));
+    assert!(left.len() >= 10, "what was not sent is still to be told");
+}
