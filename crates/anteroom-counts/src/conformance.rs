@@ -220,11 +220,8 @@ impl Run<'_> {
             for _ in 0..at {
                 self.call_of(limit, policy, key, Cost::ONE).await?;
             }
-            let left = self
-                .call_of(limit, policy, key, Cost::Peek)
-                .await?
-                .remaining;
-            assert_eq!(left, 10 - at, "{limit} {key:x}");
+            let peeked = self.call_of(limit, policy, key, Cost::Peek).await?;
+            assert_eq!(peeked.remaining, 10 - at, "{limit} {key:x}");
         }
         assert_eq!(self.call(2, Cost::Peek).await?.remaining, 9, "{name}");
         Ok(())
