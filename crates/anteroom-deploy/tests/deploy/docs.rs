@@ -1,6 +1,6 @@
 //! Docs: every metric is explained, every file of `deploy/` is spoken of.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_deploy::files::{below, read};
 use anteroom_deploy::metrics::{selected, series};
@@ -54,6 +54,73 @@ fn every_metric_is_explained_and_no_other() {
         })
         .collect();
     assert_eq!(explained, families);
+}
+
+#[test]
+fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
+    let page = read("docs/metrics.md");
+    let heading = "### What stores of limits count of themselves";
+    let section = page.lines().skip_while(|line| *line != heading).skip(1);
+    let mut explained: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut store = "";
+    for line in section.take_while(|line| !line.starts_with('#')) {
+        if let Some(name) = line.strip_prefix('`') {
+            store = name.trim_end_matches("`:");
+        }
+        if let Some(said) = line.strip_prefix("- ") {
+            let words = said.split('`').skip(1).step_by(2);
+            explained.entry(store).or_default().extend(words);
+        }
+    }
+    // What is said of another store's figure, or of one another, stands in the same list.
+    let said: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("valkey", &["crates/anteroom-valkey/src/counts.rs"][..]),
+        ("leases", &["crates/anteroom-lending/src/counts.rs"]),
+        ("memcached", &["crates/anteroom-memcached/src/counts.rs"]),
+        (
+            "kafka",
+            &[
+                "crates/anteroom-kafka/src/counts.rs",
+                "crates/anteroom-kafka/src/node.rs",
+            ],
+        ),
+        ("gossip", &["crates/anteroom-gossip/src/tally.rs"]),
+    ]);
+    let stores: Vec<_> = explained.keys().collect();
+    assert_eq!(stores, said.keys().collect::<Vec<_>>());
+    for (store, files) in said {
+        let texts: Vec<String> = files.iter().map(|file| read(file)).collect();
+        let mut words: BTreeSet<&str> = texts.iter().flat_map(|text| events(text)).collect();
+        assert!(!words.is_empty(), "{store}");
+        // A store is named where another's figure is said to be alike.
+        words.insert("valkey");
+        let explained = &explained[store];
+        let missing: Vec<_> = words.difference(explained).collect();
+        assert!(
+            missing.is_empty() || missing == [&"valkey"],
+            "{store}: {missing:?}"
+        );
+        let strange: Vec<_> = explained.difference(&words).collect();
+        assert!(strange.is_empty(), "{store}: {strange:?}");
+    }
+}
+
+/// Words of figures in the source of a store: the texts of pairs with a number of its own.
+fn events(text: &str) -> Vec<&str> {
+    let lines = text.lines().map(str::trim);
+    let words = lines.filter_map(|line| {
+        let quoted = line.strip_prefix("events.push(").unwrap_or(line);
+        let quoted = quoted.strip_prefix("vec![").unwrap_or(quoted);
+        let (before, rest) = quoted.split_once('"')?;
+        let (word, after) = rest.split_once('"')?;
+        let is_pair = before == "(" && after.starts_with(", ");
+        let is_entry = before.starts_with("(Event::") && after == "),";
+        let is_word = word
+            .bytes()
+            .all(|byte| byte == b'_' || byte.is_ascii_lowercase());
+        ((is_pair || is_entry) && is_word).then_some(word)
+    });
+    words.collect()
 }
 
 #[test]
