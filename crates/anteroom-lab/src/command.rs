@@ -8,13 +8,13 @@ use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::MicroSpan;
+use anteroom_terminal::{print, tell};
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
 use crate::algorithm::{Algorithm, Settings};
 use crate::outcome::Outcome;
-use crate::printing::{print, tell};
 use crate::routing::Routing;
 use crate::run::{NODES_MAX, Plan, StoreKind, run as run_one};
 use crate::traffic::{self, Demand, Traffic};

@@ -12,7 +12,6 @@ mod dice;
 mod estimate;
 mod json;
 pub mod outcome;
-pub mod printing;
 mod referee;
 pub mod routing;
 pub mod run;
