@@ -173,7 +173,7 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
             routing: if options.sticky {
                 Routing::Sticky(Vec::new())
             } else {
-                Routing::Spread
+                Routing::Spread(Vec::new())
             },
             delay: options.delay,
             events_per_second: options.events_per_second,
