@@ -20,6 +20,7 @@ use anteroom_gateway::bypass::BypassRules;
 use anteroom_gateway::layer::{DoorsError, WaitingRoomLayer};
 use anteroom_page::CustomPage;
 use anteroom_store::chain;
+use anteroom_terminal::{print, tell};
 use clap::Args;
 use serde_json::json;
 
@@ -92,17 +93,15 @@ impl Report {
     }
 
     /// Prints them for people.
-    #[expect(
-        clippy::print_stderr,
-        reason = "a command tells its user what is wrong"
-    )]
     pub fn print(&self) {
         for line in &self.lines {
-            eprintln!("error: {line}");
+            tell(&format!("error: {line}"));
         }
         let count = self.lines.len();
         let mistakes = if count == 1 { "mistake" } else { "mistakes" };
-        eprintln!("{count} {mistakes}; nothing was started or changed");
+        tell(&format!(
+            "{count} {mistakes}; nothing was started or changed"
+        ));
     }
 }
 
@@ -233,8 +232,7 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
 ///
 /// # Errors
 ///
-/// None; mistakes are an exit code of 2.
-#[expect(clippy::print_stdout, reason = "the command's output")]
+/// If nothing can be printed; mistakes are an exit code of 2.
 pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
     let result = read(&options.config);
     if options.json {
@@ -246,18 +244,16 @@ pub fn run(options: &CheckOptions) -> anyhow::Result<ExitCode> {
             Err(report) => (report.lines(), vec![]),
         };
         let is_valid = result.is_ok();
-        println!(
-            "{}",
-            json!({ "valid": is_valid, "errors": mistakes, "warnings": warnings })
-        );
+        let report = json!({ "valid": is_valid, "errors": mistakes, "warnings": warnings });
+        print(&format!("{report}\n"))?;
     } else {
         match &result {
             Ok(parsed) => {
                 for warning in &parsed.warnings {
-                    println!("warning: {warning}");
+                    print(&format!("warning: {warning}\n"))?;
                 }
                 let what = summary(&parsed.config);
-                println!("{}: valid, {what}", options.config.display());
+                print(&format!("{}: valid, {what}\n", options.config.display()))?;
             }
             Err(report) => report.print(),
         }

@@ -43,6 +43,15 @@ pub struct Settings {
     pub queue: u32,
 }
 
+impl Settings {
+    /// How many calls at once, where nobody says: as many as the limit, and one where that is none, for a
+    /// bucket of nothing is no bucket.
+    #[must_use]
+    pub fn burst_or_limit(&self) -> u32 {
+        self.burst.unwrap_or_else(|| self.rate.calls().max(1))
+    }
+}
+
 impl Algorithm {
     /// All of them: windows from the coarsest to the strictest, then the others.
     pub const ALL: [Self; 8] = [
@@ -84,7 +93,7 @@ impl Algorithm {
     /// [`SettingsError`] as the algorithm says.
     pub fn policy(self, settings: &Settings) -> Result<Policy, SettingsError> {
         let rate = settings.rate;
-        let burst = settings.burst.unwrap_or_else(|| rate.calls().max(1));
+        let burst = settings.burst_or_limit();
         Ok(match self {
             Self::FixedWindow => Policy::FixedWindow(FixedWindow::new(rate)),
             Self::SlidingWindow => Policy::SlidingWindow(SlidingWindow::new(rate)),

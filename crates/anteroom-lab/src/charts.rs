@@ -9,7 +9,7 @@ use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::time::Millis;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
-use anteroom_limits::time::Micros;
+use anteroom_limits::time::{MicroSpan, Micros};
 
 use crate::estimate::{Counted, admitted, counted};
 use crate::outcome::Outcome;
@@ -39,9 +39,60 @@ const fn plain(colour: anteroom_chart::palette::Colour, mark: Mark) -> Look {
     }
 }
 
-/// What an algorithm counts of the busiest client's calls. `None` if it does not keep counts.
-pub(crate) fn counts(slug: &str, word: &str, policy: &Policy, traffic: &Traffic) -> Option<Chart> {
-    let counted = counted(policy, traffic, traffic.busiest())?;
+/// Above so many times the limit its line cannot be told from the axis.
+const TIMES_THE_LIMIT_MAX: u64 = 40;
+
+/// How an algorithm with its settings is called, so that two runs are told apart.
+pub(crate) struct Name {
+    /// In a title: `sub-windows (4 of 15 s)`.
+    pub(crate) title: String,
+    /// In the name of a file: `sub-windows-4`.
+    pub(crate) slug: String,
+}
+
+impl Name {
+    pub(crate) fn of(word: &str, policy: &Policy) -> Self {
+        let of_parts = |parts: u32| {
+            let part = MicroSpan(policy.rate().window().0 / u64::from(parts));
+            (format!(" ({parts} of {part})"), format!("-{parts}"))
+        };
+        let of = |what, calls: u32| (format!(" ({what} {calls})"), format!("-{what}-{calls}"));
+        let (title, slug) = match policy {
+            Policy::SubWindows(sub) => of_parts(sub.parts()),
+            Policy::SubWindowsStrict(sub) => of_parts(sub.parts()),
+            Policy::TokenBucket(bucket) => of("burst", bucket.capacity()),
+            Policy::Gcra(gcra) => of("burst", gcra.burst()),
+            Policy::LeakyBucket(bucket) => of("queue", bucket.queue()),
+            Policy::FixedWindow(_) | Policy::SlidingWindow(_) | Policy::SlidingLog(_) => {
+                (String::new(), String::new())
+            }
+        };
+        Self {
+            title: format!("{word}{title}"),
+            slug: format!("{word}{slug}"),
+        }
+    }
+}
+
+/// Why there is no chart of what an algorithm counts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub(crate) enum NotDrawn {
+    /// It keeps something else.
+    #[error("it does not keep counts")]
+    NoCounts,
+    /// The limit would lie on the axis.
+    #[error("up to {most} calls come in the time of {limit}, and the limit would not be seen")]
+    LimitUnseen { most: u64, limit: u64 },
+}
+
+/// What an algorithm counts of the busiest client's calls, of all that come.
+pub(crate) fn counts(
+    slug: &str,
+    word: &str,
+    policy: &Policy,
+    traffic: &Traffic,
+) -> Result<Chart, NotDrawn> {
+    let counted = counted(policy, traffic, traffic.busiest()).ok_or(NotDrawn::NoCounts)?;
     let (begin, _) = traffic.span;
     let line = |name: String, look, value: &dyn Fn(&Counted) -> u64| Line {
         name,
@@ -52,11 +103,16 @@ pub(crate) fn counts(slug: &str, word: &str, policy: &Policy, traffic: &Traffic)
             .collect(),
     };
     let most = counted.iter().map(|one| one.truth.max(one.estimate)).max();
+    let (most, limit) = (most.unwrap_or(0), u64::from(policy.rate().calls()));
+    if most > limit.max(1) * TIMES_THE_LIMIT_MAX {
+        return Err(NotDrawn::LimitUnseen { most, limit });
+    }
     let figure = Figure {
         file_name: format!("{slug}.svg"),
         title: format!(
-            "Calls in the last {}, and what {word} counts",
-            policy.rate().window()
+            "Calls in the last {}, and what {} counts",
+            policy.rate().window(),
+            Name::of(word, policy).title
         ),
         description: describe(&counted, policy.rate(), word),
         up_is: "calls".to_owned(),
@@ -65,13 +121,13 @@ pub(crate) fn counts(slug: &str, word: &str, policy: &Policy, traffic: &Traffic)
         line("true count".to_owned(), TRUTH, &|one| one.truth),
         line(format!("{word} counts"), ESTIMATE, &|one| one.estimate),
     ];
-    Some(figure.draw(policy.rate(), traffic, lines, most.unwrap_or(0)))
+    Ok(figure.draw(policy.rate(), traffic, lines, most))
 }
 
 /// How much of the busiest client was admitted in the last window.
 pub(crate) fn admissions(
     slug: &str,
-    word: &str,
+    name: &Name,
     rate: Rate,
     outcome: &Outcome,
     traffic: &Traffic,
@@ -82,7 +138,11 @@ pub(crate) fn admissions(
     let (begin, _) = traffic.span;
     let figure = Figure {
         file_name: format!("{slug}.svg"),
-        title: format!("Calls that {word} admitted in the last {}", rate.window()),
+        title: format!(
+            "Calls that {} admitted in the last {}",
+            name.title,
+            rate.window()
+        ),
         description: format!(
             "The limit is {}. At its highest the count of admitted calls is {most}.",
             rate.calls()

@@ -2,24 +2,36 @@
 
 use std::path::{Path, PathBuf};
 
-use anteroom_chart::Chart;
 use anteroom_config::{RateText, duration};
 use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::MicroSpan;
+use anteroom_terminal::{print, tell};
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use self::adding::Added;
+use self::asked::Asked;
+use self::pairs::{Pairs, pairs, unfit};
 use crate::algorithm::{Algorithm, Settings};
 use crate::outcome::Outcome;
-use crate::printing::{check_folder, print, tell, write_story};
+use crate::printing::{check_folder, write_story};
 use crate::routing::Routing;
 use crate::run::{NODES_MAX, Plan, StoreKind, run as run_one};
 use crate::traffic::{self, Demand, Traffic};
-use crate::{charts, json, story, table};
+use crate::{json, story, table};
 
+pub(crate) use self::pairs::LeftOut;
+
+mod adding;
+mod asked;
+mod drawing;
+mod pairs;
+
+/// Parts of a window where nobody says how many: the article's, 15 seconds of a minute.
+const SUB_WINDOWS: u32 = 4;
 /// Most messages of a run: a gigabyte of them, if none has come when the last is sent.
 const MESSAGES_MAX: u64 = 20_000_000;
 
@@ -34,9 +46,9 @@ pub struct LimitsOptions {
     /// The limit, of each client
     #[arg(long, value_name = "CALLS/TIME", default_value = "100/min")]
     limit: RateText,
-    /// Parts of the window of sub-windows; one counter more is read
-    #[arg(long, value_name = "N", default_value_t = 4)]
-    sub_windows: u32,
+    /// Parts of the window of sub-windows; one counter more is read [default: 4]
+    #[arg(long, value_name = "N")]
+    sub_windows: Option<u32>,
     /// How many calls at once, for token-bucket and gcra [default: as many as the limit]
     #[arg(long, value_name = "CALLS")]
     burst: Option<u32>,
@@ -44,7 +56,7 @@ pub struct LimitsOptions {
     #[arg(long, value_name = "CALLS", default_value_t = 0)]
     queue: u32,
     /// What comes: random, bursty, adversary (knows where windows end), or a CSV file with a time in
-    /// each line, then, if you like, a comma and a client
+    /// each line, then, if you like, a comma and a client; its first line may be time,client
     #[arg(long, value_name = "KIND|FILE.csv", default_value = "random")]
     traffic: String,
     /// How much each client calls, for random and bursty [default: a tenth more than the limit]
@@ -53,15 +65,18 @@ pub struct LimitsOptions {
     /// For how long, for random and bursty [default: ten windows]
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     length: Option<MicroSpan>,
-    /// How many clients, for random and bursty
-    #[arg(long, value_name = "N", default_value_t = 1,
-        value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    clients: u32,
+    /// How many clients, for random and bursty [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: Option<u32>,
     /// How many nodes calls are spread over
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
     nodes: u32,
-    /// The same node for the same client
+    /// Add so many nodes so long after the beginning; several times or with commas. Who comes knows by
+    /// then what the others were told
+    #[arg(long, value_name = "N@DURATION", value_delimiter = ',', value_parser = Added::parse)]
+    add_nodes: Vec<Added>,
+    /// The same node for the same client, as long as there are as many nodes
     #[arg(long)]
     sticky: bool,
     /// How nodes share counts; several times or with commas
@@ -81,7 +96,7 @@ pub struct LimitsOptions {
     /// Print one JSON object instead of a table
     #[arg(long)]
     json: bool,
-    /// Also draw what each algorithm counts and admits into this folder
+    /// Also draw what each algorithm counts and admits into this folder, for the busiest client
     #[arg(long, value_name = "DIR")]
     charts: Option<PathBuf>,
     /// Print what limits of calls get wrong and why, with figures from this program's own code, and
@@ -98,11 +113,12 @@ Which algorithm is right, and at what price?
 Many nodes: who counts, and how late do the others know?
   anteroom simulate limits --nodes 6 --store local,gossip,valkey,leases --rate 1000/min
   anteroom simulate limits --nodes 6 --store kafka --rate 6000/min --events-per-second 80
+  anteroom simulate limits --nodes 2 --add-nodes 2@4m,4@7m --sticky --clients 50 --rate 200/min
 Your own traffic, your own limit: a line for each call, such as 2022-02-24T07:10:23.5Z,client-7
   anteroom simulate limits --traffic calls.csv --limit 20/10s
 The algorithms are those that run in the gateway. Stores and networks are models without failures;
 clocks agree. A client is judged by its own calls alone.
-Exit code: 0, or 1 if something cannot be read, run or written.";
+Exit code: 0; 1 if something cannot be read, run or written; 2 if a flag cannot be understood.";
 
 /// One algorithm over one store.
 #[derive(Clone, Debug)]
@@ -118,11 +134,10 @@ pub(crate) struct Run {
 /// All that is shown.
 #[derive(Clone, Debug)]
 pub(crate) struct Comparison {
+    pub(crate) asked: Asked,
     pub(crate) traffic: Traffic,
-    pub(crate) rate: Rate,
-    pub(crate) nodes: u32,
-    pub(crate) seed: u64,
     pub(crate) runs: Vec<Run>,
+    pub(crate) left_out: Vec<LeftOut>,
 }
 
 /// Compares, and prints what came out.
@@ -141,40 +156,40 @@ pub fn run(options: &LimitsOptions) -> anyhow::Result<()> {
     if options.json {
         print(&json::json(&comparison))?;
     } else {
-        print(&table::table(&about(&comparison), &comparison.runs))?;
+        print(&table::table(&comparison))?;
     }
     match &options.charts {
-        Some(folder) => draw(folder, &comparison),
+        Some(folder) => drawing::draw(folder, &comparison),
         None => Ok(()),
     }
 }
 
-fn about(comparison: &Comparison) -> String {
-    format!(
-        "limit {} for each client; traffic: {}; nodes: {}",
-        RateText::of(comparison.rate),
-        comparison.traffic.about,
-        comparison.nodes
-    )
-}
-
 fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
-    let rate = options.limit.rate();
-    let pairs = pairs(options)?;
-    let policies: Vec<Policy> = pairs.iter().map(|(_, _, policy)| *policy).collect();
-    let traffic = make_traffic(options, &policies)?;
-    let mut runs = Vec::with_capacity(pairs.len());
-    for (algorithm, store, policy) in pairs {
-        check_messages(store, traffic.calls.len() as u64, options.nodes)?;
+    let settings = Settings {
+        rate: options.limit.rate(),
+        sub_windows: options.sub_windows.unwrap_or(SUB_WINDOWS),
+        burst: options.burst,
+        queue: options.queue,
+    };
+    let Pairs { fit, left_out } = pairs(options, &settings)?;
+    let nodes = adding::in_all(options.nodes, &options.add_nodes)?;
+    check_traffic_flags(options)?;
+    let policies: Vec<Policy> = fit.iter().map(|(_, _, policy)| *policy).collect();
+    let traffic = make_traffic(options, &policies, nodes)?;
+    let grown = adding::grown(options.nodes, &options.add_nodes, traffic.span)?;
+    let routing = if options.sticky {
+        Routing::Sticky(grown)
+    } else {
+        Routing::Spread(grown)
+    };
+    let mut runs = Vec::with_capacity(fit.len());
+    for (algorithm, store, policy) in fit {
+        check_messages(store, traffic.calls.len() as u64, nodes)?;
         let plan = Plan {
             policy,
             store,
-            nodes: options.nodes,
-            routing: if options.sticky {
-                Routing::Sticky(Vec::new())
-            } else {
-                Routing::Spread
-            },
+            nodes,
+            routing: routing.clone(),
             delay: options.delay,
             events_per_second: options.events_per_second,
             seed: options.seed,
@@ -184,63 +199,16 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
             algorithm,
             store,
             policy,
-            most: store.most_in_any_window(&policy, options.nodes),
+            most: store.most_in_any_window(&policy, routing.nodes_of_one_client(nodes)),
             outcome,
         });
     }
     Ok(Comparison {
+        asked: Asked::new(options, &settings),
         traffic,
-        rate,
-        nodes: options.nodes,
-        seed: options.seed,
         runs,
+        left_out,
     })
-}
-
-/// What is compared: each algorithm over each store. What was named must fit; of what was not named,
-/// what does.
-fn pairs(options: &LimitsOptions) -> anyhow::Result<Vec<(Algorithm, StoreKind, Policy)>> {
-    let settings = Settings {
-        rate: options.limit.rate(),
-        sub_windows: options.sub_windows,
-        burst: options.burst,
-        queue: options.queue,
-    };
-    let named: Vec<Algorithm> = options
-        .algorithm
-        .iter()
-        .filter_map(|word| Algorithm::of_word(word))
-        .collect();
-    let wanted = if named.is_empty() {
-        &Algorithm::ALL[..]
-    } else {
-        &named
-    };
-    let mut pairs = Vec::new();
-    for word in &options.store {
-        let store = StoreKind::of_word(word).context("the flag takes no other word")?;
-        for algorithm in wanted {
-            let policy = algorithm.policy(&settings);
-            let policy = policy.with_context(|| format!("--algorithm {}", algorithm.word()));
-            match policy.and_then(|policy| fit(*algorithm, store, policy)) {
-                Ok(policy) => pairs.push((*algorithm, store, policy)),
-                Err(error) if !named.is_empty() => return Err(error),
-                Err(_) => {}
-            }
-        }
-    }
-    anyhow::ensure!(
-        !pairs.is_empty(),
-        "no algorithm fits these stores and this limit"
-    );
-    Ok(pairs)
-}
-
-fn fit(algorithm: Algorithm, store: StoreKind, policy: Policy) -> anyhow::Result<Policy> {
-    store
-        .check(&policy)
-        .with_context(|| unfit(algorithm, store))?;
-    Ok(policy)
 }
 
 /// Those who tell all others what they let through fill the memory with it.
@@ -256,15 +224,30 @@ fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()
     Ok(())
 }
 
-fn unfit(algorithm: Algorithm, store: StoreKind) -> String {
-    format!(
-        "--store {} cannot keep {}; choose another of both",
-        store.word(),
-        algorithm.word()
-    )
+/// What says how much comes is for traffic that is made up by it.
+fn check_traffic_flags(options: &LimitsOptions) -> anyhow::Result<()> {
+    if matches!(options.traffic.as_str(), "random" | "bursty") {
+        return Ok(());
+    }
+    for (flag, is_given) in [
+        ("--rate", options.rate.is_some()),
+        ("--length", options.length.is_some()),
+        ("--clients", options.clients.is_some()),
+    ] {
+        anyhow::ensure!(
+            !is_given,
+            "{flag} says what random and bursty traffic is, and --traffic {} is neither; leave it out",
+            options.traffic
+        );
+    }
+    Ok(())
 }
 
-fn make_traffic(options: &LimitsOptions, policies: &[Policy]) -> anyhow::Result<Traffic> {
+fn make_traffic(
+    options: &LimitsOptions,
+    policies: &[Policy],
+    nodes: u32,
+) -> anyhow::Result<Traffic> {
     let rate = options.limit.rate();
     let demand = Demand {
         rate: match options.rate {
@@ -272,17 +255,27 @@ fn make_traffic(options: &LimitsOptions, policies: &[Policy]) -> anyhow::Result<
             None => a_tenth_more(rate)?,
         },
         length: options.length.unwrap_or_else(|| rate.window().times(10)),
-        clients: options.clients,
+        clients: options.clients.unwrap_or(1),
         seed: options.seed,
     };
     let most = policies.iter().map(|policy| policy.most_in_any_window(1));
     let made = match options.traffic.as_str() {
         "random" => traffic::random(&demand),
         "bursty" => traffic::bursty(&demand),
-        "adversary" => traffic::adversary(rate, most.max().unwrap_or(0), options.nodes),
+        "adversary" => {
+            let made = traffic::adversary(rate, most.max().unwrap_or(0), nodes);
+            return made.context(
+                "an adversary of this limit: take a lower --limit or --burst, or fewer nodes",
+            );
+        }
         file => return recorded(Path::new(file)),
     };
-    made.context("take a lower --rate, fewer --clients, or a shorter --length")
+    let made = made.context("take a lower --rate, fewer --clients, or a shorter --length")?;
+    anyhow::ensure!(
+        !made.calls.is_empty(),
+        "no calls come; take a higher --rate, or a longer --length"
+    );
+    Ok(made)
 }
 
 fn recorded(file: &Path) -> anyhow::Result<Traffic> {
@@ -304,61 +297,6 @@ fn parse_duration(text: &str) -> Result<MicroSpan, String> {
     let span = duration::parse(text);
     let span = span.ok_or("write whole numbers with units, such as 250ms, 90s or 1h30m")?;
     Ok(MicroSpan(span.0.saturating_mul(1_000)))
-}
-
-/// A chart of what each algorithm counts, which no store changes, and one of what each run admitted.
-fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()> {
-    let mut drawn: Vec<Chart> = Vec::new();
-    for run in &comparison.runs {
-        let word = run.algorithm.word();
-        let slug = format!("counts-{word}");
-        let is_new = drawn
-            .iter()
-            .all(|chart| chart.file_name != format!("{slug}.svg"));
-        if is_new {
-            drawn.extend(charts::counts(
-                &slug,
-                word,
-                &run.policy,
-                &comparison.traffic,
-            ));
-        }
-        let slug = format!("admitted-{}-{word}", run.store.word());
-        let traffic = &comparison.traffic;
-        drawn.push(charts::admissions(
-            &slug,
-            word,
-            comparison.rate,
-            &run.outcome,
-            traffic,
-        ));
-    }
-    let files = drawn.iter();
-    let files = files.map(|chart| (folder.join(&chart.file_name), chart.svg.as_str()));
-    anteroom_chart::files::write_files(folder, files.collect(), &[])
-        .context("cannot write the charts")?;
-    tell(&format!(
-        "\nThe charts are in {}{}",
-        folder.display(),
-        whose(&comparison.traffic)
-    ));
-    Ok(())
-}
-
-/// Charts show one client; which one is only of interest where there are several.
-fn whose(traffic: &Traffic) -> String {
-    if traffic.clients() < 2 {
-        return String::new();
-    }
-    let client = traffic.busiest();
-    match traffic.names.get(client as usize) {
-        // A file's bytes are not for the terminal to obey.
-        Some(name) => format!(
-            "; they show the busiest client, \"{}\"",
-            name.escape_debug()
-        ),
-        None => "; they show the busiest client".to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -59,13 +59,18 @@ impl Dice {
     }
 
     /// Exponential with this mean.
+    pub(crate) fn exponential(&mut self, mean: MicroSpan) -> MicroSpan {
+        MicroSpan(self.whole_exponential(mean.0))
+    }
+
+    /// Exponential with this mean, in whole numbers of whatever it is.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "conversions of floats saturate; fractions of a microsecond are meant to be cut off"
+        reason = "conversions of floats saturate; fractions are meant to be cut off"
     )]
-    pub(crate) fn exponential(&mut self, mean: MicroSpan) -> MicroSpan {
-        MicroSpan((-(mean.0 as f64) * libm::log(1.0 - self.unit())) as u64)
+    pub(crate) fn whole_exponential(&mut self, mean: u64) -> u64 {
+        (-(mean as f64) * libm::log(1.0 - self.unit())) as u64
     }
 
     fn whole_below(&mut self, bound: u64) -> u64 {

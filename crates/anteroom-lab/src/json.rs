@@ -1,21 +1,28 @@
 //! The runs as one JSON object, for programs.
 
-use anteroom_config::RateText;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::command::{Comparison, Run};
+use crate::command::{Comparison, LeftOut, Run};
 
-/// Everything that was asked, and what came out.
+/// Everything that was asked, and what came out. What each field says stands in `docs/limits.md`.
 pub(crate) fn json(comparison: &Comparison) -> String {
-    let runs: Vec<Value> = comparison.runs.iter().map(run).collect();
-    let value = json!({
-        "traffic": comparison.traffic.about,
-        "limit": RateText::of(comparison.rate).to_string(),
-        "nodes": comparison.nodes,
-        "seed": comparison.seed,
-        "runs": runs,
-    });
-    format!("{value:#}\n")
+    let mut fields: Map<String, Value> = comparison.asked.values().collect();
+    let runs = comparison.runs.iter().map(run).collect();
+    let left_out = comparison.left_out.iter().map(left_out).collect();
+    fields.extend([
+        ("traffic".to_owned(), json!(comparison.traffic.about)),
+        ("runs".to_owned(), runs),
+        ("left_out".to_owned(), left_out),
+    ]);
+    format!("{:#}\n", Value::Object(fields))
+}
+
+fn left_out(left_out: &LeftOut) -> Value {
+    json!({
+        "algorithm": left_out.algorithm.word(),
+        "store": left_out.store.word(),
+        "reason": left_out.reason,
+    })
 }
 
 fn run(run: &Run) -> Value {

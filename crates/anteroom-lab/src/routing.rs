@@ -9,13 +9,30 @@ use crate::traffic::Call;
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Routing {
     /// Any node, at random: a load balancer without memory.
-    Spread,
+    Spread(Vec<Grown>),
     /// The same node for the same client, as long as there are as many nodes.
     Sticky(Vec<Grown>),
 }
 
-/// From a moment on there are more nodes, or fewer. Those who stay have their clients; of all clients
-/// only as many move as must.
+impl Routing {
+    fn grown(&self) -> &[Grown] {
+        match self {
+            Self::Spread(grown) | Self::Sticky(grown) => grown,
+        }
+    }
+
+    /// How many nodes the calls of one client may go to, of so many that there are at most.
+    pub(crate) fn nodes_of_one_client(&self, nodes: u32) -> u32 {
+        match self {
+            Self::Spread(_) => nodes,
+            // It moves at most once whenever nodes come.
+            Self::Sticky(grown) => nodes.min(u32::try_from(grown.len().max(1)).unwrap_or(nodes)),
+        }
+    }
+}
+
+/// From a moment on there are more nodes, or fewer. With sticky clients those who stay have theirs; of
+/// all clients only as many move as must. What holds at the beginning is the first one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Grown {
     /// From when on.
@@ -26,16 +43,17 @@ pub struct Grown {
 
 /// The node of each call, from 0.
 pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, calls: &[Call]) -> Vec<u32> {
+    let nodes_at = |at| {
+        let newest = routing.grown().iter().rev().find(|grown| grown.at <= at);
+        newest.map_or(nodes, |grown| grown.nodes)
+    };
     match routing {
-        Routing::Spread => {
+        Routing::Spread(_) => {
             let mut dice = Dice::new(seed, Purpose::Routing);
-            calls.iter().map(|_| dice.below(nodes)).collect()
+            let node_of = |call: &Call| dice.below(nodes_at(call.at));
+            calls.iter().map(node_of).collect()
         }
-        Routing::Sticky(grown) => {
-            let nodes_at = |at| {
-                let newest = grown.iter().rev().find(|grown| grown.at <= at);
-                newest.map_or(nodes, |grown| grown.nodes)
-            };
+        Routing::Sticky(_) => {
             let node_of = |call: &Call| home(seed, call.client, nodes_at(call.at));
             calls.iter().map(node_of).collect()
         }
@@ -80,7 +98,40 @@ mod tests {
         let nodes = route(&Routing::Sticky(vec![grown]), 1, 1, &calls);
         assert_eq!(nodes[..30], [0; 30]);
         assert!(nodes[30..].iter().all(|node| *node == home(1, 7, 64)));
-        let spread = route(&Routing::Spread, 3, 1, &calls);
+        let spread = route(&Routing::Spread(Vec::new()), 3, 1, &calls);
         assert!((0..3).all(|node| spread.contains(&node)));
+    }
+
+    #[test]
+    fn calls_without_a_home_go_to_new_nodes_from_the_moment_on_at_which_they_come() {
+        let call = |secs: u64| Call {
+            at: Micros(secs * 1_000_000),
+            client: 7,
+        };
+        let calls: Vec<Call> = (0..60).map(call).collect();
+        let grown = [(0, 1), (30, 3)].map(|(secs, nodes)| Grown {
+            at: Micros(secs * 1_000_000),
+            nodes,
+        });
+        let nodes = route(&Routing::Spread(grown.to_vec()), 3, 1, &calls);
+        assert_eq!(nodes[..30], [0; 30]);
+        assert!((0..3).all(|node| nodes[30..].contains(&node)));
+    }
+
+    #[test]
+    fn a_client_that_sticks_meets_one_node_more_whenever_nodes_come() {
+        let grown = |count| {
+            let grown = (0..count).map(|at| Grown {
+                at: Micros(at),
+                nodes: 2 + 2 * u32::try_from(at).unwrap(),
+            });
+            grown.collect()
+        };
+        let of = |routing: Routing, nodes| routing.nodes_of_one_client(nodes);
+        assert_eq!(of(Routing::Spread(Vec::new()), 6), 6);
+        assert_eq!(of(Routing::Spread(grown(3)), 6), 6);
+        assert_eq!(of(Routing::Sticky(Vec::new()), 6), 1);
+        assert_eq!(of(Routing::Sticky(grown(3)), 6), 3);
+        assert_eq!(of(Routing::Sticky(grown(30)), 6), 6);
     }
 }

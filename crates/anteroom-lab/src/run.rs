@@ -62,15 +62,17 @@ impl StoreKind {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
-    /// How much of one client is admitted in any window at most. `None` where that depends on how late
-    /// news are.
+    /// How much of one client is admitted in any window at most, if its calls go to so many nodes. `None`
+    /// where that depends on how late news are.
     #[must_use]
     pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> Option<u64> {
         let most = policy.most_in_any_window(1);
         match self {
-            Self::Local => Some(most.saturating_mul(u64::from(nodes))),
+            // What others tell comes on top of what a node counts itself, and never lets it admit more.
+            Self::Local | Self::Gossip => Some(most.saturating_mul(u64::from(nodes))),
             Self::Valkey | Self::Leases | Self::Memcached => Some(most),
-            Self::Gossip | Self::Kafka => None,
+            // Not even its own calls are known to a node before they come back.
+            Self::Kafka => None,
         }
     }
 
@@ -110,7 +112,8 @@ pub struct Plan {
     pub policy: Policy,
     /// How nodes share.
     pub store: StoreKind,
-    /// How many there are, from 1 to [`NODES_MAX`].
+    /// How many there are at most, from 1 to [`NODES_MAX`]. Those that come later know
+    /// by then what the others were told before.
     pub nodes: u32,
     /// To which of them calls go.
     pub routing: Routing,

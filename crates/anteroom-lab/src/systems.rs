@@ -57,7 +57,7 @@ pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {
         policy,
         store,
         nodes,
-        routing: Routing::Spread,
+        routing: Routing::Spread(Vec::new()),
         delay: NEAR,
         events_per_second: 1_000,
         seed: SEED,

@@ -2,6 +2,7 @@
 
 mod adversary;
 mod bursty;
+mod poisson;
 mod random;
 mod recorded;
 
@@ -33,7 +34,7 @@ pub struct Call {
 /// Calls in the order of time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Traffic {
-    /// What it is, for people: `random, 110/m`.
+    /// What it is, for people: `random, 110/m on average of each of 2 clients, 600 s long`.
     pub about: String,
     /// The calls.
     pub calls: Vec<Call>,
@@ -80,19 +81,18 @@ impl Demand {
         Ok(())
     }
 
-    /// The mean time between two calls of a client, `None` if there are none.
-    fn apart(&self) -> Option<MicroSpan> {
-        let calls = u64::from(self.rate.calls());
-        self.rate.window().0.checked_div(calls).map(MicroSpan)
-    }
-
     fn end(&self) -> Micros {
         BEGIN + self.length
     }
 
     /// These calls as traffic.
     fn made(&self, kind: &str, calls: Vec<Call>) -> Traffic {
-        let about = format!("{kind}, {} on average", RateText::of(self.rate));
+        let about = format!(
+            "{kind}, {} on average of each of {} clients, {} long",
+            RateText::of(self.rate),
+            self.clients,
+            self.length
+        );
         Traffic {
             span: (BEGIN, self.end()),
             ..Traffic::new(about, calls)

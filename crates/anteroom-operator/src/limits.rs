@@ -12,6 +12,7 @@ use anteroom_config::LimitName;
 use anteroom_config::orders::Log;
 use anteroom_control::{AssumedEmpty, ClientStanding};
 use anteroom_overrides::orders::ShownLimits;
+use anteroom_terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;
@@ -197,11 +198,6 @@ impl Saying {
 /// # Errors
 ///
 /// If there is no gateway, no such limit, no valid token, or the store does not answer.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the command's output"
-)]
 pub async fn run(options: LimitsOptions) -> anyhow::Result<ExitCode> {
     let asked = options.saying.asked()?;
     let connection = &options.connection;
@@ -213,11 +209,11 @@ pub async fn run(options: LimitsOptions) -> anyhow::Result<ExitCode> {
         Answer::NotAllowed(body) => (body, false),
     };
     if connection.json {
-        println!("{body}");
+        print(&format!("{body}\n"))?;
     } else if is_done {
-        print!("{}", options.saying.told(body)?);
+        print(&options.saying.told(body)?)?;
     } else {
-        eprint!("{}", common::problems(&body));
+        tell(common::problems(&body).trim_end());
     }
     Ok(if is_done {
         ExitCode::SUCCESS

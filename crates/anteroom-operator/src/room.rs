@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use anteroom_config::RoomName;
 use anteroom_config::orders::{Log, Shown};
+use anteroom_terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use http::Method;
@@ -114,11 +115,6 @@ fn room_name(text: &str) -> Result<RoomName, String> {
 /// # Errors
 ///
 /// If there is no gateway, no such room, no valid token, or the store does not answer.
-#[expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "the command's output"
-)]
 pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
     let room = &options.name;
     let asked = options.saying.asked(room)?;
@@ -130,17 +126,17 @@ pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
         Answer::Done(body) => body,
         Answer::NotAllowed(body) => {
             if connection.json {
-                println!("{body}");
+                print(&format!("{body}\n"))?;
             } else {
-                eprint!("{}", common::problems(&body));
+                tell(common::problems(&body).trim_end());
             }
             return Ok(ExitCode::from(EXIT_NOT_ALLOWED));
         }
     };
     if connection.json {
-        println!("{body}");
+        print(&format!("{body}\n"))?;
     } else {
-        print!("{}", told(&options, body)?);
+        print(&told(&options, body)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_control::{LimitTrouble, Readiness, RoomStates};
+use anteroom_terminal::print;
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -39,7 +40,6 @@ pub struct StatusOptions {
 /// # Errors
 ///
 /// If there is no gateway, or it does not make itself understood.
-#[expect(clippy::print_stdout, reason = "the command's output")]
 pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
     let admin = options.admin;
     if options.ready {
@@ -50,9 +50,13 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("cannot ask http://{admin}/rooms"))?;
     let states: RoomStates = serde_json::from_slice(&body).context(STRANGER)?;
     if options.json {
-        println!("{}", String::from_utf8_lossy(&body).trim_end());
+        print(&format!("{}\n", String::from_utf8_lossy(&body).trim_end()))?;
     } else {
-        print!("{}{}", table(&states.rooms), troubles(&states.limits));
+        print(&format!(
+            "{}{}",
+            table(&states.rooms),
+            troubles(&states.limits)
+        ))?;
     }
     let is_degraded = states.rooms.iter().any(|room| room.degraded.is_some());
     Ok(if is_degraded || !states.limits.is_empty() {
@@ -62,7 +66,6 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
     })
 }
 
-#[expect(clippy::print_stdout, reason = "the command's output")]
 async fn show_readiness(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
     let address = format!("http://{admin}/readyz");
     let request = Request::get(&address).body(Full::default())?;
@@ -70,11 +73,12 @@ async fn show_readiness(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCod
     // Its status says the same as the body.
     let (_, body) = asked.with_context(|| format!("cannot ask {address}"))?;
     let readiness: Readiness = serde_json::from_slice(&body).context(STRANGER)?;
-    match &readiness.detail {
-        _ if json => println!("{}", String::from_utf8_lossy(&body).trim_end()),
-        Some(why) => println!("not ready: {why}"),
-        None => println!("ready"),
-    }
+    let said = match &readiness.detail {
+        _ if json => String::from_utf8_lossy(&body).trim_end().to_owned(),
+        Some(why) => format!("not ready: {why}"),
+        None => "ready".to_owned(),
+    };
+    print(&format!("{said}\n"))?;
     Ok(if readiness.ready {
         ExitCode::SUCCESS
     } else {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anteroom::{check, demo, limits_command, logging, room, serve, simulate, status};
+use anteroom_terminal::tell;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
@@ -49,10 +50,6 @@ enum Command {
     Simulate(Box<simulate::SimulateOptions>),
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "errors of a command go to the terminal"
-)]
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Check(options) => check::run(&options),
@@ -66,7 +63,7 @@ fn main() -> ExitCode {
     match result {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            tell(&format!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

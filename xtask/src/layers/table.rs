@@ -13,6 +13,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
     ("anteroom-ticket", &["anteroom-core"]),
     ("anteroom-address", &[]),
+    ("anteroom-terminal", &[]),
     ("anteroom-reading", &["anteroom-core"]),
     (
         "anteroom-config",
@@ -146,6 +147,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-check",
         &[
             "anteroom-config",
+            "anteroom-terminal",
             "anteroom-store",
             "anteroom-page",
             "anteroom-front",
@@ -174,6 +176,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-wire",
+            "anteroom-terminal",
             "anteroom-control",
             "anteroom-overrides",
         ],
@@ -201,6 +204,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-limits",
+            "anteroom-terminal",
             "anteroom-chart",
         ],
     ),
@@ -210,6 +214,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-lab",
             "anteroom-core",
             "anteroom-config",
+            "anteroom-terminal",
             "anteroom-scenario",
             "anteroom-sim",
             "anteroom-report",
@@ -220,6 +225,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-core",
             "anteroom-config",
+            "anteroom-terminal",
             "anteroom-store",
             "anteroom-valkey",
             "anteroom-node",

@@ -29,9 +29,159 @@ fn without_a_word_all_algorithms_are_compared_that_fit() {
     assert_eq!(two.runs.len(), 8 + 4);
     let leases = compared(&["--store", "leases"]).unwrap();
     assert!(!words(&leases).contains(&("leaky-bucket", "leases")));
-    // A minute has no seven equal parts of whole microseconds.
-    let odd = compared(&["--sub-windows", "7", "--limit", "9/s"]).unwrap();
-    assert_eq!(odd.runs.len(), 6, "{:?}", words(&odd));
+    assert_eq!(compared(&[]).unwrap().left_out, []);
+    let told = table::table(&two);
+    assert!(
+        told.ends_with(
+            "left out over gossip: sliding-log, token-bucket, gcra, leaky-bucket: it shares counts of \
+             calls, which only windows are made of\n"
+        ),
+        "{told}"
+    );
+    let told: Value = serde_json::from_str(&json::json(&leases)).unwrap();
+    assert_eq!(told["left_out"][0]["algorithm"], "leaky-bucket");
+}
+
+#[test]
+fn what_was_named_is_never_left_out() {
+    for (flags, expected) in [
+        (&["--sub-windows", "0"][..], "from 1 to 120"),
+        (&["--sub-windows", "121"], "from 1 to 120"),
+        // A second has no seven equal parts of whole microseconds.
+        (
+            &["--sub-windows", "7", "--limit", "9/s"],
+            "no 7 equal parts",
+        ),
+        (&["--burst", "0"], "burst of zero"),
+    ] {
+        let error = format!("{:#}", compared(flags).unwrap_err());
+        assert!(error.contains(expected), "{flags:?}: {error}");
+    }
+    // Whoever names another algorithm does not care.
+    let flags = ["--sub-windows", "0", "--algorithm", "gcra"];
+    assert_eq!(words(&compared(&flags).unwrap()), [("gcra", "local")]);
+    let long = compared(&["--limit", "2000000/d", "--rate", "10/s", "--length", "1s"]).unwrap();
+    assert!(!words(&long).contains(&("sliding-log", "local")));
+    assert!(long.left_out[0].reason.contains("log of 2000000 calls"));
+}
+
+#[test]
+fn what_was_asked_for_is_told_so_that_it_can_be_asked_again() {
+    let flags = [
+        &["--store", "kafka,memcached", "--nodes", "3", "--sticky"][..],
+        &["--clients", "2", "--length", "1m", "--delay", "9ms"],
+        &["--burst", "7", "--queue", "5", "--sub-windows", "6"],
+        &["--events-per-second", "99", "--add-nodes", "2@20s,1@10s"],
+    ]
+    .concat();
+    let comparison = compared(&flags).unwrap();
+    let table = table::table(&comparison);
+    let told: Value = serde_json::from_str(&json::json(&comparison)).unwrap();
+    for (name, value, words) in [
+        ("limit", Value::from("100/m"), "limit 100/m"),
+        ("sub_windows", 6.into(), "sub-windows 6"),
+        ("burst", 7.into(), "burst 7"),
+        ("queue", 5.into(), "queue 5"),
+        ("nodes", 3.into(), "nodes 3"),
+        (
+            "add_nodes",
+            Value::from(["2@20000ms", "1@10000ms"].map(Value::from).to_vec()),
+            "add-nodes 2@20000ms,1@10000ms",
+        ),
+        ("sticky", true.into(), ", sticky,"),
+        ("delay_ms", 9.into(), "delay-ms 9"),
+        ("events_per_second", 99.into(), "events-per-second 99"),
+        ("seed", 1.into(), "seed 1"),
+        (
+            "traffic",
+            "random, 110/m on average of each of 2 clients, 60 s long".into(),
+            "random, 110/m on average of each of 2 clients, 60 s long",
+        ),
+    ] {
+        assert_eq!(told[name], value, "{name}");
+        assert!(table.contains(words), "{words}: {table}");
+    }
+    assert!(
+        table.contains("latest news") && table.contains("writes lost"),
+        "{table}"
+    );
+    let alone = table::table(&compared(&[]).unwrap());
+    assert!(
+        !alone.contains("latest news") && !alone.contains("writes lost"),
+        "{alone}"
+    );
+    assert!(
+        alone.contains("seed 1\n") && !alone.contains("sticky"),
+        "{alone}"
+    );
+}
+
+#[test]
+fn nodes_that_are_added_let_clients_begin_anew() {
+    let flags = [
+        &[
+            "--algorithm",
+            "sub-windows-strict",
+            "--store",
+            "local,valkey",
+        ][..],
+        &[
+            "--sticky",
+            "--nodes",
+            "2",
+            "--clients",
+            "20",
+            "--rate",
+            "200/min",
+        ],
+    ]
+    .concat();
+    let of = |more: &[&str]| {
+        let comparison = compared(&[&flags, more].concat()).unwrap();
+        let runs = comparison.runs.into_iter();
+        let figures = runs.map(|run| (run.outcome.figures.wrongly_admitted, run.most));
+        figures.collect::<Vec<_>>()
+    };
+    assert_eq!(of(&[]), [(0, Some(100)), (0, Some(100))]);
+    let grown = of(&["--add-nodes", "2@4m30s", "--add-nodes", "4@7m"]);
+    assert!(grown[0].0 > 500, "{grown:?}");
+    assert_eq!((grown[0].1, grown[1]), (Some(300), (0, Some(100))));
+}
+
+#[test]
+fn nodes_that_hear_of_each_other_are_never_above_a_limit_each() {
+    for algorithm in [
+        "fixed-window",
+        "sliding-window",
+        "sub-windows",
+        "sub-windows-strict",
+    ] {
+        let flags = [
+            &[
+                "--algorithm",
+                algorithm,
+                "--store",
+                "gossip",
+                "--nodes",
+                "3",
+            ][..],
+            &[
+                "--traffic",
+                "adversary",
+                "--limit",
+                "20/10s",
+                "--delay",
+                "5s",
+            ],
+        ]
+        .concat();
+        let run = compared(&flags).unwrap().runs.remove(0);
+        let (highest, most) = (run.outcome.figures.highest, run.most.unwrap());
+        assert!(highest <= most, "{algorithm}: {highest} of {most}");
+        assert!(highest >= 60, "{algorithm}: the news are late: {highest}");
+        let single = most / 3;
+        assert_eq!(single, run.policy.most_in_any_window(1), "{algorithm}");
+    }
 }
 
 #[test]
@@ -52,7 +202,7 @@ fn figures_repeat_with_the_seed_and_are_told_in_both_ways() {
         (&log["wrongly_admitted"], &log["wrongly_refused"]),
         (&0.into(), &0.into())
     );
-    let table = table::table(&about(&comparison), &comparison.runs);
+    let table = table::table(&comparison);
     let rows = table.lines().filter(|line| line.starts_with("sliding-log"));
     let cells: Vec<&str> = rows.flat_map(str::split_whitespace).collect();
     let figures = comparison.runs[1].outcome.figures;
@@ -80,9 +230,9 @@ fn recorded_calls_are_judged_by_their_clients() {
     let comparison = compared(&flags).unwrap();
     let figures = comparison.runs[0].outcome.figures;
     assert_eq!((figures.admitted, figures.refused), (2, 1));
-    assert!(whose(&comparison.traffic).ends_with("client, \"a\""));
+    assert!(drawing::whose(&comparison.traffic).ends_with("client, \"a\""));
     let made_up = compared(&flags[2..]).unwrap();
-    assert_eq!(whose(&made_up.traffic), "");
+    assert_eq!(drawing::whose(&made_up.traffic), "");
 }
 
 #[test]
@@ -113,6 +263,28 @@ fn what_cannot_be_run_is_told_with_what_to_do() {
         ),
         (&["--algorithm", "fixed"], "fixed-window"),
         (&["--nodes", "0"], "1..=1000"),
+        (
+            &["--traffic", "adversary", "--limit", "1000000/s"],
+            "take a lower --limit or --burst, or fewer nodes",
+        ),
+        (&["--traffic", "adversary", "--rate", "9/s"], "--rate says"),
+        (
+            &["--traffic", "adversary", "--length", "9s"],
+            "--length says",
+        ),
+        (
+            &["--traffic", "none.csv", "--clients", "1"],
+            "--clients says",
+        ),
+        (&["--limit", "0/min"], "take a higher --rate"),
+        (&["--rate", "0/min"], "take a higher --rate"),
+        (&["--length", "0s"], "a longer --length"),
+        (&["--add-nodes", "2"], "such as 2@4m"),
+        (&["--add-nodes", "2@20m"], "calls come for 600 s only"),
+        (
+            &["--nodes", "999", "--add-nodes", "2@1m"],
+            "1001 nodes in all",
+        ),
         (&["--length", "5"], "units"),
     ] {
         let error = format!("{:#}", compared(flags).unwrap_err());
@@ -124,9 +296,12 @@ fn what_cannot_be_run_is_told_with_what_to_do() {
 fn charts_are_drawn_into_a_folder_and_nothing_else_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let comparison = compared(&["--algorithm", "sub-windows,gcra"]).unwrap();
-    let names = ["counts-sub-windows.svg", "admitted-local-gcra.svg"];
+    let names = [
+        "counts-sub-windows-4.svg",
+        "admitted-local-gcra-burst-100.svg",
+    ];
     for _ in 0..2 {
-        draw(folder.path(), &comparison).unwrap();
+        drawing::draw(folder.path(), &comparison).unwrap();
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3);
     for name in names {
@@ -134,11 +309,37 @@ fn charts_are_drawn_into_a_folder_and_nothing_else_is_overwritten() {
         let svg = std::fs::read_to_string(&file).unwrap();
         assert!(svg.contains("limit: 100"), "{name}");
         std::fs::write(&file, "my own").unwrap();
-        assert!(draw(folder.path(), &comparison).is_err(), "{name}");
+        assert!(drawing::draw(folder.path(), &comparison).is_err(), "{name}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "my own");
         std::fs::write(&file, svg).unwrap();
     }
     let file = folder.path().join(names[0]);
     let error = check_folder("--charts", &file).unwrap_err().to_string();
     assert!(error.contains("is no folder"), "{error}");
+}
+
+#[test]
+fn charts_of_other_settings_have_other_names_and_titles() {
+    let folder = tempfile::tempdir().unwrap();
+    for (parts, length) in [("4", "15 s"), ("15", "4 s")] {
+        let flags = ["--algorithm", "sub-windows", "--sub-windows", parts];
+        drawing::draw(folder.path(), &compared(&flags).unwrap()).unwrap();
+        for name in ["counts-sub-windows", "admitted-local-sub-windows"] {
+            let file = folder.path().join(format!("{name}-{parts}.svg"));
+            let svg = std::fs::read_to_string(file).unwrap();
+            let title = format!("sub-windows ({parts} of {length})");
+            assert!(svg.contains(&title), "{name}: {title}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 4);
+}
+
+#[test]
+fn a_chart_on_which_the_limit_would_not_be_seen_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = ["--algorithm", "fixed-window", "--traffic", "adversary"];
+    drawing::draw(folder.path(), &compared(&flags).unwrap()).unwrap();
+    let files = std::fs::read_dir(folder.path()).unwrap();
+    let names: Vec<_> = files.map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(names, ["admitted-local-fixed-window.svg"]);
 }

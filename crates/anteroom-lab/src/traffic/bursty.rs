@@ -1,8 +1,9 @@
 //! Calls that come in bursts: each client is loud for a while, then quiet for a while.
 
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limits::time::MicroSpan;
 
-use super::{BEGIN, Call, Demand, TooManyCallsError, Traffic};
+use super::poisson::{self, Apart};
+use super::{BEGIN, Demand, TooManyCallsError, Traffic};
 use crate::dice::{Dice, Purpose};
 
 /// A loud phase has so many tenths of the mean rate, a quiet one the rest of twenty.
@@ -21,7 +22,7 @@ pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
     let mut dice = Dice::new(demand.seed, Purpose::Traffic);
     let phase = MicroSpan(demand.rate.window().0 / PHASES);
     let mut calls = Vec::new();
-    if let Some(apart) = demand.apart() {
+    if let Some(apart) = Apart::of(demand.rate) {
         for client in 0..demand.clients {
             let (mut from, mut is_loud) = (BEGIN, false);
             while from < demand.end() {
@@ -31,26 +32,12 @@ pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
                 } else {
                     20 - LOUD_TENTHS
                 };
-                let apart = MicroSpan((apart.0.saturating_mul(10) / tenths).max(1));
-                push_phase(&mut calls, &mut dice, client, apart, (from, to));
+                let apart = apart.at_tenths(tenths);
+                poisson::push(&mut calls, &mut dice, client, apart, (from, to));
                 from = to + MicroSpan(1);
                 is_loud = !is_loud;
             }
         }
     }
     Ok(demand.made("bursty", calls))
-}
-
-fn push_phase(
-    calls: &mut Vec<Call>,
-    dice: &mut Dice,
-    client: u32,
-    apart: MicroSpan,
-    (from, to): (Micros, Micros),
-) {
-    let mut at = from + dice.exponential(apart);
-    while at < to {
-        calls.push(Call { at, client });
-        at = at + dice.exponential(apart).max(MicroSpan(1));
-    }
 }

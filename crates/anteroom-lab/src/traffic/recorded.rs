@@ -1,8 +1,9 @@
 //! Recorded calls: a CSV file with a time in each line and, if there are several, a client.
 //!
 //! A time is a number of seconds, with up to six decimals, or a moment such as
-//! `2022-02-24T07:10:23.5Z`; one file has one of both. The first line may name the columns. Lines may
-//! be in any order, as a log that is written when calls end has them.
+//! `2022-02-24T07:10:23.5Z`; one file has one of both. The first line may name the columns, the first of
+//! them with `time` or `date` in it. Lines may be in any order, as a log that is written when calls end
+//! has them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,7 +11,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use anteroom_limits::time::Micros;
-use csv::{ByteRecord, ReaderBuilder};
+use csv::{ReaderBuilder, StringRecord};
 use jiff::Timestamp;
 
 use super::{CALLS_MAX, Call, Traffic};
@@ -19,6 +20,8 @@ use super::{CALLS_MAX, Call, Traffic};
 const FILE_BYTES_MAX: u64 = 200_000_000;
 /// The longest name of a client.
 const NAME_BYTES_MAX: usize = 256;
+/// What some programs begin texts with.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The last moment, in seconds: the year 9999. Windows are added to it, and must not overflow.
 const SECS_MAX: u64 = 253_402_300_799;
 
@@ -63,7 +66,7 @@ pub(crate) enum Mistake {
     /// What should be a time is none.
     #[error(
         "\"{found}\" is no time: write seconds such as 23.5, or a moment such as \
-         2022-02-24T07:10:23.5Z, until the year 9999"
+         2022-02-24T07:10:23.5Z, until the year 9999; a first line may name the columns, such as time,client"
     )]
     NoTime {
         /// What is there.
@@ -75,6 +78,14 @@ pub(crate) enum Mistake {
         /// How many there are.
         found: usize,
     },
+    /// Seconds beside moments: one of them would be decades away.
+    #[error("seconds and moments in one file; write all times in one of both ways")]
+    Mixed,
+    /// A quote that does not end in its line.
+    #[error(
+        "a quote that is not closed; a name with a quote in it is written \"like \"\"this\"\"\""
+    )]
+    OpenQuote,
     /// A client's name is too long.
     #[error("a client of {bytes} bytes; at most {NAME_BYTES_MAX}")]
     NameTooLong {
@@ -119,25 +130,24 @@ pub(crate) fn read(file: &Path) -> Result<Traffic, ReadError> {
 
 /// Reads calls; or says which line is wrong, and how.
 fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
-    let mut reader = ReaderBuilder::new()
-        .has_headers(false)
-        .flexible(true)
-        .comment(Some(b'#'))
-        .trim(csv::Trim::All)
-        .from_reader(bytes);
     let mut clients: BTreeMap<String, u32> = BTreeMap::new();
     let mut calls = Vec::new();
-    let mut record = ByteRecord::new();
+    let mut kind = None;
     let mut is_first = true;
-    // Reading from memory fails on nothing; a broken quote is only an odd field.
-    while reader.read_byte_record(&mut record).unwrap_or(false) {
-        let line = record.position().map_or(0, csv::Position::line);
-        let is_heading = is_first && is_heading(&record);
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
+    for (line, bytes) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let fields = fields(text).map_err(|mistake| (line, mistake))?;
+        let is_heading = is_first && is_heading(&fields);
         is_first = false;
         if is_heading {
             continue;
         }
-        let (at, name) = read_line(&record).map_err(|mistake| (line, mistake))?;
+        let (at, name) = read_line(fields, &mut kind).map_err(|mistake| (line, mistake))?;
         if calls.len() == CALLS_MAX {
             return Err((line, Mistake::TooManyCalls));
         }
@@ -156,27 +166,62 @@ fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
     })
 }
 
-/// Whether the first line names the columns: it begins with a letter.
-fn is_heading(record: &ByteRecord) -> bool {
-    let first = record.get(0).and_then(|field| field.first());
-    first.is_some_and(u8::is_ascii_alphabetic)
+/// The fields of a line. Each line is read by itself: a quote that is not closed would take all lines that
+/// follow for one name.
+fn fields(line: &str) -> Result<Vec<String>, Mistake> {
+    let quotes = line.bytes().filter(|byte| *byte == b'"').count();
+    if quotes == 0 {
+        // A reader is much dearer than this, and hardly any line needs one.
+        return Ok(line
+            .split(',')
+            .map(|field| field.trim().to_owned())
+            .collect());
+    }
+    if !quotes.is_multiple_of(2) {
+        return Err(Mistake::OpenQuote);
+    }
+    let mut reader = ReaderBuilder::new()
+        .has_headers(false)
+        .trim(csv::Trim::All)
+        .from_reader(line.as_bytes());
+    let mut record = StringRecord::new();
+    // Reading UTF-8 from memory fails on nothing.
+    reader.read_record(&mut record).unwrap_or(false);
+    Ok(record.iter().map(str::to_owned).collect())
 }
 
-fn read_line(record: &ByteRecord) -> Result<(Micros, String), Mistake> {
-    let text = |at| record.get(at).map(String::from_utf8_lossy);
-    let (Some(time), name, 1..=2) = (text(0), text(1).unwrap_or_default(), record.len()) else {
-        return Err(Mistake::Fields {
-            found: record.len(),
-        });
+/// Whether the first line names the columns: the first of them has `time` or `date` in it, as no time has.
+fn is_heading(fields: &[String]) -> bool {
+    let first = fields.first().map(|field| field.to_ascii_lowercase());
+    first.is_some_and(|first| first.contains("time") || first.contains("date"))
+}
+
+/// In which of both ways a file tells times.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Kind {
+    Seconds,
+    Moments,
+}
+
+fn read_line(fields: Vec<String>, kind: &mut Option<Kind>) -> Result<(Micros, String), Mistake> {
+    let found = fields.len();
+    let mut fields = fields.into_iter();
+    let (Some(time), name, 1..=2) = (fields.next(), fields.next().unwrap_or_default(), found)
+    else {
+        return Err(Mistake::Fields { found });
     };
     if name.len() > NAME_BYTES_MAX {
         return Err(Mistake::NameTooLong { bytes: name.len() });
     }
-    let at = seconds(&time).or_else(|| moment(&time));
-    let at = at.ok_or_else(|| Mistake::NoTime {
+    let in_seconds = seconds(&time).map(|at| (Kind::Seconds, at));
+    let read = in_seconds.or_else(|| Some((Kind::Moments, moment(&time)?)));
+    let (is, at) = read.ok_or_else(|| Mistake::NoTime {
         found: time.chars().take(40).flat_map(char::escape_debug).collect(),
     })?;
-    Ok((at, name.into_owned()))
+    if *kind.get_or_insert(is) != is {
+        return Err(Mistake::Mixed);
+    }
+    Ok((at, name))
 }
 
 /// `23`, `23.5`, `1645686623.000001`: never by way of floats, which are wrong in the sixth decimal.
@@ -225,6 +270,12 @@ mod tests {
             ],
         );
         check("0,\"a, b\"", &[(0, 0)]);
+        check(
+            "\u{feff}Request_Time;x\r\n0 , a\r\n\r\n1,a",
+            &[(0, 0), (1_000_000, 0)],
+        );
+        assert_eq!(parse(b"1,\"a \"\"b\"\"\"").unwrap().names, ["a \"b\""]);
+        assert_eq!(parse(b"1,\xff").unwrap().names, ["\u{fffd}"]);
         assert_eq!(parse(b"1,x\n2,y").unwrap().names, ["x", "y"]);
     }
 
@@ -241,6 +292,18 @@ mod tests {
             ("253402300800", 1, no_time("253402300800")),
             ("1969-12-31T23:59:59Z", 1, no_time("1969-12-31T23:59:59Z")),
             ("1,a,b\n", 1, Mistake::Fields { found: 3 }),
+            (
+                "# a comment\n\n1\n2,\"a\",b\n",
+                4,
+                Mistake::Fields { found: 3 },
+            ),
+            ("noon\n1\n", 1, no_time("noon")),
+            ("time\ntime\n", 2, no_time("time")),
+            ("1,\"a\n2,a\n3,a\n", 1, Mistake::OpenQuote),
+            ("1,\"a\n2,\"b\n3,c\n", 1, Mistake::OpenQuote),
+            ("1,a\n2,a\"", 2, Mistake::OpenQuote),
+            ("time\n1\n2022-02-24T07:00:00Z\n", 3, Mistake::Mixed),
+            ("2022-02-24T07:00:00Z\n1645686000\n", 2, Mistake::Mixed),
         ] {
             assert_eq!(parse(text.as_bytes()), Err((line, mistake)), "{text}");
         }

@@ -30,7 +30,7 @@ pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {
         policy,
         store,
         nodes,
-        routing: Routing::Spread,
+        routing: Routing::Spread(Vec::new()),
         delay: MicroSpan(2_000),
         events_per_second: 10_000,
         seed: 1,

@@ -1,6 +1,7 @@
 //! What operators do with a gateway, and what they see of it.
 
 mod checking;
+mod closed;
 mod figures;
 mod help;
 mod logs;

@@ -1,0 +1,61 @@
+//! What do commands do whose output nobody reads any more, as after `anteroom ... | head -1`?
+
+use std::process::Stdio;
+
+use tokio::time::timeout;
+
+use crate::support::PATIENCE;
+use crate::support::command::command;
+use crate::support::config::ConfigFile;
+use crate::support::site::Site;
+
+/// Runs a command that can print nowhere, and looks at its exit code. A panic has 101.
+async fn check(args: &[&str], expected: i32) {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = command(args);
+    command
+        .stdout(Stdio::from(writer.try_clone().unwrap()))
+        .stderr(Stdio::from(writer));
+    let ended = timeout(PATIENCE, command.status()).await;
+    let status = ended.unwrap_or_else(|_| panic!("{args:?} does not end"));
+    assert_eq!(status.unwrap().code(), Some(expected), "{args:?}");
+}
+
+#[tokio::test]
+async fn commands_end_as_ever_when_nobody_reads_what_they_print() {
+    check(&["--help"], 0).await;
+    check(&["no-such-command"], 2).await;
+    check(&["simulate", "--list"], 0).await;
+    check(&["simulate", "no-such-scenario"], 1).await;
+    let folder = tempfile::tempdir().unwrap();
+    let charts = folder.path().display().to_string();
+    let limits = ["simulate", "limits", "--algorithm", "gcra"];
+    check(&[&limits[..], &["--charts", &charts]].concat(), 0).await;
+    let drawn = folder.path().read_dir().unwrap().count();
+    assert_eq!(drawn, 1, "what was to be written is written all the same");
+    let bad = ConfigFile::new("[server]\nlisten = 1\n");
+    check(&["check", "--config", &bad.path().display().to_string()], 2).await;
+    let flags = ["serve", "--config", &bad.path().display().to_string()];
+    check(&flags, 2).await;
+}
+
+#[tokio::test]
+async fn so_do_those_that_ask_a_gateway() {
+    let site = Site::with_room(1, "").await;
+    let good = site.file.path().display().to_string();
+    check(&["check", "--config", &good], 0).await;
+    let admin = site.gateway.admin.to_string();
+    let at = ["--admin", &admin];
+    for words in [
+        &["status"][..],
+        &["status", "--json"],
+        &["room", "main", "show"],
+    ] {
+        check(&[words, &at].concat(), 0).await;
+    }
+    check(&[&["status", "--ready"], &at[..]].concat(), 0).await;
+    // No token, no such limit.
+    let wrong = ["limits", "list", "--token-file", "/nowhere/token"];
+    check(&[&wrong[..], &at].concat(), 1).await;
+}
