@@ -279,10 +279,22 @@ fn make_traffic(options: &LimitsOptions, policies: &[Policy]) -> anyhow::Result<
     let made = match options.traffic.as_str() {
         "random" => traffic::random(&demand),
         "bursty" => traffic::bursty(&demand),
-        "adversary" => traffic::adversary(rate, most.max().unwrap_or(0), options.nodes),
+        "adversary" => {
+            let way = longest_way(options);
+            traffic::adversary(rate, most.max().unwrap_or(0), options.nodes, way)
+        }
         file => return recorded(Path::new(file)),
     };
     made.context("take a lower --rate, fewer --clients, or a shorter --length")
+}
+
+/// How long it may take until a call is decided, over the slowest of the stores.
+fn longest_way(options: &LimitsOptions) -> MicroSpan {
+    let stores = options.store.iter();
+    let stores = stores.filter_map(|word| StoreKind::of_word(word));
+    options
+        .delay
+        .times(stores.map(StoreKind::ways).max().unwrap_or(0))
 }
 
 fn recorded(file: &Path) -> anyhow::Result<Traffic> {

@@ -62,6 +62,18 @@ impl StoreKind {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
+    /// How many messages one after the other it takes at most until a call is decided, as far as calls in time are
+    /// concerned: none where a node knows by itself, the question to a store, and where a client's calls are lent a
+    /// first answer that is for few of them, and a second one.
+    #[must_use]
+    pub const fn ways(self) -> u64 {
+        match self {
+            Self::Local | Self::Gossip | Self::Kafka => 0,
+            Self::Valkey | Self::Memcached => 1,
+            Self::Leases => 4,
+        }
+    }
+
     /// How much of one client is admitted in any window at most. `None` where that depends on how late
     /// news are.
     #[must_use]

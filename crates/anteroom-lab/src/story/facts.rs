@@ -64,7 +64,7 @@ pub(super) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
 /// The figures of an algorithm under its own adversary.
 pub(super) fn under_attack(policy: Policy) -> Figures {
     let most = policy.most_in_any_window(1);
-    let traffic = adversary(policy.rate(), most, 1).expect("some hundred thousand calls");
+    let traffic = adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("some hundred thousand calls");
     alone(policy, &traffic).figures
 }
 

@@ -143,7 +143,7 @@ fn leases_are_never_above_even_for_an_adversary_and_still_let_most_of_the_limit_
     {
         let policy = policy(algorithm);
         let most = policy.most_in_any_window(1);
-        let traffic = adversary(policy.rate(), most, 3).unwrap();
+        let traffic = adversary(policy.rate(), most, 3, MicroSpan(2_000)).unwrap();
         let figures = figures(&plan(policy, StoreKind::Leases, 3), &traffic);
         assert!(figures.highest <= most, "{algorithm:?}: {figures:?}");
         assert!(figures.highest >= 80, "{algorithm:?}: {figures:?}");
