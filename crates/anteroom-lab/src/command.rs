@@ -71,7 +71,10 @@ pub struct LimitsOptions {
     /// How long a message takes, one way; some take half as long
     #[arg(long, value_name = "DURATION", default_value = "2ms", value_parser = parse_duration)]
     delay: MicroSpan,
-    /// How many events a second are counted, for kafka
+    /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each call at once
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = parse_duration)]
+    interval: MicroSpan,
+    /// How many events a second are counted, for kafka: one for each client, node and interval
     #[arg(long, value_name = "N", default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     events_per_second: u32,
@@ -97,7 +100,7 @@ Which algorithm is right, and at what price?
   anteroom simulate limits --traffic bursty --charts charts
 Many nodes: who counts, and how late do the others know?
   anteroom simulate limits --nodes 6 --store local,gossip,valkey,leases --rate 1000/min
-  anteroom simulate limits --nodes 6 --store kafka --rate 6000/min --events-per-second 80
+  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min --events-per-second 80
 Your own traffic, your own limit: a line for each call, such as 2022-02-24T07:10:23.5Z,client-7
   anteroom simulate limits --traffic calls.csv --limit 20/10s
 The algorithms are those that run in the gateway. Stores and networks are models without failures;
@@ -176,6 +179,7 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
                 Routing::Spread
             },
             delay: options.delay,
+            interval: options.interval,
             events_per_second: options.events_per_second,
             seed: options.seed,
         };
@@ -249,7 +253,7 @@ fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()
     let tells_all = matches!(store, StoreKind::Gossip | StoreKind::Kafka);
     anyhow::ensure!(
         !tells_all || messages <= MESSAGES_MAX,
-        "--store {} would send some {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
+        "--store {} would send up to {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
          --nodes, or fewer calls",
         store.word()
     );

@@ -10,6 +10,8 @@ use crate::traffic::Call;
 pub enum Routing {
     /// Any node, at random: a load balancer without memory.
     Spread,
+    /// One node after the other.
+    Turn,
     /// The same node for the same client, as long as there are as many nodes.
     Sticky(Vec<Grown>),
 }
@@ -31,6 +33,7 @@ pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, calls: &[Call]) ->
             let mut dice = Dice::new(seed, Purpose::Routing);
             calls.iter().map(|_| dice.below(nodes)).collect()
         }
+        Routing::Turn => (0..nodes.max(1)).cycle().take(calls.len()).collect(),
         Routing::Sticky(grown) => {
             let nodes_at = |at| {
                 let newest = grown.iter().rev().find(|grown| grown.at <= at);
@@ -82,5 +85,7 @@ mod tests {
         assert!(nodes[30..].iter().all(|node| *node == home(1, 7, 64)));
         let spread = route(&Routing::Spread, 3, 1, &calls);
         assert!((0..3).all(|node| spread.contains(&node)));
+        let turn = route(&Routing::Turn, 3, 1, &calls);
+        assert_eq!(turn[..5], [0, 1, 2, 0, 1]);
     }
 }
