@@ -44,6 +44,7 @@ const MONTHS: [&str; 12] = [
 pub struct Axis {
     range: Range<f64>,
     ticks: Vec<(f64, String)>,
+    is_tenfold: bool,
 }
 
 impl Axis {
@@ -61,6 +62,24 @@ impl Axis {
         Self {
             range: 0.0..steps * step,
             ticks,
+            is_tenfold: false,
+        }
+    }
+
+    /// From 1 to a power of ten at or above `max`, each line ten times the one before, so that small numbers are to be
+    /// told apart beside large ones. What is below 1 is drawn there.
+    pub fn tenfold(max: f64) -> Self {
+        let max = if max.is_finite() { max.max(10.0) } else { 10.0 };
+        let mut ticks = vec![(1.0, grouped(1))];
+        let mut at = 1.0;
+        while at < max {
+            at *= 10.0;
+            ticks.push((at, grouped(rounded(at))));
+        }
+        Self {
+            range: 1.0..at,
+            ticks,
+            is_tenfold: true,
         }
     }
 
@@ -70,6 +89,7 @@ impl Axis {
         Self {
             range: 0.0..1.0,
             ticks: (0..=5).map(tick).collect(),
+            is_tenfold: false,
         }
     }
 
@@ -80,6 +100,7 @@ impl Axis {
         Self {
             range: f64::from(from)..f64::from(to),
             ticks: (from..=to).step_by(step).map(tick).collect(),
+            is_tenfold: false,
         }
     }
 
@@ -104,6 +125,7 @@ impl Axis {
         Self {
             range: 0.0..as_f64(length),
             ticks,
+            is_tenfold: false,
         }
     }
 
@@ -114,7 +136,13 @@ impl Axis {
 
     /// Where a value lies between the ends, in 0..=1.
     pub fn place(&self, value: f64) -> f64 {
-        ((value - self.range.start) / (self.range.end - self.range.start)).clamp(0.0, 1.0)
+        let place = if self.is_tenfold {
+            // It begins at 1, so nothing is to be taken off. Not the standard library's: that differs between platforms.
+            libm::log10(value.max(1.0)) / libm::log10(self.range.end)
+        } else {
+            (value - self.range.start) / (self.range.end - self.range.start)
+        };
+        place.clamp(0.0, 1.0)
     }
 }
 
@@ -209,6 +237,17 @@ mod tests {
             &["0", "5,000", "10,000", "15,000", "20,000", "25,000"],
         );
         check(f64::NAN, &["0", "1"]);
+    }
+
+    #[test]
+    fn each_line_is_ten_times_the_one_before_and_as_far_from_it() {
+        let axis = Axis::tenfold(20_900.0);
+        let lines = ["1", "10", "100", "1,000", "10,000", "100,000"];
+        assert_eq!(labels(&axis), lines);
+        let at = |value| axis.map(&value, (0, 500));
+        assert_eq!([1.0, 10.0, 10_000.0, 100_000.0].map(at), [0, 100, 400, 500]);
+        assert_eq!([0.0, -1.0, 1e9].map(at), [0, 0, 500]);
+        assert_eq!(labels(&Axis::tenfold(f64::NAN)), ["1", "10"]);
     }
 
     #[test]

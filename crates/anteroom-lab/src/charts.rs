@@ -18,6 +18,11 @@ use crate::traffic::Traffic;
 const TRUTH: Look = plain(GREY, Mark::None);
 /// A limit: ink, without marks.
 pub(crate) const LIMIT: Look = plain(INK, Mark::None);
+/// A limit on which another line lies.
+pub(crate) const DASHED_LIMIT: Look = Look {
+    is_dashed: true,
+    ..LIMIT
+};
 const ESTIMATE: Look = Look {
     colour: ORANGE,
     mark: Mark::None,

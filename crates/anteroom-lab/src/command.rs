@@ -86,7 +86,10 @@ pub struct LimitsOptions {
     /// How long a message takes, one way; some take half as long
     #[arg(long, value_name = "DURATION", default_value = "2ms", value_parser = parse_duration)]
     delay: MicroSpan,
-    /// How many events a second are counted, for kafka
+    /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each call at once
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = parse_duration)]
+    interval: MicroSpan,
+    /// How many events a second are counted, for kafka: one for each client, node and interval
     #[arg(long, value_name = "N", default_value_t = 10_000,
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     events_per_second: u32,
@@ -112,7 +115,7 @@ Which algorithm is right, and at what price?
   anteroom simulate limits --traffic bursty --charts charts
 Many nodes: who counts, and how late do the others know?
   anteroom simulate limits --nodes 6 --store local,gossip,valkey,leases --rate 1000/min
-  anteroom simulate limits --nodes 6 --store kafka --rate 6000/min --events-per-second 80
+  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min --events-per-second 80
   anteroom simulate limits --nodes 2 --add-nodes 2@4m,4@7m --sticky --clients 50 --rate 200/min
 Your own traffic, your own limit: a line for each call, such as 2022-02-24T07:10:23.5Z,client-7
   anteroom simulate limits --traffic calls.csv --limit 20/10s
@@ -191,6 +194,7 @@ fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
             nodes,
             routing: routing.clone(),
             delay: options.delay,
+            interval: options.interval,
             events_per_second: options.events_per_second,
             seed: options.seed,
         };
@@ -217,7 +221,7 @@ fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()
     let tells_all = matches!(store, StoreKind::Gossip | StoreKind::Kafka);
     anyhow::ensure!(
         !tells_all || messages <= MESSAGES_MAX,
-        "--store {} would send some {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
+        "--store {} would send up to {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
          --nodes, or fewer calls",
         store.word()
     );
@@ -263,7 +267,8 @@ fn make_traffic(
         "random" => traffic::random(&demand),
         "bursty" => traffic::bursty(&demand),
         "adversary" => {
-            let made = traffic::adversary(rate, most.max().unwrap_or(0), nodes);
+            let way = longest_way(options);
+            let made = traffic::adversary(rate, most.max().unwrap_or(0), nodes, way);
             return made.context(
                 "an adversary of this limit: take a lower --limit or --burst, or fewer nodes",
             );
@@ -276,6 +281,15 @@ fn make_traffic(
         "no calls come; take a higher --rate, or a longer --length"
     );
     Ok(made)
+}
+
+/// How long it may take until a call is decided, over the slowest of the stores.
+fn longest_way(options: &LimitsOptions) -> MicroSpan {
+    let stores = options.store.iter();
+    let stores = stores.filter_map(|word| StoreKind::of_word(word));
+    options
+        .delay
+        .times(stores.map(StoreKind::ways).max().unwrap_or(0))
 }
 
 fn recorded(file: &Path) -> anyhow::Result<Traffic> {

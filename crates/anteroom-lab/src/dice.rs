@@ -19,6 +19,10 @@ pub(crate) enum Purpose {
     Network,
     /// Names of epochs.
     Names,
+    /// When nodes tell what they have gathered.
+    Rounds,
+    /// How long writers wait who came too late.
+    Pauses,
 }
 
 /// A stream of numbers for one purpose.
@@ -32,6 +36,8 @@ impl Dice {
             Purpose::Routing => 2,
             Purpose::Network => 3,
             Purpose::Names => 4,
+            Purpose::Rounds => 5,
+            Purpose::Pauses => 6,
         };
         Self(Pcg64Mcg::seed_from_u64(mixed(seed) ^ mixed(salt)))
     }
@@ -56,6 +62,11 @@ impl Dice {
     pub(crate) fn half_or_more(&mut self, most: MicroSpan) -> MicroSpan {
         let half = most.0 / 2;
         MicroSpan(most.0 - self.whole_below(half + 1))
+    }
+
+    /// Below this length; 0 if it is 0.
+    pub(crate) fn part_of(&mut self, length: MicroSpan) -> MicroSpan {
+        MicroSpan(self.whole_below(length.0))
     }
 
     /// Exponential with this mean.

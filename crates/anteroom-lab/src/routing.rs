@@ -10,6 +10,8 @@ use crate::traffic::Call;
 pub enum Routing {
     /// Any node, at random: a load balancer without memory.
     Spread(Vec<Grown>),
+    /// One node after the other.
+    Turn,
     /// The same node for the same client, as long as there are as many nodes.
     Sticky(Vec<Grown>),
 }
@@ -18,13 +20,14 @@ impl Routing {
     fn grown(&self) -> &[Grown] {
         match self {
             Self::Spread(grown) | Self::Sticky(grown) => grown,
+            Self::Turn => &[],
         }
     }
 
     /// How many nodes the calls of one client may go to, of so many that there are at most.
     pub(crate) fn nodes_of_one_client(&self, nodes: u32) -> u32 {
         match self {
-            Self::Spread(_) => nodes,
+            Self::Spread(_) | Self::Turn => nodes,
             // It moves at most once whenever nodes come.
             Self::Sticky(grown) => nodes.min(u32::try_from(grown.len().max(1)).unwrap_or(nodes)),
         }
@@ -53,6 +56,7 @@ pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, calls: &[Call]) ->
             let node_of = |call: &Call| dice.below(nodes_at(call.at));
             calls.iter().map(node_of).collect()
         }
+        Routing::Turn => (0..nodes.max(1)).cycle().take(calls.len()).collect(),
         Routing::Sticky(_) => {
             let node_of = |call: &Call| home(seed, call.client, nodes_at(call.at));
             calls.iter().map(node_of).collect()
@@ -100,6 +104,8 @@ mod tests {
         assert!(nodes[30..].iter().all(|node| *node == home(1, 7, 64)));
         let spread = route(&Routing::Spread(Vec::new()), 3, 1, &calls);
         assert!((0..3).all(|node| spread.contains(&node)));
+        let turn = route(&Routing::Turn, 3, 1, &calls);
+        assert_eq!(turn[..5], [0, 1, 2, 0, 1]);
     }
 
     #[test]

@@ -9,11 +9,16 @@ use crate::outcome::Outcome;
 use crate::referee;
 use crate::routing::{Routing, route};
 use crate::stores::desk::{self, Desk, Store};
-use crate::stores::{Gossip, Kafka, Leases, Local, Memcached, MemcachedCounters, OneStore};
+use crate::stores::{
+    Events, Gossip, Kafka, Leases, Local, Manner, Memcached, MemcachedCounters, OneStore,
+};
 use crate::traffic::Traffic;
 
 /// Most nodes. More would be slow, and shows nothing else.
 pub const NODES_MAX: u32 = 1_000;
+
+/// For how long nodes gather news, if nobody says otherwise: as long as those of the gateway do.
+pub const INTERVAL: MicroSpan = MicroSpan(100_000);
 
 /// How nodes share what they know of clients.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -28,7 +33,7 @@ pub enum StoreKind {
     Memcached,
     /// Every node tells all others what it let through.
     Gossip,
-    /// Calls are events, which somebody counts; every node hears the counts.
+    /// Every node tells somebody who sums up what it let through; every node hears the sums.
     Kafka,
 }
 
@@ -62,6 +67,18 @@ impl StoreKind {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
+    /// How many messages one after the other it takes at most until a call is decided, as far as calls in time are
+    /// concerned: none where a node knows by itself, the question to a store, and where a client's calls are lent a
+    /// first answer that is for few of them, and a second one.
+    #[must_use]
+    pub const fn ways(self) -> u64 {
+        match self {
+            Self::Local | Self::Gossip | Self::Kafka => 0,
+            Self::Valkey | Self::Memcached => 1,
+            Self::Leases => 4,
+        }
+    }
+
     /// How much of one client is admitted in any window at most, if its calls go to so many nodes. `None`
     /// where that depends on how late news are.
     #[must_use]
@@ -69,10 +86,8 @@ impl StoreKind {
         let most = policy.most_in_any_window(1);
         match self {
             // What others tell comes on top of what a node counts itself, and never lets it admit more.
-            Self::Local | Self::Gossip => Some(most.saturating_mul(u64::from(nodes))),
+            Self::Local | Self::Gossip | Self::Kafka => Some(most.saturating_mul(u64::from(nodes))),
             Self::Valkey | Self::Leases | Self::Memcached => Some(most),
-            // Not even its own calls are known to a node before they come back.
-            Self::Kafka => None,
         }
     }
 
@@ -119,6 +134,8 @@ pub struct Plan {
     pub routing: Routing,
     /// A message takes between half as long and this long.
     pub delay: MicroSpan,
+    /// For how long nodes gather what they tell each other. Zero: they tell each call at once.
+    pub interval: MicroSpan,
     /// So many events a second are counted, where counting is somebody's work.
     pub events_per_second: u32,
     /// Another throw of the dice.
@@ -141,21 +158,32 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
         }
         StoreKind::Memcached => match plan.policy.counters() {
             Some(counters) => run_on(MemcachedCounters::new(counters), plan, traffic),
-            None => run_on(Memcached::new(plan), plan, traffic),
+            None => run_on(Memcached::new(plan, Manner::Patient), plan, traffic),
         },
-        StoreKind::Gossip | StoreKind::Kafka => {
-            let raised = crate::algorithm::raised(&plan.policy).ok_or(UnfitError::NoCounts)?;
-            match plan.store {
-                StoreKind::Gossip => run_on(Gossip::new(plan, raised), plan, traffic),
-                _ => run_on(Kafka::new(plan, raised), plan, traffic),
-            }
+        StoreKind::Gossip => {
+            let counters = plan.policy.counters().ok_or(UnfitError::NoCounts)?;
+            run_on(Gossip::new(plan, counters), plan, traffic)
+        }
+        StoreKind::Kafka => {
+            let counters = plan.policy.counters().ok_or(UnfitError::NoCounts)?;
+            run_on(Kafka::new(plan, counters), plan, traffic)
         }
     })
 }
 
 /// The optimistic way of `memcached` for any algorithm, also for those that could be counters.
-pub(crate) fn run_optimistic(plan: &Plan, traffic: &Traffic) -> Outcome {
-    run_on(Memcached::new(plan), plan, traffic)
+pub(crate) fn run_optimistic(plan: &Plan, manner: Manner, traffic: &Traffic) -> Outcome {
+    run_on(Memcached::new(plan, manner), plan, traffic)
+}
+
+/// The article's queue of events, where nodes do not even count their own calls.
+///
+/// # Errors
+///
+/// [`UnfitError`] if the algorithm does not keep counts.
+pub(crate) fn run_events(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
+    let raised = crate::algorithm::raised(&plan.policy).ok_or(UnfitError::NoCounts)?;
+    Ok(run_on(Events::new(plan, raised), plan, traffic))
 }
 
 fn run_on<S: Store>(mut store: S, plan: &Plan, traffic: &Traffic) -> Outcome {

@@ -15,7 +15,7 @@ use anteroom_limits::sub_windows_strict::SubWindowsStrict;
 use anteroom_limits::time::MicroSpan;
 
 use crate::routing::Routing;
-use crate::run::{Plan, StoreKind};
+use crate::run::{INTERVAL, Plan, StoreKind};
 use crate::traffic::{Demand, Traffic, bursty};
 
 pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
@@ -29,10 +29,13 @@ pub(crate) fn a_minute(calls: u32) -> Rate {
     Rate::new(calls, MINUTE).expect("a minute is in range")
 }
 
+/// Parts of a minute.
+pub(crate) const STRICT_PARTS: u32 = 60;
+
 /// A limit that is never exceeded where one place counts: what goes over is the fault of sharing alone.
 /// Sub-windows are as fine as they can be in a minute, so that hardly anybody is held back too long.
 pub(crate) fn strict(calls: u32) -> Policy {
-    let strict = SubWindowsStrict::new(a_minute(calls), 60);
+    let strict = SubWindowsStrict::new(a_minute(calls), STRICT_PARTS);
     Policy::SubWindowsStrict(strict.expect("a minute has sixty parts"))
 }
 
@@ -41,11 +44,14 @@ pub(crate) const RUSH_LIMIT: u32 = 1_000;
 /// The nodes that it meets.
 pub(crate) const RUSH_NODES: u32 = 6;
 
-/// Five minutes of bursts, half as many calls again as the limit allows.
+/// For how long.
+pub(crate) const RUSH_MINUTES: u64 = 5;
+
+/// Minutes of bursts, half as many calls again as the limit allows.
 pub(crate) fn rush() -> Traffic {
     let demand = Demand {
         rate: a_minute(RUSH_LIMIT / 2 * 3),
-        length: MINUTE.times(5),
+        length: MINUTE.times(RUSH_MINUTES),
         clients: 1,
         seed: SEED,
     };
@@ -59,6 +65,7 @@ pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {
         nodes,
         routing: Routing::Spread(Vec::new()),
         delay: NEAR,
+        interval: INTERVAL,
         events_per_second: 1_000,
         seed: SEED,
     }

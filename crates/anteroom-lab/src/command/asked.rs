@@ -26,6 +26,7 @@ impl Asked {
             ("add_nodes", added.collect()),
             ("sticky", json!(options.sticky)),
             ("delay_ms", json!(options.delay.0 / 1_000)),
+            ("interval_ms", json!(options.interval.0 / 1_000)),
             ("events_per_second", json!(options.events_per_second)),
             ("seed", json!(options.seed)),
         ];

@@ -21,7 +21,9 @@ pub(crate) struct MemcachedCounters {
 pub(crate) enum Message {
     /// Add a call that came then to its counter, and read.
     Add { client: u32, added_at: Micros },
-    /// It did not fit.
+    /// To the node: it did not fit.
+    Refused { client: u32, index: CounterIndex },
+    /// To the store: so it does not count.
     TakeBack { client: u32, index: CounterIndex },
 }
 
@@ -44,8 +46,6 @@ impl MemcachedCounters {
         let counts: Vec<u32> = self.counters.to_read(call).map(read).collect();
         let verdict = self.counters.judge(call, Cost::ONE, &counts);
         desk.costs.writes += 1;
-        // The answer.
-        desk.costs.messages += 1;
         let fate = if verdict.is_admitted() {
             Fate::Admitted
         } else {
@@ -54,7 +54,10 @@ impl MemcachedCounters {
         // The counter was chosen by the moment at which the call came, so that is when it counts.
         desk.decide(client, added_at, fate);
         if fate == Fate::Refused {
-            desk.send(Message::TakeBack { client, index });
+            desk.send(Message::Refused { client, index });
+        } else {
+            // The way back changes nothing any more.
+            desk.costs.messages += 1;
         }
     }
 }
@@ -72,6 +75,7 @@ impl Store for MemcachedCounters {
     fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
         match message {
             Message::Add { client, added_at } => self.add(client, added_at, desk),
+            Message::Refused { client, index } => desk.send(Message::TakeBack { client, index }),
             Message::TakeBack { client, index } => {
                 let counter = self.kept.entry((client, index)).or_default();
                 *counter = counter.saturating_sub(1);

@@ -1,67 +1,76 @@
-//! Chatty servers: whoever lets a call through tells all others, and each decides by what it has heard.
+//! Chatty servers: nodes tell all others what they let through, and each decides by what it admitted and has heard.
+//!
+//! They do so in rounds, as the store `gossip` does, or with an interval of zero at once, as the article has it. A message
+//! has all that a node has to tell another; a datagram of the store has 34 counters, and goes out three times, as some
+//! are lost. None is lost here.
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::time::Micros;
+use anteroom_limits::counters::Counters;
 
 use super::desk::{Arrival, Desk, Store};
+use super::known::Known;
+use super::news::{Due, News, Round};
 use crate::run::Plan;
 
-/// What each node believes of each client.
+/// What each node knows of each client, and what it has to tell.
 pub(crate) struct Gossip {
-    policy: Policy,
-    raised: Policy,
     nodes: u32,
-    believed: BTreeMap<(u32, u32), State>,
+    known: Known,
+    rounds: Vec<Round>,
 }
 
-/// "I let a call of this client through."
-pub(crate) struct Count {
-    to: u32,
-    client: u32,
-    at: Micros,
+/// What is on its way, or due.
+pub(crate) enum Message {
+    /// A node's round.
+    Round(u32),
+    /// To a node.
+    Told(u32, Rc<[News]>),
 }
 
 impl Gossip {
-    /// `raised` is the same algorithm with a limit that nobody reaches: what others let through is added,
-    /// also where this node would not have.
-    pub(crate) fn new(plan: &Plan, raised: Policy) -> Self {
+    pub(crate) fn new(plan: &Plan, counters: Counters) -> Self {
         Self {
-            policy: plan.policy,
-            raised,
             nodes: plan.nodes,
-            believed: BTreeMap::new(),
+            known: Known::new(counters),
+            rounds: Round::of(plan, plan.nodes),
+        }
+    }
+
+    fn tell_others(&mut self, node: u32, desk: &mut Desk<Message>) {
+        let news: Rc<[News]> = self.rounds[node as usize].take().into();
+        for to in (0..self.nodes).filter(|to| *to != node) {
+            desk.send(Message::Told(to, Rc::clone(&news)));
         }
     }
 }
 
 impl Store for Gossip {
-    type Message = Count;
+    type Message = Message;
 
-    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Count>) {
-        let at = desk.now();
-        let state = self.believed.entry((call.node, call.client)).or_default();
-        let verdict = self.policy.step(state, at, Cost::ONE);
+    fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
+        let now = desk.now();
+        let (verdict, news) = self.known.charge(call.node, call.client, now);
         desk.tell(call.client, &verdict);
-        if !verdict.is_admitted() {
+        let Some(news) = news else {
             return;
-        }
-        for to in (0..self.nodes).filter(|to| *to != call.node) {
-            desk.send(Count {
-                to,
-                client: call.client,
-                at,
-            });
+        };
+        match self.rounds[call.node as usize].gather(news, now) {
+            Due::Now => self.tell_others(call.node, desk),
+            Due::At(at) => desk.wake(at, Message::Round(call.node)),
+            Due::Known => {}
         }
     }
 
-    /// Counted as of when it went through; if that was in a window that is over here, in the newest.
-    fn handle_message(&mut self, count: Count, desk: &mut Desk<Count>) {
-        desk.hear(count.at);
-        let state = self.believed.entry((count.to, count.client)).or_default();
-        self.raised.step(state, count.at, Cost::ONE);
+    fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
+        match message {
+            Message::Round(node) => self.tell_others(node, desk),
+            Message::Told(to, told) => {
+                for news in told.iter() {
+                    desk.hear(news.since);
+                    self.known.hear(to, news);
+                }
+            }
+        }
     }
 }

@@ -1,57 +1,72 @@
-//! Calls as events: a node writes each call to one topic, somebody counts them one after the other, and
-//! all nodes read the counts from another topic.
+//! The store `kafka`: nodes tell one topic in rounds what they admitted, somebody sums that up, and publishes totals in
+//! rounds to another topic, which all nodes read. Each decides by what it admitted and has read.
 //!
-//! Whoever counts is as fast as the plan says. Each event yields new counts at once, which is the kindest
-//! case: a real aggregation hands them out now and then.
+//! Whoever sums up is as fast as the plan says. The article's queue of events, where nodes only read, is
+//! [`super::Events`].
 
-use std::collections::BTreeMap;
+use std::rc::Rc;
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
+use anteroom_limits::counters::Counters;
 use anteroom_limits::time::{MicroSpan, Micros};
 
 use super::desk::{Arrival, Desk, Store};
+use super::known::Known;
+use super::news::{Due, News, Round};
 use crate::run::Plan;
 
-/// What each node has read of each client, and until when there is work for whoever counts.
+/// What each node knows, what it has to tell, and until when there is work for whoever sums up.
 pub(crate) struct Kafka {
-    policy: Policy,
-    raised: Policy,
     nodes: u32,
+    known: Known,
+    rounds: Vec<Round>,
+    totals: Round,
     each_takes: MicroSpan,
     busy_until: Micros,
-    read: BTreeMap<(u32, u32), State>,
 }
 
-/// A call, and whether it was let through.
-#[derive(Clone, Copy)]
-pub(crate) struct Event {
-    client: u32,
-    at: Micros,
-    is_admitted: bool,
-}
-
-/// What is on its way.
+/// What is on its way, or due.
 pub(crate) enum Message {
-    /// To whoever counts.
-    Happened(Event),
-    /// It is counted now.
-    Counted(Event),
+    /// A node's round.
+    Round(u32),
+    /// To whoever sums up.
+    Told(News),
+    /// It is summed up now.
+    Counted(News),
+    /// The round of whoever sums up.
+    Publish,
     /// To a node.
-    Total(u32, Event),
+    Totals(u32, Rc<[News]>),
 }
 
 impl Kafka {
-    /// `raised` is the same algorithm with a limit that nobody reaches.
-    pub(crate) fn new(plan: &Plan, raised: Policy) -> Self {
+    pub(crate) fn new(plan: &Plan, counters: Counters) -> Self {
+        let mut rounds = Round::of(plan, plan.nodes + 1);
+        let totals = rounds.remove(0);
         Self {
-            policy: plan.policy,
-            raised,
             nodes: plan.nodes,
+            known: Known::new(counters),
+            rounds,
+            totals,
             each_takes: MicroSpan(1_000_000 / u64::from(plan.events_per_second.max(1))),
             busy_until: Micros(0),
-            read: BTreeMap::new(),
+        }
+    }
+
+    fn tell(&mut self, node: u32, desk: &mut Desk<Message>) {
+        for news in self.rounds[node as usize].take() {
+            desk.send(Message::Told(news));
+        }
+    }
+
+    /// A message for each client and node; those of a round come together.
+    fn publish(&mut self, desk: &mut Desk<Message>) {
+        let totals: Rc<[News]> = self.totals.take().into();
+        let clients = totals
+            .chunk_by(|one, next| one.client == next.client)
+            .count();
+        for to in 0..self.nodes {
+            desk.send(Message::Totals(to, Rc::clone(&totals)));
+            desk.costs.messages += (clients as u64).saturating_sub(1);
         }
     }
 }
@@ -59,35 +74,39 @@ impl Kafka {
 impl Store for Kafka {
     type Message = Message;
 
-    /// A call is decided by what was read, and its own node reads of it like all others.
     fn handle_call(&mut self, call: Arrival, desk: &mut Desk<Message>) {
-        let at = desk.now();
-        let state = self.read.entry((call.node, call.client)).or_default();
-        let verdict = self.policy.step(state, at, Cost::Peek);
+        let now = desk.now();
+        let (verdict, news) = self.known.charge(call.node, call.client, now);
         desk.tell(call.client, &verdict);
-        desk.send(Message::Happened(Event {
-            client: call.client,
-            at,
-            is_admitted: verdict.is_admitted(),
-        }));
+        let Some(news) = news else {
+            return;
+        };
+        match self.rounds[call.node as usize].gather(news, now) {
+            Due::Now => self.tell(call.node, desk),
+            Due::At(at) => desk.wake(at, Message::Round(call.node)),
+            Due::Known => {}
+        }
     }
 
     fn handle_message(&mut self, message: Message, desk: &mut Desk<Message>) {
         match message {
-            Message::Happened(event) => {
+            Message::Round(node) => self.tell(node, desk),
+            Message::Told(news) => {
                 self.busy_until = self.busy_until.max(desk.now()) + self.each_takes;
-                desk.wake(self.busy_until, Message::Counted(event));
+                desk.wake(self.busy_until, Message::Counted(news));
             }
-            Message::Counted(event) if event.is_admitted => {
-                for node in 0..self.nodes {
-                    desk.send(Message::Total(node, event));
+            Message::Counted(news) => match self.totals.gather(news, desk.now()) {
+                Due::Now => self.publish(desk),
+                Due::At(at) => desk.wake(at, Message::Publish),
+                Due::Known => {}
+            },
+            Message::Publish => self.publish(desk),
+            Message::Totals(to, totals) => {
+                // What a node admitted itself it has counted at once.
+                for news in totals.iter().filter(|news| news.writer != to) {
+                    desk.hear(news.since);
+                    self.known.hear(to, news);
                 }
-            }
-            Message::Counted(_) => {}
-            Message::Total(node, event) => {
-                desk.hear(event.at);
-                let state = self.read.entry((node, event.client)).or_default();
-                self.raised.step(state, event.at, Cost::ONE);
             }
         }
     }

@@ -64,7 +64,8 @@ pub(super) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
 /// The figures of an algorithm under its own adversary.
 pub(super) fn under_attack(policy: Policy) -> Figures {
     let most = policy.most_in_any_window(1);
-    let traffic = adversary(policy.rate(), most, 1).expect("some hundred thousand calls");
+    let traffic =
+        adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("some hundred thousand calls");
     alone(policy, &traffic).figures
 }
 
@@ -120,6 +121,15 @@ pub(super) fn visits() -> [Visit; 6] {
     })
 }
 
+/// How many tokens come back to an empty bucket in so many seconds.
+pub(super) fn back_after(secs: u64) -> u32 {
+    let bucket = policy(Algorithm::TokenBucket, PARTS);
+    let mut state = State::default();
+    bucket.step(&mut state, BEGIN, Cost::take(LIMIT));
+    let later = BEGIN + MicroSpan::from_secs(secs);
+    bucket.step(&mut state, later, Cost::Peek).remaining
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,5 +149,6 @@ mod tests {
         let visits = visits();
         assert_eq!(visits.map(|visit| visit.tokens), [100, 70, 20, 50, 5, 100]);
         assert_eq!(visits.map(|visit| visit.admitted), [40, 60, 20, 50, 5, 30]);
+        assert_eq!([0, 30, 60, 90].map(back_after), [0, 50, 100, 100]);
     }
 }

@@ -16,9 +16,9 @@ pub(super) fn push(page: &mut Page) {
          Algorithms\", 24 February 2022), called *the article* below. This page goes through it twice: how to count in one place, then how many\n\
          nodes count together. It adds the figures that the article leaves out, what we think is wrong in it, and what Anteroom does.\n\
          \n\
-         **All numbers here are computed each time this page is written.** The algorithms are those that run in the gateway; stores and networks\n\
-         around them are models in which nothing fails and all clocks agree, so what they show is the best that can be had. A test fails when\n\
-         the page and the code disagree. `anteroom simulate limits` does the same with your limit and your traffic.\n\
+         **All figures of runs are computed each time this page is written**, but for what was measured, and says so. The algorithms are those that run in\n\
+         the gateway; stores and networks around them are models in which nothing fails and all clocks agree, so what goes wrong here goes wrong also when all is\n\
+         well. A test fails when the page and the code disagree. `anteroom simulate limits` does the same with your limit and your traffic.\n\
          \n\
          Two mistakes are counted, both by an exact log of what was admitted, kept apart from the algorithms:\n\
          \n\
@@ -43,8 +43,8 @@ pub(super) fn push_choice(page: &mut Page) {
          - Which store: `local` with one node, `valkey` where each call of a small limit counts, `leases` where many nodes must not ask for\n  \
          each call. [Many nodes, one limit](limits.md#many-nodes-one-limit) says what each of them costs when something fails, which no figure on this page does.\n\
          \n\
-         Chatty servers, the queue of events and Memcached are here as models, to be compared with. All three are there in earnest: `store = \"gossip\"` and\n\
-         `store = \"memcached\"`, with what was measured of them in [benchmarks.md](benchmarks.md), and `store = \"kafka\"`, which was tested over a mock of\n\
-         Kafka. No figure on this page is theirs.\n",
+         Chatty servers, the queue of events and Memcached are here as the article has them, and as models of `store = \"gossip\"`, `store = \"kafka\"` and\n\
+         `store = \"memcached\"`. What was measured of the stores themselves stands in [benchmarks.md](benchmarks.md); `kafka` was tested over a mock of Kafka\n\
+         alone.\n",
     );
 }

@@ -171,7 +171,8 @@ fn push_strict(page: &mut Page, random: &Traffic) {
         &WINDOWS.map(row),
     );
     page.push(format_args!(
-        "Ten minutes are few: in these bursts the finer guess lets more through than the coarse one does. Over an hour, below, it does not.\n\n"
+        "Ten minutes are few: in these bursts the guess with {PARTS} sub-windows lets more through than the one with two windows does. Over an hour, below, it does not, though\n\
+         one with 2 still does.\n\n"
     ));
 }
 
@@ -215,8 +216,9 @@ fn push_returns(page: &mut Page) {
         &FINER.map(row),
     );
     page.push(format_args!(
-        "In how far the count is off, each step buys less than the one before, as the article says. What none buys is the limit: {highest} of {LIMIT} for the adversary in every row, where the\n\
-         strict sum has {LIMIT} in every row and only gets more generous with more windows. (What is off includes rounding up to whole calls.)\n\
+        "The first of these is the guess of two windows. In how far the count is off, each step down the table buys less than the one before, as the article says. In what passes wrongly the\n\
+         first step buys nothing here: 2 of 30 s let more through than 1 of 60 s, and only the finer ones let less through. What none buys is the limit: {highest} of {LIMIT} for the adversary in every\n\
+         row, where the strict sum has {LIMIT} in every row and only gets more generous with more windows. (What is off includes rounding up to whole calls.)\n\
          \n",
         highest = policy(Algorithm::SubWindows, PARTS).most_in_any_window(1),
     ));

@@ -1,4 +1,5 @@
-//! Writers that swap one value, each if nobody was quicker: how much of it is for nothing?
+//! Writers that swap one value, each if nobody was quicker: how much of it is for nothing? Where they try again at once, and
+//! where they wait before that, as those of `store = "memcached"` do.
 
 use anteroom_chart::axis::{Axis, as_f64};
 use anteroom_chart::line::{Line, LineChart};
@@ -9,7 +10,9 @@ use anteroom_limits::token_bucket::TokenBucket;
 
 use super::{a_minute, plan};
 use crate::charts::LINES;
-use crate::run::{StoreKind, run_optimistic};
+use crate::routing::Routing;
+use crate::run::{Plan, StoreKind, run_optimistic};
+use crate::stores::Manner;
 use crate::traffic::{BEGIN, Call, Traffic};
 
 /// How many writers come at one moment.
@@ -24,6 +27,15 @@ const APART: MicroSpan = MicroSpan::from_secs(1);
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Row {
     pub(crate) writers: u32,
+    /// Who try again at once.
+    pub(crate) plain: Waste,
+    /// Who wait before that.
+    pub(crate) patient: Waste,
+}
+
+/// What was for nothing.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Waste {
     /// Writes for a hundred calls.
     pub(crate) writes_percent: u64,
     /// Writes that came to nothing, of a hundred writes.
@@ -61,14 +73,24 @@ fn row(writers: u32) -> Row {
         client: 0,
     });
     let traffic = Traffic::new(String::new(), calls.collect());
-    let plan = plan(policy, StoreKind::Memcached, writers);
-    let figures = run_optimistic(&plan, &traffic).figures;
+    let plan = Plan {
+        // Each of them at a node of its own: those of one node would wait for each other.
+        routing: Routing::Turn,
+        ..plan(policy, StoreKind::Memcached, writers)
+    };
     let percent = |part: u64, of: u64| part * 100 / of.max(1);
+    let of = |manner| {
+        let figures = run_optimistic(&plan, manner, &traffic).figures;
+        Waste {
+            writes_percent: percent(figures.writes, figures.calls),
+            lost_percent: percent(figures.writes_lost, figures.writes),
+            given_up_percent: percent(figures.undecided, figures.calls),
+        }
+    };
     Row {
         writers,
-        writes_percent: percent(figures.writes, figures.calls),
-        lost_percent: percent(figures.writes_lost, figures.writes),
-        given_up_percent: percent(figures.undecided, figures.calls),
+        plain: of(Manner::Plain),
+        patient: of(Manner::Patient),
     }
 }
 
@@ -81,14 +103,19 @@ fn draw(rows: &[Row]) -> Chart {
             .map(|row| (f64::from(row.writers), as_f64(value(row)) / 100.0))
             .collect(),
     };
-    let most = rows.iter().map(|row| row.writes_percent).max().unwrap_or(0);
+    let most = rows
+        .iter()
+        .map(|row| row.plain.writes_percent)
+        .max()
+        .unwrap_or(0);
     LineChart {
         caption: Caption {
             file_name: "writers-of-one-value.svg".to_owned(),
             title: "Writes for one call, against writers at one moment".to_owned(),
             description: "With one writer a call takes one write. Each writer that comes at the same \
-                          moment adds writes that come to nothing, because somebody else was quicker. A \
-                          counter that is added to takes one write always."
+                          moment adds writes that come to nothing, because somebody else was quicker, and \
+                          fewer where writers wait before they try again. A counter that is added to takes \
+                          one write always."
                 .to_owned(),
         },
         across: Axis::between(0, 32, 4, ""),
@@ -96,7 +123,12 @@ fn draw(rows: &[Row]) -> Chart {
         up: Axis::count(as_f64(most) / 100.0),
         up_is: "writes for a call".to_owned(),
         lines: vec![
-            line("read, decide, swap if unchanged", LINES[1], &|row| row.writes_percent),
+            line("swap if unchanged, again at once", LINES[1], &|row| {
+                row.plain.writes_percent
+            }),
+            line("the same, with pauses", LINES[2], &|row| {
+                row.patient.writes_percent
+            }),
             line("add to a counter", LINES[0], &|_| 100),
         ],
     }
@@ -110,11 +142,21 @@ mod tests {
     #[test]
     fn one_writer_loses_nothing_and_each_that_is_added_loses_more() {
         let rows = rehearse().rows;
-        assert_eq!((rows[0].writes_percent, rows[0].lost_percent), (100, 0));
-        assert!(rows.is_sorted_by_key(|row| row.lost_percent), "{rows:?}");
-        let sixteen = rehearse().sixteen();
+        for alone in [rows[0].plain, rows[0].patient] {
+            assert_eq!((alone.writes_percent, alone.lost_percent), (100, 0));
+        }
         assert!(
-            sixteen.writes_percent > 200 && sixteen.lost_percent > 50,
+            rows.is_sorted_by_key(|row| row.plain.lost_percent),
+            "{rows:?}"
+        );
+        let sixteen = rehearse().sixteen();
+        let (plain, patient) = (sixteen.plain, sixteen.patient);
+        assert!(
+            plain.writes_percent > 200 && plain.lost_percent > 50,
+            "{sixteen:?}"
+        );
+        assert!(
+            patient.writes_percent < plain.writes_percent && patient.given_up_percent < 10,
             "{sixteen:?}"
         );
     }

@@ -4,6 +4,7 @@ use anteroom_chart::axis::{Axis, as_f64};
 use anteroom_chart::line::{Line, LineChart};
 use anteroom_chart::number::grouped;
 use anteroom_chart::{Caption, Chart};
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::time::Millis;
 use anteroom_limits::time::{MicroSpan, Micros};
 
@@ -96,7 +97,7 @@ fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
             file_name: "sticky-sessions.svg".to_owned(),
             title: "Calls admitted in the last minute, while nodes are added".to_owned(),
             description: format!(
-                "With one store the count stays at the limits of all clients, {all}. Where each node \
+                "With one store the count is never above the limits of all clients, {all}. Where each node \
                  counts by itself it rises above that for a minute each time that nodes are added, to \
                  {most} at most.",
                 all = grouped(u64::from(LIMIT_CALLS * CLIENTS)),
@@ -104,7 +105,7 @@ fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
             ),
         },
         across: Axis::time(Millis(BEGIN.0 / 1_000), length.0 / 1_000),
-        across_is: "time of day (UTC); from 2 to 4 nodes at 07:04:36, to 8 at 07:06:38".to_owned(),
+        across_is: growth(),
         up: Axis::count(as_f64(highest) * 1.05),
         up_is: "calls of all clients".to_owned(),
         lines: vec![
@@ -120,9 +121,31 @@ fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
     .draw()
 }
 
+/// When nodes were added, as the axis has the time.
+fn growth() -> String {
+    let [(_, first), (second_at, second), (third_at, third)] = NODES;
+    let clock = |secs: u64| {
+        let text = rfc3339_secs(Millis(BEGIN.0 / 1_000 + secs * 1_000));
+        text.get(11..19).unwrap_or_default().to_owned()
+    };
+    format!(
+        "time of day (UTC); from {first} to {second} nodes at {}, to {third} at {}",
+        clock(second_at),
+        clock(third_at)
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_axis_says_when_nodes_were_added() {
+        assert_eq!(
+            growth(),
+            "time of day (UTC); from 2 to 4 nodes at 07:04:36, to 8 at 07:06:38"
+        );
+    }
 
     #[test]
     fn calls_go_over_only_after_nodes_were_added_and_only_where_each_counts_by_itself() {

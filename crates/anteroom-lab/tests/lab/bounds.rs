@@ -1,7 +1,7 @@
 //! Each algorithm's adversary gets what the bound says, and not one call more.
 
 use anteroom_lab::algorithm::{Algorithm, Settings};
-use anteroom_lab::run::{StoreKind, run};
+use anteroom_lab::run::{Plan, StoreKind, run};
 use anteroom_lab::traffic::{self, Demand, Traffic, adversary};
 use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::policy::Policy;
@@ -13,7 +13,8 @@ use crate::common::{alone, plan, policy, settings};
 
 /// The adversary of one algorithm.
 fn against(policy: &Policy) -> Traffic {
-    adversary(policy.rate(), policy.most_in_any_window(1), 1).expect("a small limit")
+    let most = policy.most_in_any_window(1);
+    adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("a small limit")
 }
 
 #[test]
@@ -38,6 +39,44 @@ fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
     }
 }
 
+/// The most in any window that the adversary gets who knows how far away the store is.
+fn highest_over(store: StoreKind, algorithm: Algorithm, delay: MicroSpan) -> u64 {
+    const NODES: u32 = 3;
+    let policy = policy(algorithm);
+    let most = policy.most_in_any_window(1);
+    let way = delay.times(store.ways());
+    let traffic = adversary(policy.rate(), most, NODES, way).expect("a small limit");
+    let plan = Plan {
+        delay,
+        ..plan(policy, store, NODES)
+    };
+    run(&plan, &traffic).expect("it keeps all").figures.highest
+}
+
+#[test]
+fn a_store_far_away_is_no_cure_for_an_algorithm_that_can_be_exceeded() {
+    for delay in [0, 2, 50].map(|ms| MicroSpan(ms * 1_000)) {
+        for (algorithm, most, lent) in [
+            (Algorithm::FixedWindow, 200, 200),
+            (Algorithm::SlidingWindow, 199, 180),
+            (Algorithm::SubWindows, 199, 135),
+            (Algorithm::SubWindowsStrict, 100, 100),
+            (Algorithm::SlidingLog, 100, 100),
+            (Algorithm::TokenBucket, 199, 190),
+        ] {
+            let highest = |store| highest_over(store, algorithm, delay);
+            let place = format!("{algorithm:?} {delay:?}");
+            assert_eq!(highest(StoreKind::Valkey), most, "{place}");
+            if policy(algorithm).counters().is_some() {
+                assert_eq!(highest(StoreKind::Memcached), most, "{place}");
+            }
+            // What is lent is charged when it is lent and spent later, so most bounds are not quite reached.
+            let leases = highest(StoreKind::Leases);
+            assert!((lent..=most).contains(&leases), "{place}: {leases}");
+        }
+    }
+}
+
 #[test]
 fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
     let with = |sub_windows| {
@@ -56,7 +95,7 @@ fn finer_sub_windows_lower_the_number_of_mistakes_and_not_the_peak() {
 #[test]
 fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
     let policy = policy(Algorithm::FixedWindow);
-    let traffic = adversary(policy.rate(), 200, 6).unwrap();
+    let traffic = adversary(policy.rate(), 200, 6, MicroSpan::ZERO).unwrap();
     let figures = run(&plan(policy, StoreKind::Local, 6), &traffic)
         .unwrap()
         .figures;

@@ -3,7 +3,7 @@
 use anteroom_lab::algorithm::{Algorithm, Settings};
 use anteroom_lab::outcome::{Decision, Fate, Outcome};
 use anteroom_lab::routing::Routing;
-use anteroom_lab::run::{Plan, StoreKind, run};
+use anteroom_lab::run::{INTERVAL, Plan, StoreKind, run};
 use anteroom_lab::traffic::{BEGIN, Call, Traffic};
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
@@ -32,6 +32,7 @@ pub(crate) fn plan(policy: Policy, store: StoreKind, nodes: u32) -> Plan {
         nodes,
         routing: Routing::Spread(Vec::new()),
         delay: MicroSpan(2_000),
+        interval: INTERVAL,
         events_per_second: 10_000,
         seed: 1,
     }

@@ -1,7 +1,7 @@
 //! Each way of sharing counts: what is exact stays exact, what is late goes over, and all of it is the
 //! same for the same seed.
 
-use anteroom_lab::algorithm::Algorithm;
+use anteroom_lab::algorithm::{Algorithm, Settings};
 use anteroom_lab::outcome::Figures;
 use anteroom_lab::run::{Plan, StoreKind, UnfitError, run};
 use anteroom_lab::traffic::{self, Demand, Traffic, adversary};
@@ -111,17 +111,114 @@ fn whoever_counts_too_slowly_lets_more_and_more_through() {
         };
         figures(&plan, &traffic).wrongly_admitted
     };
-    assert!(over(10_000) < over(10) && over(10) < over(4));
+    assert!(over(10_000) < over(3) && over(3) < over(1));
 }
 
 #[test]
 fn a_rumour_goes_to_all_but_one() {
     let traffic = rush(5);
     for nodes in [2, 3, 9] {
-        let plan = plan(policy(Algorithm::FixedWindow), StoreKind::Gossip, nodes);
-        let figures = figures(&plan, &traffic);
-        assert_eq!(figures.messages, figures.admitted * u64::from(nodes - 1));
+        let told = |interval| {
+            let plan = Plan {
+                interval,
+                ..plan(policy(Algorithm::FixedWindow), StoreKind::Gossip, nodes)
+            };
+            figures(&plan, &traffic)
+        };
+        let at_once = told(MicroSpan::ZERO);
+        assert_eq!(at_once.messages, at_once.admitted * u64::from(nodes - 1));
+        let in_rounds = told(MicroSpan::from_secs(1));
+        let one_each = in_rounds.admitted * u64::from(nodes - 1);
+        assert!(in_rounds.messages < one_each, "{in_rounds:?}");
+        assert!(in_rounds.lag > at_once.lag, "{in_rounds:?}");
     }
+}
+
+#[test]
+fn nodes_that_tell_each_other_in_rounds_are_off_by_as_much_as_was_measured() {
+    // The demand of docs/benchmarks.md, "Limits that nodes tell each other": 2,067 to 2,300 were admitted there, and no
+    // more than is offered in an interval and a way.
+    let limit = Rate::new(2_000, MINUTE).unwrap();
+    let demand = Demand {
+        rate: Rate::new(240_000, MINUTE).unwrap(),
+        length: MicroSpan::from_secs(59),
+        clients: 1,
+        seed: 1,
+    };
+    let traffic = traffic::random(&demand).unwrap();
+    let settings = Settings {
+        rate: limit,
+        ..settings()
+    };
+    let fixed = Algorithm::FixedWindow.policy(&settings).unwrap();
+    for nodes in [2, 3, 6] {
+        let admitted = figures(&plan(fixed, StoreKind::Gossip, nodes), &traffic).admitted;
+        assert!((2_030..=2_410).contains(&admitted), "{nodes}: {admitted}");
+        let at_once = Plan {
+            interval: MicroSpan::ZERO,
+            ..plan(fixed, StoreKind::Gossip, nodes)
+        };
+        assert!(figures(&at_once, &traffic).admitted < 2_020);
+    }
+}
+
+#[test]
+fn whoever_counts_its_own_calls_lets_through_one_limit_at_each_node_and_no_more() {
+    let strict = policy(Algorithm::SubWindowsStrict);
+    for store in [StoreKind::Gossip, StoreKind::Kafka] {
+        for nodes in [1, 2, 4, 6] {
+            let traffic = adversary(strict.rate(), 100, nodes, MicroSpan::ZERO).unwrap();
+            let highest = figures(&plan(strict, store, nodes), &traffic).highest;
+            // All of it comes at one moment, so nobody has heard of anybody.
+            assert_eq!(highest, 100 * u64::from(nodes), "{store:?}");
+        }
+    }
+}
+
+#[test]
+fn calls_of_one_node_wait_for_each_other_and_nodes_give_way_so_few_calls_are_given_up() {
+    let of = |calls, nodes| {
+        let settings = Settings {
+            rate: Rate::new(6_000, MINUTE).unwrap(),
+            // Most calls are over the limit, and need not write.
+            burst: Some(100),
+            ..settings()
+        };
+        let gcra = Algorithm::Gcra.policy(&settings).unwrap();
+        let demand = Demand {
+            rate: Rate::new(calls, MINUTE).unwrap(),
+            length: MINUTE,
+            clients: 1,
+            seed: 1,
+        };
+        let traffic = traffic::random(&demand).unwrap();
+        figures(&plan(gcra, StoreKind::Memcached, nodes), &traffic)
+    };
+    let alone = of(6_000, 1);
+    assert_eq!((alone.writes_lost, alone.undecided), (0, 0), "{alone:?}");
+    let many = of(20_000, 6);
+    assert!(many.writes_lost > 0, "{many:?}");
+    assert!(many.undecided * 100 < many.calls, "{many:?}");
+}
+
+#[test]
+fn a_client_that_calls_more_often_than_its_server_can_be_asked_shuts_itself_out() {
+    let demand = Demand {
+        rate: Rate::new(120_000, MINUTE).unwrap(),
+        length: MicroSpan::from_secs(5),
+        clients: 1,
+        seed: 1,
+    };
+    let traffic = traffic::random(&demand).unwrap();
+    let far = Plan {
+        delay: MicroSpan(20_000),
+        ..plan(policy(Algorithm::Gcra), StoreKind::Memcached, 1)
+    };
+    let figures = figures(&far, &traffic);
+    assert_eq!(figures.calls, traffic.calls.len() as u64);
+    // A question takes 30 ms, so 33 calls a second are decided, of 2,000.
+    assert!(figures.undecided * 20 > figures.calls * 19, "{figures:?}");
+    assert!(figures.highest <= 199, "{figures:?}");
 }
 
 #[test]
@@ -143,7 +240,7 @@ fn leases_are_never_above_even_for_an_adversary_and_still_let_most_of_the_limit_
     {
         let policy = policy(algorithm);
         let most = policy.most_in_any_window(1);
-        let traffic = adversary(policy.rate(), most, 3).unwrap();
+        let traffic = adversary(policy.rate(), most, 3, MicroSpan(2_000)).unwrap();
         let figures = figures(&plan(policy, StoreKind::Leases, 3), &traffic);
         assert!(figures.highest <= most, "{algorithm:?}: {figures:?}");
         assert!(figures.highest >= 80, "{algorithm:?}: {figures:?}");
