@@ -48,7 +48,7 @@ impl Lanes {
 
 /// What lanes go by: the lower half, in which the width of stretches [does not show](crate::names).
 fn low(name: Name) -> u64 {
-    (name.0 & u128::from(u64::MAX)) as u64
+    u64::try_from(name.0 & u128::from(u64::MAX)).unwrap_or_default()
 }
 
 #[cfg(test)]

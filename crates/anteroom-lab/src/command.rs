@@ -7,7 +7,7 @@ use anteroom_limits::algorithm::Algorithm as _;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::MicroSpan;
-use anteroom_terminal::{print, tell};
+use anteroom_terminal::print;
 use anyhow::Context as _;
 use clap::Args;
 use clap::builder::PossibleValuesParser;

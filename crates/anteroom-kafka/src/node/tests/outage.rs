@@ -33,6 +33,7 @@ proptest! {
         (from, lasts) in (0..40_usize, 0..40_usize),
     ) {
         let mut world = World::new(false);
+        let known_after = usize::try_from(KNOWN_AFTER.as_secs()).unwrap();
         // By client, what all nodes together had admitted each second.
         let mut admitted = [const { Vec::new() }; CLIENTS as usize];
         for (second, calls) in calls.into_iter().enumerate() {
@@ -42,7 +43,7 @@ proptest! {
             for (client, admitted) in (0..CLIENTS).zip(&mut admitted) {
                 let is_cut_off = partition(slot(client)) == down;
                 let mut sum: u32 = admitted.last().copied().unwrap_or(0);
-                let known = second.checked_sub(KNOWN_AFTER.as_secs() as usize);
+                let known = second.checked_sub(known_after);
                 let known: u32 = known.map_or(0, |second| admitted[second]);
                 for (node, calls) in calls.iter().enumerate() {
                     let at = world.at;
@@ -51,7 +52,7 @@ proptest! {
                         continue;
                     }
                     // It is noticed in time, and nobody stays away for good.
-                    let is_late = second > from + KNOWN_AFTER.as_secs() as usize;
+                    let is_late = second > from + known_after;
                     prop_assert!(!(is_cut_off && is_late && second < from + lasts));
                     let estimate = world.estimate(node, client);
                     prop_assert!(estimate >= known, "{} of {} in second {}", estimate, known, second);
