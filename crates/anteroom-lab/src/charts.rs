@@ -115,9 +115,9 @@ pub(crate) fn counts(
     let figure = Figure {
         file_name: format!("{slug}.svg"),
         title: format!(
-            "Calls in the last {}, and what {} counts",
-            policy.rate().window(),
-            Name::of(word, policy).title
+            "{}: calls in the last {}",
+            Name::of(word, policy).title,
+            policy.rate().window()
         ),
         description: describe(&counted, policy.rate(), word),
         up_is: "calls".to_owned(),
@@ -131,7 +131,7 @@ pub(crate) fn counts(
 
 /// How much of the busiest client was admitted in the last window.
 pub(crate) fn admissions(
-    slug: &str,
+    store: &str,
     name: &Name,
     rate: Rate,
     outcome: &Outcome,
@@ -142,9 +142,9 @@ pub(crate) fn admissions(
     let most = admitted.iter().map(|(_, count)| *count).max().unwrap_or(0);
     let (begin, _) = traffic.span;
     let figure = Figure {
-        file_name: format!("{slug}.svg"),
+        file_name: format!("admitted-{store}-{}.svg", name.slug),
         title: format!(
-            "Calls that {} admitted in the last {}",
+            "{}, {store}: admitted in the last {}",
             name.title,
             rate.window()
         ),

@@ -39,6 +39,7 @@ fn check_files(story: &Story) {
             is_current,
             "docs/rate-limits/{name} is out of date; {REWRITE}"
         );
+        assert!(!svg.contains('…'), "{name} has a text that is cut off");
         let link = format!("](rate-limits/{name})");
         assert!(expected.contains(&link), "the page does not show {name}");
     }

@@ -27,10 +27,9 @@ pub(super) fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()>
                 }
             }
         }
-        let slug = format!("admitted-{}-{}", run.store.word(), name.slug);
         let rate = comparison.asked.rate;
         drawn.push(charts::admissions(
-            &slug,
+            run.store.word(),
             &name,
             rate,
             &run.outcome,
