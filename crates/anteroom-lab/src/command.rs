@@ -129,8 +129,8 @@ pub(crate) struct Run {
     pub(crate) algorithm: Algorithm,
     pub(crate) store: StoreKind,
     pub(crate) policy: Policy,
-    /// What is promised, if anything.
-    pub(crate) most: Option<u64>,
+    /// What is promised.
+    pub(crate) most: u64,
     pub(crate) outcome: Outcome,
 }
 

@@ -79,15 +79,14 @@ impl StoreKind {
         }
     }
 
-    /// How much of one client is admitted in any window at most, if its calls go to so many nodes. `None`
-    /// where that depends on how late news are.
+    /// How much of one client is admitted in any window at most, if its calls go to so many nodes.
     #[must_use]
-    pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> Option<u64> {
+    pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> u64 {
         let most = policy.most_in_any_window(1);
         match self {
             // What others tell comes on top of what a node counts itself, and never lets it admit more.
-            Self::Local | Self::Gossip | Self::Kafka => Some(most.saturating_mul(u64::from(nodes))),
-            Self::Valkey | Self::Leases | Self::Memcached => Some(most),
+            Self::Local | Self::Gossip | Self::Kafka => most.saturating_mul(u64::from(nodes)),
+            Self::Valkey | Self::Leases | Self::Memcached => most,
         }
     }
 

@@ -42,8 +42,8 @@ const COLUMNS: [Column; 13] = [
     ),
     Column::new(
         "at most",
-        |run| run.most.map_or_else(|| "-".to_owned(), grouped),
-        "what the algorithm over this store promises, - where it depends on how late news are",
+        |run| grouped(run.most),
+        "what the algorithm over this store promises",
     ),
     Column::new(
         "stranded",

@@ -101,7 +101,7 @@ fn nodes_that_count_by_themselves_let_through_that_many_times_as_much() {
         .figures;
     assert_eq!(figures.highest, 1_200);
     let most = StoreKind::Local.most_in_any_window(&policy, 6);
-    assert_eq!(most, Some(1_200));
+    assert_eq!(most, 1_200);
 }
 
 fn any_settings() -> impl Strategy<Value = Settings> {
