@@ -6,7 +6,7 @@
 //!
 //! [`local`] keeps them in this process, a memory for each limit; [`mixed`] keeps those of thousands of limits in
 //! one; [`shared`] is what a store offers that several nodes share, and [`lent`] what one offers from which calls are
-//! lent to nodes.
+//! lent to nodes; [`outage`] is whether one of them is away.
 //!
 //! Deliberately absent: who a client is, and what it is told.
 
@@ -15,6 +15,7 @@ mod key;
 pub mod lent;
 pub mod local;
 pub mod mixed;
+pub mod outage;
 mod shards;
 pub mod shared;
 mod table;

@@ -46,16 +46,18 @@ impl Circuit {
     }
 
     /// Takes note that it did not. `random` takes away up to a half of the pause, so that nodes do not come back
-    /// all at once.
-    pub(crate) fn handle_failure(&mut self, now: Micros, random: u64) {
+    /// all at once. Says whether it is given up with this one: once for an outage.
+    pub(crate) fn handle_failure(&mut self, now: Micros, random: u64) -> bool {
         // Those that were under way together fail together, and make the pause no longer.
         if self.is_open(now) && !self.is_tried {
-            return;
+            return false;
         }
+        let was_lost = self.is_lost();
         self.failures = self.failures.saturating_add(1);
         self.is_tried = false;
         let pause = self.pause().0;
         self.until = now + MicroSpan(pause - random % (pause / 2));
+        self.is_lost() && !was_lost
     }
 
     fn pause(&self) -> MicroSpan {
@@ -75,6 +77,21 @@ mod tests {
             circuit.handle_failure(now, 0);
         }
         (circuit, now)
+    }
+
+    #[test]
+    fn an_outage_is_told_once_though_somebody_looks_each_second() {
+        let (mut circuit, mut told) = (Circuit::default(), Vec::new());
+        for second in 0..100 {
+            // Answers come between two outages.
+            if second == 50 {
+                circuit.handle_answer();
+            }
+            if circuit.handle_failure(Micros(second * 1_000_000), 7) {
+                told.push(second);
+            }
+        }
+        assert_eq!(told, [2, 52]);
     }
 
     #[test]

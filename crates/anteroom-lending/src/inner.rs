@@ -128,9 +128,7 @@ impl Inner {
             return;
         }
         state.why = Some(error.clone());
-        let was_open = state.circuit.is_open(now);
-        state.circuit.handle_failure(now, self.draws.number());
-        if state.circuit.is_open(now) && !was_open {
+        if state.circuit.handle_failure(now, self.draws.number()) {
             tracing::warn!(store = self.store.place(), %error, "no calls are lent");
         }
     }

@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom_config::{LimitStore, OnLimitStoreFailure};
 use anteroom_counts::CallKey;
+use anteroom_counts::outage::Outage;
 use anteroom_counts::shared::{CountsError, SharedCounts};
 use tokio::time::Instant;
 
-/// A store is back when it has not failed for so long. Where one of several servers is away, calls of its clients fail and
-/// others do not, as fast as they come: the log must not say so of each.
-const QUIET: Duration = Duration::from_secs(10);
 /// How often the log says that a store has no time. Callers can bring that about as often as they like.
 const BUSY_TOLD_EVERY: Duration = Duration::from_secs(60);
 
@@ -94,10 +92,8 @@ impl Elsewhere {
 /// Whether the store of a limit is away, as its calls see it.
 pub(crate) struct Contact {
     began: Instant,
-    is_lost: AtomicBool,
+    outage: Outage,
     /// Milliseconds after `began`.
-    failed_at: AtomicU64,
-    /// The same.
     busy_told_again_at: AtomicU64,
     failures: AtomicU64,
 }
@@ -106,8 +102,7 @@ impl Default for Contact {
     fn default() -> Self {
         Self {
             began: Instant::now(),
-            is_lost: AtomicBool::default(),
-            failed_at: AtomicU64::default(),
+            outage: Outage::default(),
             busy_told_again_at: AtomicU64::default(),
             failures: AtomicU64::default(),
         }
@@ -118,7 +113,8 @@ impl Contact {
     /// The store has decided about a call of this client. It is not back with that if it says that it is away: then it
     /// had lent what was spent.
     pub(crate) fn note_answer(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
-        if self.has_come_back(|| store.is_away(limit, key)) {
+        let is_away = || store.is_away(limit, key);
+        if self.outage.handle_answer(self.began.elapsed(), is_away) {
             tracing::info!(limit, "calls are counted again");
         }
     }
@@ -144,29 +140,14 @@ impl Contact {
 
     fn note_gone(&self, limit: &str, cause: impl FnOnce() -> String) {
         self.failures.fetch_add(1, Relaxed);
-        if self.has_gone() {
+        if self.outage.handle_failure(self.began.elapsed()) {
             let cause = cause();
             tracing::error!(limit, cause, "calls cannot be counted");
         }
     }
 
-    /// Whether it is back with this answer.
-    fn has_come_back(&self, is_away: impl FnOnce() -> bool) -> bool {
-        if !self.is_lost.load(Relaxed) {
-            return false;
-        }
-        let quiet = self.now_ms().saturating_sub(self.failed_at.load(Relaxed));
-        u128::from(quiet) >= QUIET.as_millis() && !is_away() && self.is_lost.swap(false, Relaxed)
-    }
-
-    /// Whether it is away since this failure.
-    fn has_gone(&self) -> bool {
-        self.failed_at.store(self.now_ms(), Relaxed);
-        !self.is_lost.swap(true, Relaxed)
-    }
-
     fn is_busy_told(&self) -> bool {
-        let now = self.now_ms();
+        let now = millis(self.began.elapsed());
         let due_at = self.busy_told_again_at.load(Relaxed);
         let again_at = now.saturating_add(millis(BUSY_TOLD_EVERY));
         let told = &self.busy_told_again_at;
@@ -174,17 +155,9 @@ impl Contact {
         now >= due_at && set().is_ok()
     }
 
-    fn now_ms(&self) -> u64 {
-        millis(self.began.elapsed())
-    }
-
     /// How long ago it last failed, if it is not known to be back since.
     pub(crate) fn failed_ago(&self) -> Option<Duration> {
-        let ago = || self.now_ms().saturating_sub(self.failed_at.load(Relaxed));
-        self.is_lost
-            .load(Relaxed)
-            .then(ago)
-            .map(Duration::from_millis)
+        self.outage.failed_ago(self.began.elapsed())
     }
 
     /// How many calls could not be counted.
@@ -210,30 +183,6 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_store_of_which_one_server_is_away_is_told_once_and_is_back_after_a_while_without_failures()
-     {
-        let contact = Contact::default();
-        let mut told = Vec::new();
-        for call in 0..2_000 {
-            if contact.has_gone() {
-                told.push((call, "gone"));
-            }
-            advance(Duration::from_millis(20)).await;
-            if contact.has_come_back(|| false) {
-                told.push((call, "back"));
-            }
-        }
-        assert_eq!(told, [(0, "gone")]);
-        assert_eq!(contact.failed_ago(), Some(Duration::from_millis(20)));
-        advance(QUIET).await;
-        assert!(!contact.has_come_back(|| true), "that was lent");
-        assert!(contact.has_come_back(|| false));
-        assert!(!contact.has_come_back(|| false));
-        assert_eq!(contact.failed_ago(), None);
-        assert!(contact.has_gone());
-    }
-
-    #[tokio::test(start_paused = true)]
     async fn a_store_without_time_is_no_store_that_is_away_and_is_told_now_and_then() {
         let contact = Contact::default();
         let busy = CountsError::Busy {
@@ -244,11 +193,10 @@ mod tests {
             contact.note_failure("api", &busy);
         }
         assert_eq!(contact.failures(), 200);
-        assert!(!contact.is_lost.load(Relaxed));
+        assert_eq!(contact.failed_ago(), None);
         assert!(!contact.is_busy_told(), "it was told");
         advance(BUSY_TOLD_EVERY).await;
         let told = (0..200).filter(|_| contact.is_busy_told());
         assert_eq!(told.count(), 1);
-        assert!(contact.has_gone());
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
+use anteroom_counts::outage::Outage;
 use anteroom_counts::shared::CountsError;
 use anteroom_counts::{CallKey, KeyMaker};
 use anteroom_envoy::{
@@ -14,6 +15,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::settings::SettingsError;
 use arc_swap::ArcSwap;
+use tokio::time::Instant;
 
 use crate::answer::{self, Told};
 use crate::budget::Crowded;
@@ -33,8 +35,9 @@ pub(crate) struct Asking {
     manner: Manner,
     told: Told,
     on_store_failure: OnStoreFailure,
-    /// Whether the store answered when it was last asked, so that a failure is logged once.
-    is_store_away: std::sync::atomic::AtomicBool,
+    began: Instant,
+    /// Whether the store is away.
+    outage: Outage,
 }
 
 /// An answer, and how long it is to be held back.
@@ -80,7 +83,8 @@ impl Asking {
                 has_metadata: config.dynamic_metadata,
             },
             on_store_failure: config.on_store_failure,
-            is_store_away: false.into(),
+            began: Instant::now(),
+            outage: Outage::default(),
         })
     }
 
@@ -196,16 +200,17 @@ impl Asking {
         key_of(&self.keys, counter, policy)
     }
 
+    /// The store has failed, or it has answered. Told once when it goes, and once when it is back.
     pub(crate) fn note_store(&self, error: Option<&CountsError>) {
-        let was_away = self
-            .is_store_away
-            .swap(error.is_some(), std::sync::atomic::Ordering::Relaxed);
+        let now = self.began.elapsed();
         match error {
-            Some(error) if !was_away => {
+            Some(error) if self.outage.handle_failure(now) => {
                 let cause = error as &dyn std::error::Error;
                 tracing::error!(cause, "rate limits cannot be counted");
             }
-            None if was_away => tracing::info!("rate limits are counted again"),
+            None if self.outage.handle_answer(now, || false) => {
+                tracing::info!("rate limits are counted again");
+            }
             _ => {}
         }
     }
