@@ -37,7 +37,8 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 ///   told again.
 /// - **What a node had not told when it crashed** is not counted any more: a tenth of a second of its calls.
 /// - **Without brokers** a node goes on from what it last heard and what it counts itself, for [`AWAY_AFTER`], and then
-///   knows itself to be away: calls are [`CountsError::Unreachable`]. As soon as what it tells comes back it goes on.
+///   knows itself to be away: calls are [`CountsError::Unreachable`]. It goes on when what it tells
+///   has come back for some five seconds.
 ///   Where only some partitions are away, this is so for the clients whose partition it is, and for no others.
 /// - **A node that has just started** has not heard the totals, and counts alone until it has. So it does for whoever is
 ///   the first to count for longer than [`LookBack`](crate::LookBack) says, until all totals are read once more.

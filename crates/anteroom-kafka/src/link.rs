@@ -25,6 +25,7 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseRecord, ThreadedProducer};
+use rdkafka::types::RDKafkaErrorCode;
 use tokio::time::Instant;
 
 use self::outgoing::Outgoing;
@@ -238,6 +239,15 @@ impl Link {
         let mut record = BaseRecord::with_opaque_to(topic, round);
         record.partition = lanes.map(|lanes| i32::from(lanes.lane(told.id.name)));
         let record = record.key(&key).payload(&payload);
+        let (error, mut record) = match self.producer.send(record) {
+            Ok(()) => return Ok(()),
+            Err(unsent) => unsent,
+        };
+        // A partition was added of which this connection has not heard: until it has, any other does.
+        let is_unknown = error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition);
+        if !is_unknown || record.partition.take().is_none() {
+            return Err(error);
+        }
         self.producer.send(record).map_err(|(error, _)| error)
     }
 }

@@ -125,7 +125,8 @@ impl Reader<'_> {
         let found = i32::try_from(totals).unwrap_or(i32::MAX);
         let mut begun = Ok(());
         for partition in (self.next..found).chain(0..self.next.min(found)) {
-            if begun.is_ok() && !self.past.contains_key(&partition) {
+            let goes_on = begun.is_ok() && !self.link.is_stopped();
+            if goes_on && !self.past.contains_key(&partition) {
                 self.next = partition.saturating_add(1);
                 begun = self.begin(partition);
             }
