@@ -71,7 +71,7 @@ impl Behind {
         while !self.tell_all(&socket, until).await {
             if Instant::now() >= until {
                 tracing::warn!(
-                    "no successor listens: what was counted last is known to the other nodes alone"
+                    "no successor was told all in time: what was counted last may be known to the other nodes alone"
                 );
                 return;
             }

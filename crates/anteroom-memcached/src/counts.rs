@@ -58,7 +58,6 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 /// - A call that does not fit counts until it is taken back, so another may be rejected for it; none is admitted for it.
 ///   That happens though its caller has left, or is told that it is late. Where the server cannot be reached for it
 ///   (`stayed_charged` among the events), or a connection breaks before the answer, it stays counted till its time is over.
-/// - A state that was swapped for a caller who left stays as it is: that call was admitted.
 /// - Where many nodes call for one client by an algorithm that swaps states, calls are given up uncounted: they are
 ///   [`CountsError::Busy`], and `cas_gave_up` among the events. So are those that wait in vain for others of this node.
 /// - A refund that does not say how old its call is may undo newer calls; they count as older ones then.

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
@@ -14,6 +15,8 @@ use tokio::time::{Instant, timeout_at};
 /// How many calls of one client may be there at once. A server that is a millisecond away serves twice as many in the
 /// second that they wait; more would wait in vain.
 pub(crate) const WAITING_MAX: usize = 256;
+/// Whoever has waited for so long while the server said nothing has learned that it is silent.
+const WAITED_IN_VAIN: Duration = Duration::from_millis(500);
 /// How many clients of one server may have a line. A connection has 2,048 calls on it at most, so there are so many
 /// only while one is made: some 4 MB, and not more however many come.
 const LINES_MAX: usize = 16_384;
@@ -65,6 +68,7 @@ struct Standing {
 impl Turns {
     /// Waits for a client's turn, as long as may be.
     pub(crate) async fn take(&self, client: u128, until: Instant) -> Result<Turn, NoTurn> {
+        let began = Instant::now();
         let standing = self.stand(client)?;
         let answers = standing.line.answers.load(Relaxed);
         let turn = Arc::clone(&standing.line.turn).lock_owned();
@@ -74,7 +78,10 @@ impl Turns {
                 standing,
             }),
             Err(_) if standing.line.answers.load(Relaxed) == answers => {
-                standing.line.is_silent.store(true, Relaxed);
+                // Who came with no time left has learned nothing that others should go by.
+                if began.elapsed() >= WAITED_IN_VAIN {
+                    standing.line.is_silent.store(true, Relaxed);
+                }
                 Err(NoTurn::Silent)
             }
             Err(_) => Err(NoTurn::Crowded),
@@ -129,8 +136,6 @@ impl Drop for Standing {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::FutureExt as _;
 
     use super::*;
@@ -179,13 +184,14 @@ mod tests {
     }
 
     /// More than a line holds are told what those are told who stand in it: that says whether they may go on uncounted.
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn whoever_finds_a_full_line_learns_whether_the_server_answers_as_soon_as_that_is_known()
     {
         let turns = Turns::default();
         let turn = turns.take(1, now()).await.unwrap();
         let standing: Vec<_> = (2..WAITING_MAX).map(|_| turns.stand(1).unwrap()).collect();
-        let last = turns.take(1, now() + Duration::from_millis(1));
+        assert_eq!(turns.take(1, now()).await.unwrap_err(), NoTurn::Silent);
+        let last = turns.take(1, now() + WAITED_IN_VAIN);
         let mut last = Box::pin(last);
         assert!(last.as_mut().now_or_never().is_none());
         assert_eq!(turns.stand(1).unwrap_err(), NoTurn::Crowded);
