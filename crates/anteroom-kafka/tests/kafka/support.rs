@@ -79,15 +79,17 @@ impl Cluster {
     pub(crate) async fn nodes<const N: usize>(&self) -> [KafkaCounts; N] {
         let nodes = [(); N].map(|()| self.node());
         let policy = a_minute(1_000);
-        for (at, node) in (1_000..).zip(&nodes) {
-            call(node, &policy, at, Cost::ONE).unwrap();
+        // Each partition comes and goes by itself: so many clients of each node that they touch all of them.
+        let of = |at: u128| (0..24).map(move |client| 1_000 + 24 * at + client);
+        let all = || (0..).take(N).flat_map(of);
+        for (at, node) in (0..).zip(&nodes) {
+            for client in of(at) {
+                call(node, &policy, client, Cost::ONE).unwrap();
+            }
         }
         eventually("all hear all", async || {
-            nodes.iter().all(|node| {
-                (1_000..)
-                    .take(N)
-                    .all(|at| left(node, &policy, at) == Some(999))
-            })
+            let hears_all = |node| all().all(|client| left(node, &policy, client) == Some(999));
+            nodes.iter().all(hears_all)
         })
         .await;
         nodes

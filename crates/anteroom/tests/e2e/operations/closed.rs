@@ -4,10 +4,10 @@ use std::process::Stdio;
 
 use tokio::time::timeout;
 
-use crate::support::PATIENCE;
 use crate::support::command::command;
 use crate::support::config::ConfigFile;
 use crate::support::site::Site;
+use crate::support::{PATIENCE, eventually};
 
 /// Runs a command that can print nowhere, and looks at its exit code. A panic has 101.
 async fn check(args: &[&str], expected: i32) {
@@ -45,6 +45,10 @@ async fn so_do_those_that_ask_a_gateway() {
     let site = Site::with_room(1, "").await;
     let good = site.file.path().display().to_string();
     check(&["check", "--config", &good], 0).await;
+    eventually("its room has a lease", || async {
+        site.operators("/healthz").await.status == 200
+    })
+    .await;
     let admin = site.gateway.admin.to_string();
     let at = ["--admin", &admin];
     for words in [
