@@ -40,6 +40,9 @@ pub(crate) struct Board {
     awaited: VecDeque<Awaited>,
     told_again: u64,
     without_place: u64,
+    /// Until when calls matter that were counted together for want of place.
+    crowded_until: Micros,
+    is_crowded: bool,
 }
 
 /// One stretch of time of one client.
@@ -54,6 +57,8 @@ struct Slot {
     is_to_tell: bool,
     is_to_publish: bool,
     is_awaited: bool,
+    /// It was made while calls of clients without place mattered: those of this client may be among them.
+    is_of_crowd: bool,
 }
 
 /// Something that was told and must come back.
@@ -117,6 +122,8 @@ impl Board {
             awaited: VecDeque::new(),
             told_again: 0,
             without_place: 0,
+            crowded_until: Micros(0),
+            is_crowded: false,
         }
     }
 
@@ -130,6 +137,19 @@ impl Board {
         self.slots.len() < self.slots_max || self.slots.contains_key(&id)
     }
 
+    /// A client without place is counted together with others, which matters until then.
+    pub(crate) fn note_crowd(&mut self, until: Micros) {
+        self.crowded_until = self.crowded_until.max(until);
+        self.is_crowded = true;
+    }
+
+    /// Whether calls of a client may have been counted together with those of others before it had this place.
+    pub(crate) fn may_be_of_crowd(&mut self, id: SlotId, now: Micros) -> bool {
+        self.is_crowded = now < self.crowded_until;
+        let slot = self.slots.get(&id);
+        self.is_crowded && slot.is_none_or(|slot| slot.is_of_crowd)
+    }
+
     /// Whether clients that are new find no place.
     pub(crate) fn is_full(&self) -> bool {
         self.slots.len() >= self.slots_max
@@ -138,7 +158,7 @@ impl Board {
     /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell) when that is known.
     /// There is always a place: callers see to it.
     pub(crate) fn take(&mut self, id: SlotId, until: Micros, calls: u32) {
-        let slot = slot_in(&mut self.slots, &mut self.ends, id, until);
+        let slot = self.slot(id, until);
         slot.own.taken = slot.own.taken.saturating_add(calls);
     }
 
@@ -168,7 +188,7 @@ impl Board {
     }
 
     fn change(&mut self, id: SlotId, until: Micros, change: impl FnOnce(&mut Figure)) {
-        let slot = slot_in(&mut self.slots, &mut self.ends, id, until);
+        let slot = self.slot(id, until);
         change(&mut slot.own);
         self.tell(id);
     }
@@ -192,14 +212,16 @@ impl Board {
             return true;
         }
         let own = self.own;
-        let slot = slot_in(&mut self.slots, &mut self.ends, id, until);
+        let slot = self.slot(id, until);
+        let mut without_place = 0;
         for (node, figure) in told.figures.iter().copied() {
             if node != own {
-                self.without_place += u64::from(!slot.join(node, figure));
+                without_place += u64::from(!slot.join(node, figure));
             } else if heard == Heard::Total {
                 slot.heard_of_own = slot.heard_of_own.join(figure);
             }
         }
+        self.without_place += without_place;
         // Also if it brought nothing new: whoever tells something again waits for a total.
         if heard == Heard::Call {
             self.publish(id);
@@ -314,6 +336,20 @@ impl Board {
         true
     }
 
+    /// The slot, which is made if it is not there, and is kept until then at least.
+    fn slot(&mut self, id: SlotId, until: Micros) -> &mut Slot {
+        let slot = self.slots.entry(id).or_insert_with(|| Slot {
+            is_of_crowd: self.is_crowded,
+            ..Slot::default()
+        });
+        if slot.until < until {
+            self.ends.remove(&(slot.until, id));
+            self.ends.insert((until, id));
+            slot.until = until;
+        }
+        slot
+    }
+
     /// Whether all has been told and published that is to be, and whatever was told has come back.
     #[cfg(test)]
     pub(crate) fn is_quiet(&self) -> bool {
@@ -340,22 +376,6 @@ fn pop_front_if<T>(queue: &mut VecDeque<T>, is_right: impl Fn(&T) -> bool) -> Op
         return queue.pop_front();
     }
     None
-}
-
-/// The slot, which is made if it is not there, and is kept until then at least.
-fn slot_in<'s>(
-    slots: &'s mut HashMap<SlotId, Slot>,
-    ends: &mut BTreeSet<(Micros, SlotId)>,
-    id: SlotId,
-    until: Micros,
-) -> &'s mut Slot {
-    let slot = slots.entry(id).or_default();
-    if slot.until < until {
-        ends.remove(&(slot.until, id));
-        ends.insert((until, id));
-        slot.until = until;
-    }
-    slot
 }
 
 #[cfg(test)]

@@ -19,19 +19,16 @@ struct Place {
     /// Newest first.
     indexes: Vec<CounterIndex>,
     own: Name,
-    /// Where it is counted as well if there is no place for it.
+    /// Where it is counted as well if there is no place for it, or was none a while ago.
     crowd: Option<Name>,
+    /// Under which name it is counted from now on.
+    name: Name,
 }
 
 impl Place {
     fn slot(&self, name: Name, index: CounterIndex) -> SlotId {
         let index = index.0;
         SlotId { name, index }
-    }
-
-    /// Under which name it is counted from now on.
-    fn name(&self) -> Name {
-        self.crowd.unwrap_or(self.own)
     }
 
     fn until(&self, index: CounterIndex) -> Micros {
@@ -115,11 +112,17 @@ impl Node {
             indexes,
             own,
             crowd: None,
+            name: own,
         };
-        let newest = place.slot(own, counters.index_at(now));
-        if !self.board.has_place_for(newest) {
-            place.crowd = Some(names::crowd(charge.limit, width, charge.key));
+        let crowd = || names::crowd(charge.limit, width, charge.key);
+        let (slot, until) = newest(&place);
+        if !self.board.has_place_for(slot) {
+            place.name = crowd();
+            place.crowd = Some(place.name);
+            self.board.note_crowd(until);
             self.tally.crowded += u64::from(matches!(charge.cost, Cost::Take(_)));
+        } else if self.board.may_be_of_crowd(slot, now) {
+            place.crowd = Some(crowd());
         }
         Some(place)
     }
@@ -145,7 +148,8 @@ impl Node {
     /// From the newest counters on, and from none more than it has.
     fn refund(&mut self, place: &Place, back: u32, now: Micros) -> Verdict {
         let mut left = back;
-        for name in [place.crowd, Some(place.own)].into_iter().flatten() {
+        let before = (place.name != place.own).then_some(place.own);
+        for name in [Some(place.name), before].into_iter().flatten() {
             for index in &place.indexes {
                 let slot = place.slot(name, *index);
                 let by = left.min(self.board.total(slot));
@@ -186,5 +190,5 @@ impl Node {
 fn newest(place: &Place) -> (SlotId, Micros) {
     // There is always one that counts now.
     let index = place.indexes.first().copied().unwrap_or(CounterIndex(0));
-    (place.slot(place.name(), index), place.until(index))
+    (place.slot(place.name, index), place.until(index))
 }

@@ -86,6 +86,39 @@ fn whoever_finds_no_place_is_counted_with_others_and_no_other_limit_is() {
     assert_eq!(crowded, Some(("crowded", 5)));
 }
 
+/// What it called while there was no place for it must not be forgotten as soon as there is one.
+#[test]
+fn whoever_finds_place_again_has_called_what_was_counted_with_others() {
+    let mut node = Node::new(NodeId(1), 8);
+    let minute = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
+    let short = Policy::FixedWindow(FixedWindow::new(minute));
+    let policy = an_hour(5);
+    let charge = |node: &mut Node, policy: &Policy, client: u128, now: Micros| {
+        let charge = SharedCharge {
+            limit: "api",
+            policy,
+            key: CallKey(client),
+            cost: Cost::ONE,
+        };
+        let mut verdicts = Vec::new();
+        assert!(node.charge(&[charge], now, &mut verdicts));
+        verdicts[0].is_admitted()
+    };
+    for client in 0..8 {
+        assert!(charge(&mut node, &short, client, NOW));
+    }
+    let admitted = (0..9).filter(|_| charge(&mut node, &policy, 100, NOW));
+    assert_eq!(admitted.count(), 5);
+    // The minutes of all others are over, and those of the hour are not.
+    let later = NOW + MicroSpan::from_secs(600);
+    assert!(!node.tick(later, Duration::ZERO));
+    assert_eq!(node.board.len(), 1 + 1, "its crowd, and a beat");
+    assert!(!charge(&mut node, &policy, 100, later));
+    assert!(charge(&mut node, &policy, 101, later), "of another crowd");
+    let next_hour = NOW + MicroSpan::from_secs(3_600);
+    assert!(charge(&mut node, &policy, 100, next_hour));
+}
+
 /// Whoever makes up clients and is rejected by another limit must not fill the board of each node.
 #[test]
 fn whoever_is_rejected_by_another_limit_takes_no_place_and_is_not_told() {
