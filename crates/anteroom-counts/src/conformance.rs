@@ -1,8 +1,10 @@
 //! What every store of counts must do. A new store runs this list and adds one line.
 //!
 //! Stores from which calls are lent have a list of their own ([`lent`]), and so has what decides from such leases
-//! ([`leases`]): it never admits more than this list demands, and may admit less.
+//! ([`leases`]): it never admits more than this list demands, and may admit less. Where nodes decide alone and hear of each other later,
+//! one node does all of this list, and several do that of [`apart`].
 
+pub mod apart;
 pub mod leases;
 pub mod lent;
 

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
+use anteroom_counts::conformance::apart::{self, Apart};
+use anteroom_counts::shared::{BoxFuture, SharedCounts};
 use anteroom_gossip::{GossipCounts, GossipSettings, OpenError, Secret};
 use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
@@ -75,6 +77,30 @@ async fn nodes(count: usize) -> Vec<Arc<GossipCounts>> {
         eventually("knowing all", || there(node) == count as u64 - 1).await;
     }
     nodes
+}
+
+/// Nodes that tell each other over sockets.
+struct Nodes(Vec<Arc<GossipCounts>>);
+
+impl Apart for Nodes {
+    fn nodes(&self) -> Vec<Arc<dyn SharedCounts>> {
+        let nodes = self.0.iter();
+        nodes.map(|node| Arc::clone(node) as Arc<_>).collect()
+    }
+
+    fn until<'a>(
+        &'a self,
+        what: &'a str,
+        holds: &'a (dyn Fn() -> bool + Sync),
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(eventually(what, holds))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn three_nodes_are_exact_for_what_all_know_and_off_by_a_limit_each_at_worst() {
+    let far_off = apart::check(&Nodes(nodes(3).await)).await;
+    println!("{far_off:?}");
 }
 
 fn there(node: &GossipCounts) -> u64 {

@@ -1,9 +1,10 @@
 //! What every store of counts must do, as far as this one promises it: alone, and for algorithms that count in
-//! stretches of time. What several nodes do at once is stated in `demand`.
+//! stretches of time; and what nodes must do that hear of each other later. How far off they are is stated in `demand`.
 
 use std::sync::Arc;
 
 use anteroom_counts::CallKey;
+use anteroom_counts::conformance::apart::{self, Apart};
 use anteroom_counts::conformance::{self, Stage};
 use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_limits::cost::Cost;
@@ -11,6 +12,7 @@ use anteroom_limits::gcra::Gcra;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::MicroSpan;
+use anteroom_testkit::redis_server::eventually;
 
 use crate::support::{Cluster, a_minute};
 
@@ -43,6 +45,32 @@ async fn one_node_keeps_counts_exactly_while_it_hears_itself() {
         time: cluster.time.clone(),
     };
     conformance::check(&stage).await.unwrap();
+}
+
+/// Nodes that share the same brokers.
+struct Nodes(Vec<Arc<dyn SharedCounts>>);
+
+impl Apart for Nodes {
+    fn nodes(&self) -> Vec<Arc<dyn SharedCounts>> {
+        self.0.clone()
+    }
+
+    fn until<'a>(
+        &'a self,
+        what: &'a str,
+        holds: &'a (dyn Fn() -> bool + Sync),
+    ) -> BoxFuture<'a, ()> {
+        Box::pin(eventually(what, async || holds()))
+    }
+}
+
+#[tokio::test]
+async fn three_nodes_are_exact_for_what_all_know_and_off_by_a_limit_each_at_worst() {
+    let cluster = Cluster::start();
+    let nodes = cluster.nodes::<3>().await;
+    let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<_>);
+    let far_off = apart::check(&Nodes(nodes.collect())).await;
+    println!("{far_off:?}");
 }
 
 #[tokio::test]
