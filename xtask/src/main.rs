@@ -13,9 +13,11 @@ mod cluster;
 mod deploy;
 mod layers;
 mod licences;
+mod mutations;
 mod requirements;
 mod sim;
 mod steps;
+mod stopwatch;
 mod tally;
 mod test;
 mod tidy;
@@ -37,6 +39,12 @@ enum Command {
     /// order of its own (crashes, pauses, bad networks, lost stores, changed limits). Every promise
     /// has a checker. The same seed and code give the same run.
     Sim(sim::Options),
+    /// Remove the rules of the protocol one at a time, and see whether a checker of `sim` notices.
+    ///
+    /// Each file of crates/anteroom-sim/mutations is a patch that removes one rule. It is applied to a
+    /// copy of the workspace, in target/mutations. The seeds of `sim` run there until a promise
+    /// breaks: it must be one that the file names.
+    Mutations(mutations::Options),
     /// Run real nodes on real stores under load, break something, and see whether the limits hold.
     Cluster(cluster::Options),
     /// Measure how fast something is.
@@ -58,6 +66,7 @@ fn main() -> ExitCode {
     let done = match Command::parse() {
         Command::Test(options) => test::run(&options),
         Command::Sim(options) => sim::run(&options),
+        Command::Mutations(options) => mutations::run(&options),
         Command::Cluster(options) => cluster::run(&options),
         Command::Bench(bench::What::Sim(options)) => bench::run(&options),
         Command::Bench(bench::What::Cluster(options)) => bench::cluster::run(&options),

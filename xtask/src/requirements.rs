@@ -91,6 +91,15 @@ pub(crate) const MAKE: Requirement = Requirement {
         service: None,
     },
 };
+/// What applies the patches of mutations.
+pub(crate) const GIT: Requirement = Requirement {
+    binary: "git",
+    package: Package::Apt {
+        debian: "git",
+        ubuntu: "git",
+        service: None,
+    },
+};
 /// The shared store of tests; they start their own, each with a port and a folder of its own.
 pub(crate) const REDIS_SERVER: Requirement = Requirement {
     binary: "redis-server",

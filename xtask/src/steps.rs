@@ -9,11 +9,11 @@ use std::process::Command;
 use anyhow::bail;
 
 use crate::requirements::{
-    CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, HAPROXY, MAKE, MEMCACHED, PIP, REDIS_SERVER,
+    CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MEMCACHED, PIP, REDIS_SERVER,
     RUSTFMT, Requirement,
 };
 use crate::tally::{Tally, run_counted};
-use crate::{bench, cargo, deploy, layers, licences, tidy};
+use crate::{bench, cargo, deploy, layers, licences, mutations, tidy};
 
 /// One check or one run of tests.
 pub(crate) struct Step {
@@ -133,6 +133,7 @@ pub(crate) const STEPS: &[Step] = &[
             HAPROXY,
             CXX,
             MAKE,
+            GIT,
         ],
         run: tests,
     },
@@ -151,10 +152,10 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         group: "tests",
-        name: "planted",
-        finds: "a rule of the protocol whose absence nobody would notice",
-        needs: &[],
-        run: planted,
+        name: "mutations",
+        finds: "a rule of the protocol that could be missing and nobody would notice",
+        needs: &[GIT],
+        run: |tally| mutations::check(tally).map(|()| Outcome::Passed),
     },
     Step {
         group: "tests",
@@ -240,23 +241,6 @@ fn tests(tally: &mut Tally) -> anyhow::Result<Outcome> {
     // `--tests`: unit tests of libraries and binaries, and integration tests; examples in the
     // documentation are a step of their own.
     test_step(&["test", "--workspace", "--tests", "--no-fail-fast"], tally)
-}
-
-/// Takes one rule after the other out of the protocol, and expects to be told. A run of its own, for
-/// no other test may see such a protocol; in the same folder, for Cargo keeps what was built with
-/// other features apart and what was not is shared.
-fn planted(tally: &mut Tally) -> anyhow::Result<Outcome> {
-    let arguments = [
-        "test",
-        "-p",
-        "anteroom-sim",
-        "--features",
-        "planted-bugs",
-        "--test",
-        "planted",
-        "--no-fail-fast",
-    ];
-    counted_step(&arguments, tally)
 }
 
 /// How long each fuzz test takes on a build server, in seconds. Enough for tens of thousands of

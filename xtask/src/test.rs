@@ -3,7 +3,7 @@
 //! What the steps are is in [`crate::steps`]. A group of steps runs to its end before a failure
 //! stops the run: one look shows everything that is cheap to find out.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::bail;
 use clap::Args;
@@ -11,6 +11,7 @@ use clap::builder::PossibleValuesParser;
 
 use crate::requirements;
 use crate::steps::{Outcome, STEPS, Step};
+use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
 
 /// Which steps to run.
@@ -122,23 +123,6 @@ fn command_to_repeat(failed: &[&str]) -> Option<String> {
         .map(|name| format!(" --only {name}"))
         .collect();
     Some(format!("cargo xtask test{}", only.concat()))
-}
-
-/// How long something took, for people to read; nothing is decided by it.
-struct Stopwatch(Instant);
-
-impl Stopwatch {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "shown to people who wait for the build; no behaviour depends on it"
-    )]
-    fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    fn elapsed(&self) -> Duration {
-        self.0.elapsed()
-    }
 }
 
 #[cfg(test)]

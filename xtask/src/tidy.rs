@@ -86,7 +86,6 @@ fn problems(files: &[SourceFile]) -> anyhow::Result<Vec<Problem>> {
         .flat_map(|file| RULES.iter().flat_map(move |rule| rule(file)))
         .collect();
     problems.extend(size::ratchet_is_off(text_of(RATCHET)?, files));
-    problems.extend(size::crate_is_too_long(files));
     problems.extend(manifests::readme_names_another_rust(
         files,
         text_of("Cargo.toml")?,

@@ -95,6 +95,7 @@ fn node(rooms: usize, settings: &str, folder: &TempDir) -> Arc<Node> {
     let identity = Identity(deployment.birth.0);
     let store = Embedded::new(dir, identity, Arc::clone(&clock) as Arc<dyn Clock>);
     let settings = NodeSettings {
+        folder: None,
         ticket_keys: vec![[1; 32]],
         birth: deployment.birth,
         lottery_key: deployment.lottery_key,

@@ -281,6 +281,7 @@ pub(crate) fn connect(port: u16) -> anyhow::Result<Arc<dyn Store>> {
 
 fn settings(membership: &Membership, data_center: String, rooms: Vec<RoomConfig>) -> NodeSettings {
     NodeSettings {
+        folder: None,
         ticket_keys: membership.ticket_keys.clone(),
         birth: membership.deployment.birth,
         lottery_key: membership.deployment.lottery_key,

@@ -33,6 +33,8 @@ const ASK_AGAIN: &str = "ask_again = \"2s\"";
 pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
 /// Nodes speak to the world every second while something happens, and every ten while nothing does.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// What a node logs that lends for a shorter time.
+const SHORT_LEASE: &str = "global lease shortened for a fault run";
 /// Lines of each log that a failure shows; the rest is in the folder that it names.
 const TAIL_LINES: usize = 25;
 
@@ -60,6 +62,9 @@ pub struct Setup {
     /// How far the wall clocks of the nodes of each data center are ahead, in order; those that are
     /// not named have the machine's.
     pub clocks_ms: Vec<i64>,
+    /// For how long the global ledger lends to a data center; `None`: ten minutes, as in production.
+    /// Programs that are built for release lend for ten minutes, whatever stands here.
+    pub global_lease_secs: Option<u64>,
     /// More lines of the room's configuration.
     pub room: String,
 }
@@ -79,6 +84,7 @@ impl Setup {
             world_delays: Delays::each_way(WORLD_DELAY),
             has_taps: false,
             clocks_ms: Vec::new(),
+            global_lease_secs: None,
             room: ASK_AGAIN.to_owned(),
         }
     }
@@ -143,6 +149,9 @@ impl Cluster {
             folder: Some(folder),
         };
         cluster.start_nodes().await;
+        if setup.global_lease_secs.is_some() {
+            cluster.check_global_lease();
+        }
         cluster
     }
 
@@ -153,6 +162,17 @@ impl Cluster {
         }
         for node in self.nodes_mut() {
             node.serves().await;
+        }
+    }
+
+    /// Fails if a node lends for ten minutes: the run would wait in vain for the end of that.
+    fn check_global_lease(&self) {
+        for node in self.nodes() {
+            assert!(
+                node.log().contains(SHORT_LEASE),
+                "{} is built for release and lends for ten minutes: run it without --release",
+                node.name()
+            );
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod browser;
 mod doors;
+mod insider;
 mod tally;
 mod visitor;
 
@@ -19,8 +20,10 @@ use rand_pcg::Pcg64Mcg;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+pub use self::browser::Asks;
 use self::browser::Browser;
 pub use self::doors::{Doors, Wander};
+pub use self::insider::{Insider, Times};
 pub use self::tally::Tally;
 use self::visitor::Visitor;
 

@@ -83,6 +83,13 @@ impl Node {
         self
     }
 
+    /// The same node with one more variable in its environment.
+    #[must_use]
+    pub(crate) fn with_variable(mut self, name: &'static str, value: impl Into<OsString>) -> Self {
+        self.environment.push((name, value.into()));
+        self
+    }
+
     /// Its name, as in logs.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -180,17 +187,27 @@ impl Node {
         self.signal(Signal::TERM);
     }
 
+    /// Changes its configuration. A node reads it when it starts, or when it is told to
+    /// ([`Node::reload`]).
+    ///
+    /// # Panics
+    ///
+    /// If nothing changes.
+    pub fn edit(&self, edit: impl FnOnce(&str) -> String) {
+        let path = self.folder.join("anteroom.toml");
+        let before = fs::read_to_string(&path).expect("the node has a configuration");
+        let after = edit(&before);
+        assert_ne!(before, after, "nothing changes in the configuration");
+        fs::write(&path, after).expect("a file that was written before");
+    }
+
     /// Changes its configuration, and tells it so (SIGHUP).
     ///
     /// # Panics
     ///
     /// If it does not run, or nothing changes.
     pub fn reload(&self, edit: impl FnOnce(&str) -> String) {
-        let path = self.folder.join("anteroom.toml");
-        let before = fs::read_to_string(&path).expect("the node has a configuration");
-        let after = edit(&before);
-        assert_ne!(before, after, "nothing changes in the configuration");
-        fs::write(&path, after).expect("a file that was written before");
+        self.edit(edit);
         self.signal(Signal::HUP);
     }
 

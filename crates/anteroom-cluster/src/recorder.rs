@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,9 @@ use crate::node::Door;
 const ASK_EVERY: Duration = Duration::from_millis(500);
 /// A node that is paused says nothing.
 const ANSWER_WITHIN: Duration = Duration::from_millis(400);
+
+/// What a run counts must not be missing because the machine is busy.
+const METRICS_WITHIN: Duration = Duration::from_secs(10);
 
 /// Writes down what nodes say; stops when dropped.
 #[derive(Debug)]
@@ -60,6 +64,18 @@ pub(crate) async fn state(door: &Door) -> Option<Value> {
     timeout(ANSWER_WITHIN, ask(&client, door)).await.ok()?
 }
 
+/// A metric of the room at present; `None` if the node does not answer, or has none of this name.
+pub(crate) async fn metric<T: FromStr>(door: &Door, name: &str) -> Option<T> {
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let metrics = timeout(METRICS_WITHIN, read(&client, door, "/metrics"));
+    let metrics = metrics.await.ok()??;
+    let metrics = std::str::from_utf8(&metrics).ok()?;
+    let sample = format!("{name}{{room=\"{ROOM}\"}} ");
+    let mut lines = metrics.lines();
+    let value = lines.find_map(|line| line.strip_prefix(&sample))?;
+    value.parse().ok()
+}
+
 async fn record(path: PathBuf, nodes: Vec<(String, Door)>) {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let mut file = std::fs::File::create(path).expect("a file in a new folder");
@@ -80,9 +96,18 @@ async fn record(path: PathBuf, nodes: Vec<(String, Door)>) {
 }
 
 async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, door: &Door) -> Option<Value> {
-    let url = format!("http://{}/rooms/{ROOM}/state", door.address()?);
+    let body = read(client, door, &format!("/rooms/{ROOM}/state")).await?;
+    serde_json::from_slice(&body).ok()
+}
+
+async fn read(
+    client: &Client<HttpConnector, Empty<Bytes>>,
+    door: &Door,
+    path: &str,
+) -> Option<Bytes> {
+    let url = format!("http://{}{path}", door.address()?);
     let request = Request::get(url).body(Empty::new()).ok()?;
     let response = client.request(request).await.ok()?;
-    let body = response.into_body().collect().await.ok()?.to_bytes();
-    serde_json::from_slice(&body).ok()
+    let body = response.into_body().collect().await.ok()?;
+    Some(body.to_bytes())
 }

@@ -100,6 +100,7 @@ mod tests {
             outlook: Outlook::default(),
             tally: Tally::default(),
             passed_total: 0,
+            waited_passes_total: 0,
             strange_tickets_total: 0,
             syncs_total,
             failed_syncs_total: 0,

@@ -3,7 +3,6 @@
 //! Whatever this half does before it has told its parent is bounded by what it was lent. What the
 //! parent believes is [`crate::ledger`]'s half.
 
-use crate::planted::{Bug, is_planted};
 use crate::sync::{Answer, Held};
 use crate::time::{Millis, Span};
 
@@ -76,11 +75,7 @@ impl Lease {
     pub fn take_slot(&mut self, now: Millis) -> Result<(), TakeError> {
         self.check_live(now)?;
         let seats_left = self.held.seats.checked_sub(1);
-        let mut minute = now.minute();
-        if is_planted(Bug::SpendsNextMinute) && self.held.admissions_of(minute) == 0 {
-            minute = minute.next();
-        }
-        let admissions = self.held.admissions_mut(minute);
+        let admissions = self.held.admissions_mut(now.minute());
         match (seats_left, admissions) {
             (Some(seats_left), Some(admissions)) if *admissions > 0 => {
                 *admissions -= 1;
@@ -119,10 +114,15 @@ impl Lease {
 
     /// Hands part of it on to a child of its holder; not more than there is.
     pub fn hand_on(&mut self, part: Held) {
+        debug_assert!(
+            part.seats <= self.held.seats && part.credits <= self.held.credits,
+            "nobody hands on what it does not hold"
+        );
         self.held.seats = self.held.seats.saturating_sub(part.seats);
         self.held.credits = self.held.credits.saturating_sub(part.credits);
         for (minute, count) in part.by_minute() {
             if let Some(admissions) = self.held.admissions_mut(minute) {
+                debug_assert!(count <= *admissions, "nor admissions");
                 *admissions = admissions.saturating_sub(count);
             }
         }
@@ -173,8 +173,7 @@ impl Lease {
     /// Whether it may be used at `now`.
     #[must_use]
     pub fn is_live(&self, now: Millis) -> bool {
-        let is_before_end = now < self.ends_at || is_planted(Bug::UsesLeaseAfterItsEnd);
-        self.generation != 0 && is_before_end
+        self.generation != 0 && now < self.ends_at
     }
 
     /// Whether the answer to the newest request still counts, and is not here yet.
@@ -211,9 +210,7 @@ impl Lease {
     /// first and told afterwards, so that nothing is ever held twice. Requests in flight are void:
     /// their answers still count what is given back now.
     pub fn give_back(&mut self, keep: Held) {
-        if !is_planted(Bug::GivesBackWithoutVoiding) {
-            self.pending = None;
-        }
+        self.pending = None;
         self.held.seats = self.held.seats.min(keep.seats);
         self.held.admissions = self.held.admissions.min(keep.admissions);
         self.held.ahead = self.held.ahead.min(keep.ahead);
@@ -237,12 +234,7 @@ impl Lease {
     /// Applies an answer if it is to the newest request. Returns whether it was.
     pub fn handle_answer(&mut self, answer: &Answer) -> bool {
         let is_newest = |p: &Pending| p.number == answer.number;
-        let pending = if is_planted(Bug::AppliesStaleAnswers) {
-            self.pending
-        } else {
-            self.pending.filter(is_newest)
-        };
-        let Some(pending) = pending else {
+        let Some(pending) = self.pending.filter(is_newest) else {
             return false;
         };
         self.pending = None;
@@ -265,6 +257,19 @@ impl Lease {
         self.ends_at = Millis::ZERO;
         self.give_back(Held::default());
         true
+    }
+
+    /// Panics in a debug build if this is a lease that no sequence of requests and answers makes.
+    pub(crate) fn assert_sound(&self) {
+        debug_assert!(
+            self.pending
+                .is_none_or(|pending| pending.number == self.newest),
+            "only the newest request is waited for"
+        );
+        debug_assert!(
+            self.generation != 0 || (self.held.seats == 0 && self.held.credits == 0),
+            "nothing is held of a parent that has lent nothing"
+        );
     }
 
     fn check_live(&self, now: Millis) -> Result<(), TakeError> {

@@ -20,10 +20,11 @@
 //!
 //! A store's clock measures how long a lease runs, and nothing else. Whatever ends in a ticket or
 //! is counted by the minute is told by the clocks that write tickets, which the children's
-//! requests bring along. A store whose clock is stepped therefore ends leases early or late, both
-//! of which are harmless, and mistakes no minute for another.
+//! requests bring along. A store whose clock is stepped, or hours off, therefore ends leases early
+//! or at most once their length late, both of which are harmless, and mistakes no minute for another.
 
 mod asking;
+mod checks;
 mod children;
 mod closing;
 mod due;
@@ -44,10 +45,11 @@ use crate::seats::SeatRow;
 use crate::sync::{Answer, Held, Reply, SyncRequest, Terms, Used};
 use crate::time::{Millis, Minute, Span};
 use crate::watermark::WaitingCounts;
-pub use due::UPSTREAM_PERIOD;
+use children::{LATEST_ASK, QUIET_AFTER};
+pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lending_terms::{LEASE_TTL, LendingTerms};
 pub use reserve::Reserve;
-pub use revoked::{Logouts, REVOKED_MAX, RevokedList, Unfreed};
+pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, Unfreed};
 pub use sums::Sums;
 pub use upstream::{Upstream, UpstreamDemand};
 
@@ -88,8 +90,8 @@ pub struct Ledger {
     pub heard_at: Millis,
     /// What it showed when a child first spoke to this life; [`Millis::ZERO`] before.
     pub began_at: Millis,
-    /// The time of the newest request by the ledger's own clock; the journal's clock never falls
-    /// behind it.
+    /// The time of the newest request by the ledger's own clock. A journal's clock never falls behind
+    /// it; a store's may be stepped back.
     pub as_of: Millis,
     /// What follows from the rest.
     pub sums: Sums,
@@ -98,6 +100,8 @@ pub struct Ledger {
 /// A child with a lease, as its parent sees it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Child {
+    /// The process that speaks for it.
+    pub process: NodeId,
     /// Where it is.
     pub data_center: DataCenterId,
     /// The lease.
@@ -249,9 +253,21 @@ impl Ledger {
         lending: LendingTerms,
         now: Millis,
     ) -> Reply {
+        let reply = self.answer_sync(&mut request, lending, now);
+        self.assert_sound();
+        reply
+    }
+
+    fn answer_sync(
+        &mut self,
+        request: &mut SyncRequest,
+        lending: LendingTerms,
+        now: Millis,
+    ) -> Reply {
+        self.bound_leases(lending, now);
         self.advance(now);
-        let is_clock_trusted = self.hear(&request, now);
-        self.handle_witness(&request, lending, now);
+        let is_clock_trusted = self.hear(request, lending);
+        self.handle_witness(request, lending);
         let (child, number, life) = (request.child, request.number, self.life);
         let void = Reply::Void {
             child,
@@ -273,16 +289,16 @@ impl Ledger {
         if is_void && !request.is_final {
             return void;
         }
-        self.handle_report(&mut request, is_clock_trusted);
+        self.handle_report(request, is_clock_trusted);
         if request.is_leaving {
-            self.handle_goodbye(request.child, now);
-            return self.farewell(&request, now);
+            self.handle_goodbye(request, now);
+            return self.farewell(request, now);
         }
         self.free_logged_out();
-        self.close_intervals(request.data_center, now);
+        self.close_intervals(request.data_center);
         self.end_reserve();
         self.forget_departed();
-        self.lend(&request, lending, now)
+        self.lend(request, lending, now)
     }
 
     /// Gives up all leases at once because their holders are known to be dead: whoever holds the
@@ -296,6 +312,7 @@ impl Ledger {
             }
             self.give_up(node, now);
         }
+        self.assert_sound();
     }
 
     /// Intervals of this data center that ended by then have given their seats back.
@@ -327,9 +344,31 @@ impl Ledger {
         }
     }
 
+    /// A clock that was stepped back must not make leases longer: none runs for longer from now on
+    /// than it would if it were given now.
+    fn bound_leases(&mut self, lending: LendingTerms, now: Millis) {
+        if now >= self.as_of {
+            return;
+        }
+        let (ends_at, quiet_at) = (now + lending.ttl, now + QUIET_AFTER);
+        for child in self.children.values_mut() {
+            child.ends_at = child.ends_at.min(ends_at);
+            if child.quiet_at != Millis::NEVER {
+                child.quiet_at = child.quiet_at.min(quiet_at);
+            }
+        }
+        self.sums.next_end = self.sums.next_end.min(ends_at);
+        self.sums.next_quiet = self.sums.next_quiet.min(quiet_at);
+        self.left_waiting.until = self.left_waiting.until.min(now + LATEST_ASK);
+    }
+
     /// Lets time pass: leases end.
     fn advance(&mut self, now: Millis) {
-        self.as_of = self.as_of.max(now);
+        self.as_of = if self.life == Life::ALONE {
+            self.as_of.max(now)
+        } else {
+            now
+        };
         let is_over = |child: &Child| child.ends_at <= now;
         if self.sums.next_end <= now {
             let ended = self.children.iter().filter(|(_, child)| is_over(child));

@@ -11,9 +11,11 @@
 pub mod check_in;
 mod demand;
 mod moving;
+pub mod passage;
 mod place;
 mod revoke;
 pub mod syncing;
+pub mod view;
 mod visit;
 
 use alloc::vec::Vec;
@@ -24,14 +26,14 @@ use crate::hash::LotteryKey;
 use crate::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
 use crate::inversion::Inversions;
 use crate::lease::Lease;
+use crate::ledger::FORGOTTEN_AFTER;
 use crate::newest::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
 use crate::origin::{OriginHealth, OriginOutcome};
-use crate::planted::{Bug, is_planted};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
-use crate::seats::{SeatRow, SeatTerms};
+use crate::seats::{SHORTEST_INTERVAL, SeatRow, SeatTerms};
 use crate::snapshot::Snapshot;
-use crate::sync::{Outlook, Used};
+use crate::sync::{Outlook, Revocation, Used};
 use crate::ticket::Ticket;
 use crate::time::{Millis, Minute, Span};
 use crate::waiting::WaitingBook;
@@ -45,10 +47,25 @@ use revoke::Revoked;
 pub struct RoomIdentity {
     /// This life of the node.
     pub node: NodeId,
+    /// The process that runs it. A node has another life in each room, and a process one name.
+    pub process: NodeId,
+    /// Whether it is the only process that will ever meet visitors: its journal is its memory.
+    pub is_alone: bool,
     /// Its data center.
     pub data_center: DataCenterId,
     /// The same on all nodes of the deployment.
     pub lottery_key: LotteryKey,
+}
+
+/// What a process knows of those that ran on its data folder before it.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Predecessors {
+    /// All that are dead.
+    pub dead: Vec<NodeId>,
+    /// Whether the room's parent still counts one of them: it knew it, and heard no goodbye.
+    pub is_counted: bool,
+    /// Which tickets they refused: the parent relies on that.
+    pub revoked: Vec<Revocation>,
 }
 
 /// Bounds of a room's memory.
@@ -166,25 +183,40 @@ pub struct Room {
     /// The longest seat known to have been given by anybody.
     longest_known: Span,
     has_left: bool,
+    /// Dead processes whose places this one takes, until the parent has heard of it.
+    replaces: Vec<NodeId>,
+    has_predecessor: bool,
+    /// When the newest lease ended, or when this process began.
+    in_touch_until: Millis,
     demand: Demand,
     moving: Moving,
     tally: Tally,
 }
 
 impl Room {
-    /// A room as it starts: without a lease, it admits nobody before its first sync.
+    /// A room as it starts at `now`: without a lease, it admits nobody before its first sync.
+    /// `before`: who ran on the same data folder.
     #[must_use]
-    pub fn new(identity: RoomIdentity, rules: Rules, capacity: Capacity) -> Self {
+    pub fn new(
+        identity: RoomIdentity,
+        before: Predecessors,
+        rules: Rules,
+        capacity: Capacity,
+        now: Millis,
+    ) -> Self {
         Self {
             identity,
             rules,
-            seat_terms: SeatTerms::of(&rules),
+            seat_terms: SeatTerms::of(&rules).with_seats_up_to(Span::ZERO),
+            has_predecessor: before.is_counted,
+            replaces: before.dead,
+            in_touch_until: now,
             lease: Lease::default(),
             till: AnyTill::new(rules.allocation),
             row: SeatRow::default(),
             admitted: Vec::new(),
             newest: NewestEnds::new(capacity.newest_ends),
-            revoked: Revoked::default(),
+            revoked: Revoked::inherited(before.revoked),
             waiting: WaitingBook::new(capacity.waiting),
             lottery: Lottery::default(),
             throughput: crate::estimate::Throughput::default(),
@@ -298,28 +330,58 @@ impl Room {
         }
         // What was lent under the old limits goes back first, and with it the right to prolong
         // seats: the parent counts with the longest one that it knows of.
-        if !is_planted(Bug::LengthensSeatsAtOnce) {
-            self.lease.give_back(crate::sync::Held::default());
-        }
+        self.lease.give_back(crate::sync::Held::default());
         // What the parent said of the old limits is worth no refusal.
         self.outlook.as_of = Millis::ZERO;
         self.adopt_seat_terms();
         self.demand.note_change();
+        self.assert_sound();
     }
 
-    /// Shortens seats at once, lengthens them only as far as the lease allows.
+    /// Shortens seats at once, lengthens them only as far as the lease allows: the parent computes
+    /// phantom seats with the longest one that it knows of. A node that has just started is no
+    /// exception: its file may ask for longer seats than its parent has heard of.
     fn adopt_seat_terms(&mut self) {
-        let wanted = SeatTerms::of(&self.rules);
         self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
-        let longest = self
-            .lease
-            .longest_seat()
-            .max(self.seat_terms.longest_seat());
-        let is_first = self.lease.generation() == 0;
-        let is_hasty = is_planted(Bug::LengthensSeatsAtOnce);
-        if is_first || wanted.longest_seat() <= longest || is_hasty {
-            self.seat_terms = wanted;
+        let wanted = SeatTerms::of(&self.rules);
+        self.seat_terms = wanted.with_seats_up_to(self.lease.longest_seat());
+    }
+
+    /// Whether this process may let anybody pass by its ticket: either its parent knows of it and
+    /// frees no seat of an ended session before this process refuses its ticket, or the same holds
+    /// for a process before it that ran on the same data folder and is dead.
+    #[must_use]
+    pub fn is_joined(&self) -> bool {
+        self.has_heard_from_parent() || self.has_predecessor
+    }
+
+    /// Until when a ticket is believed. The parent waits so long for a child that fell silent
+    /// before it frees the seats of ended sessions again.
+    #[must_use]
+    pub fn believes_until(&self) -> Millis {
+        if self.identity.is_alone {
+            return Millis::NEVER;
         }
+        self.in_touch_until.max(self.lease.ends_at()) + FORGOTTEN_AFTER
+    }
+
+    /// Panics in a debug build if this is a room that no sequence of transitions makes.
+    fn assert_sound(&self) {
+        self.lease.assert_sound();
+        debug_assert!(
+            self.seat_terms.longest_seat()
+                <= self.lease.longest_seat().max(SHORTEST_INTERVAL.times(2)),
+            "the parent knows of seats as long as any that is given here"
+        );
+        debug_assert!(
+            self.answered <= self.lease.to_parts().newest,
+            "nobody answers what was not asked"
+        );
+        let held = self.lease.held();
+        debug_assert!(
+            !self.has_left || (held.seats == 0 && held.credits == 0),
+            "whoever has left holds nothing"
+        );
     }
 
     fn uses_leases(&self) -> bool {

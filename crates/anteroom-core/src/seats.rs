@@ -39,10 +39,7 @@ impl SeatRow {
     /// A seat was prolonged. A move to an earlier end is a bug of the caller: it would give back a
     /// seat that a newer ticket still holds.
     pub fn shift(&mut self, from: Millis, to: Millis) {
-        debug_assert!(
-            from < to || crate::planted::is_planted(crate::planted::Bug::MovesToEarlierEnds),
-            "a seat never moves to an earlier end"
-        );
+        debug_assert!(from < to, "a seat never moves to an earlier end");
         self.change(from, -1);
         self.change(to, 1);
     }
@@ -197,6 +194,9 @@ impl FromIterator<(Millis, i64)> for SeatRow {
     }
 }
 
+/// The shortest interval in which seats end.
+pub const SHORTEST_INTERVAL: Span = Span(1_000);
+
 /// How long the seats are that a node gives out at present.
 ///
 /// Kept apart from [`Rules`] because a node may shorten its seats at once but lengthen them only
@@ -238,6 +238,23 @@ impl SeatTerms {
         (now + self.session).ceil_to(self.grid)
     }
 
+    /// These terms, or shorter ones under which no seat is longer than `most`.
+    ///
+    /// A seat is the session and two intervals long, an interval a sixtieth of the session and at
+    /// least a second; solved for the session.
+    #[must_use]
+    pub fn with_seats_up_to(self, most: Span) -> Self {
+        if self.longest_seat() <= most {
+            return self;
+        }
+        let session = Span(most.0 / 62 * 60 + most.0 % 62 * 60 / 62);
+        let session = session.min(most.less(SHORTEST_INTERVAL.times(2)));
+        Self {
+            session,
+            grid: Span(session.0 / 60).max(SHORTEST_INTERVAL),
+        }
+    }
+
     /// These terms with a session of at most `most`.
     #[must_use]
     pub fn at_most(self, most: Span) -> Self {
@@ -277,6 +294,27 @@ mod tests {
     fn an_interval_is_a_sixtieth_of_the_session_and_at_least_a_second() {
         assert_eq!(terms(300_000).grid, Span(5_000));
         assert_eq!(terms(10_000).grid, Span(1_000));
+    }
+
+    #[test]
+    fn terms_that_are_cut_short_issue_no_seat_longer_than_allowed_and_hardly_a_shorter_one() {
+        for most in [
+            0, 1_999, 3_000, 12_000, 61_000, 62_000, 310_000, 310_061, 90_000_000,
+        ] {
+            let most = Span(most);
+            let cut = terms(86_400_000_000).with_seats_up_to(most);
+            // Nothing fits into less than two intervals: a node with such a lease holds nothing.
+            let longest = most.max(SHORTEST_INTERVAL.times(2));
+            assert!(cut.longest_seat() <= longest, "{most:?}: {cut:?}");
+            assert!(
+                cut.longest_seat() + Span(130) >= most.min(longest),
+                "{cut:?}"
+            );
+        }
+        let five_minutes = terms(300_000);
+        let allowed = five_minutes.longest_seat();
+        assert_eq!(terms(3_600_000).with_seats_up_to(allowed), five_minutes);
+        assert_eq!(five_minutes.with_seats_up_to(Span(1 << 40)), five_minutes);
     }
 
     #[test]

@@ -20,6 +20,10 @@ use crate::watermark::{WaitingCounts, Watermark};
 pub struct SyncRequest {
     /// Who speaks: one life of a node, or of the ledger of a data center.
     pub child: NodeId,
+    /// The process that speaks: a node's, or the ledger itself.
+    pub process: NodeId,
+    /// Processes that ran where this one runs, and are dead: nobody passes visitors in their names.
+    pub replaces: Vec<NodeId>,
     /// Where. Children of one data center move each other's seats.
     pub data_center: DataCenterId,
     /// When it speaks, by the clocks that write tickets.

@@ -4,6 +4,7 @@
 
 use crate::id::{DataCenterId, Epoch, VisitorId};
 use crate::rules::Rules;
+use crate::seats::SHORTEST_INTERVAL;
 use crate::time::{Millis, Span};
 
 /// Most data centers of whose seats a ticket keeps track; the one that ends first is dropped.
@@ -128,6 +129,13 @@ impl Ticket {
         }
     }
 
+    /// The interval of the rules under which its seat was given: seats are 61 to 62 of them long.
+    fn own_interval(&self) -> Span {
+        let ends_at = self.seats.ends_at().unwrap_or_default();
+        let seat = ends_at.since(self.last_check_in_at);
+        Span(seat.0 / 61).max(SHORTEST_INTERVAL)
+    }
+
     /// Whether this authentic ticket was written later than now, which only a clock can explain.
     #[must_use]
     pub fn is_from_the_future(&self, now: Millis) -> bool {
@@ -137,10 +145,17 @@ impl Ticket {
     /// Whether the seat should be prolonged now.
     ///
     /// A navigation does so when the ticket is older than an interval; what a page loads beside
-    /// it only when that is overdue by another one.
+    /// it only when that is overdue by another one. An interval is that of the present rules or
+    /// that of the ticket's own seat, whichever is shorter: after `session_duration` was raised a
+    /// short seat would end before the longer interval is over.
     #[must_use]
     pub fn is_check_in_due(&self, now: Millis, grid: Span, is_navigation: bool) -> bool {
-        let patience = if is_navigation { grid } else { grid.times(2) };
+        let interval = grid.min(self.own_interval());
+        let patience = if is_navigation {
+            interval
+        } else {
+            interval.times(2)
+        };
         self.is_provisional || now >= self.last_check_in_at + patience
     }
 }
@@ -234,11 +249,22 @@ mod tests {
 
     #[test]
     fn what_a_page_loads_checks_in_one_interval_later_than_the_page() {
-        let ticket = accepted(0, 300_000);
+        let ticket = accepted(0, 305_000);
         let grid = Span(5_000);
         assert!(!ticket.is_check_in_due(Millis(4_999), grid, true));
         assert!(ticket.is_check_in_due(Millis(5_000), grid, true));
         assert!(!ticket.is_check_in_due(Millis(9_999), grid, false));
         assert!(ticket.is_check_in_due(Millis(10_000), grid, false));
+    }
+
+    #[test]
+    fn a_ticket_is_due_by_its_own_seat_if_that_is_shorter_than_seats_of_now() {
+        let minute = accepted(0, 62_000);
+        let grid_of_an_hour = Span(60_000);
+        assert!(minute.is_check_in_due(Millis(1_100), grid_of_an_hour, true));
+        assert!(minute.is_check_in_due(Millis(2_200), grid_of_an_hour, false));
+        let hour = accepted(0, 3_720_000);
+        let grid_of_a_minute = Span(1_000);
+        assert!(hour.is_check_in_due(Millis(1_000), grid_of_a_minute, true));
     }
 }

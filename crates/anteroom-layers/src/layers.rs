@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anteroom_config::{Config, ServerConfig};
 use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
@@ -18,7 +19,10 @@ use crate::around::Around;
 use crate::clients::ClientLayer;
 use crate::kafka::Log;
 use crate::open::OpenError;
-use crate::stores::Opened;
+use crate::stores::{FIRST_CONTACT, Opened};
+
+/// A store that has not answered by then is worth a line in the log.
+const COMPLAIN_AFTER: Duration = Duration::from_secs(1);
 
 /// What stands before a service: rooms, limits, and the node that runs them.
 ///
@@ -79,10 +83,14 @@ impl Layers {
         clock: Arc<C>,
         opened: Opened,
     ) -> Result<Self, OpenError> {
-        let settings = settings(config, &opened);
+        let is_shared = opened.stores.are_shared();
+        let settings = settings(config, &opened, &dir);
         let said = (opened.stores.clone(), opened.deployment.birth);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
+        if is_shared {
+            join_ledgers(&node).await?;
+        }
         let (drain, draining) = drain();
         let rooms = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
         let around = Around {
@@ -262,8 +270,25 @@ impl Drop for Layers {
     }
 }
 
-fn settings(config: &Config, opened: &Opened) -> NodeSettings {
+/// Waits until the ledgers know of this process, or of a dead one on its data folder. Before that a
+/// ticket says nothing here: its session may have been ended, and its seat be somebody else's.
+async fn join_ledgers(node: &Node) -> Result<(), OpenError> {
+    let has_joined = tokio::time::timeout(COMPLAIN_AFTER, node.joined()).await;
+    if has_joined.is_ok() {
+        return Ok(());
+    }
+    tracing::warn!(
+        "no store knows of this node yet, and the last process on this data folder said goodbye: \
+         nobody is let through before the store has answered; check [store]"
+    );
+    let has_joined = tokio::time::timeout(FIRST_CONTACT, node.joined()).await;
+    has_joined.map_err(|_| OpenError::NotJoined)
+}
+
+fn settings(config: &Config, opened: &Opened, dir: &DataDir) -> NodeSettings {
+    let folder = opened.stores.are_shared().then(|| dir.path().to_owned());
     NodeSettings {
+        folder,
         ticket_keys: ticket_keys(config, &opened.ticket_keys),
         birth: opened.deployment.birth,
         lottery_key: opened.deployment.lottery_key,

@@ -34,6 +34,11 @@ pub enum OpenError {
     /// This node could not join the others.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// No ledger knows of this node, or of one before it on the same data folder.
+    #[error(
+        "no store has answered in half a minute, and nobody vouches for this node; check [store] and start it again"
+    )]
+    NotJoined,
     /// The system has no random numbers for leases.
     #[error(transparent)]
     Leases(#[from] NoRandomnessError),

@@ -26,8 +26,8 @@ use tokio::task::JoinHandle;
 use crate::kafka::Log;
 use crate::open::OpenError;
 
-/// How long a node that belongs to no deployment yet waits for the store that knows which one it is.
-const FIRST_CONTACT: Duration = Duration::from_secs(30);
+/// How long a node of which no store knows waits for its store.
+pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(30);
 /// Between two tries.
 const TRY_AGAIN: Duration = Duration::from_millis(500);
 /// How often is looked whether the store still knows the deployment.

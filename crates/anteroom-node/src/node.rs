@@ -1,6 +1,8 @@
 //! A node: its rooms, their loops, reload and shutdown.
 
 use std::collections::BTreeMap;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -9,7 +11,7 @@ use anteroom_config::{RoomConfig, RoomName};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, DataCenterId, NodeId};
 use anteroom_core::room::RoomIdentity;
-use anteroom_store::{Store, introduce};
+use anteroom_store::{ProcessFile, Store, introduce};
 use anteroom_ticket::KeyRing;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -40,6 +42,9 @@ pub struct NodeSettings {
     pub data_center: String,
     /// Its rooms.
     pub rooms: Vec<RoomConfig>,
+    /// The data folder, in which processes leave their names for their successors; `None` where no
+    /// other process meets visitors.
+    pub folder: Option<PathBuf>,
 }
 
 /// Why a node could not start.
@@ -49,6 +54,14 @@ pub enum StartError {
     /// The system has no random bytes to offer.
     #[error("cannot draw random bytes")]
     Random(#[from] getrandom::Error),
+    /// The data folder cannot be used.
+    #[error("cannot leave the name of this process in {}", folder.display())]
+    Folder {
+        /// The folder.
+        folder: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
 }
 
 /// A running node.
@@ -59,7 +72,8 @@ pub struct Node {
     rooms: ArcSwap<BTreeMap<RoomName, Arc<RoomHandle>>>,
     tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
     slewing: JoinHandle<()>,
-    introducing: Option<JoinHandle<()>>,
+    /// What is done once, beside everything else.
+    chores: Mutex<Vec<JoinHandle<()>>>,
     lives: AtomicU64,
     is_stopping: AtomicBool,
     /// Loops of rooms that are gone, as long as they say goodbye.
@@ -82,13 +96,19 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the system has no random bytes.
+    /// [`StartError`] if the system has no random bytes, or the data folder cannot be used.
     pub fn start(
         settings: NodeSettings,
         stores: Stores,
         clock: Arc<dyn NodeClock>,
     ) -> Result<Arc<Self>, StartError> {
+        let id = random::node_id()?;
+        let enter = |folder: PathBuf| {
+            let entered = ProcessFile::enter(&folder, id);
+            entered.map_err(|source| StartError::Folder { folder, source })
+        };
         let shared = Arc::new(Shared {
+            process: settings.folder.map(enter).transpose()?,
             clock: Arc::clone(&clock),
             stores,
             ring: ArcSwap::from_pointee(KeyRing::new(&settings.ticket_keys)),
@@ -101,17 +121,19 @@ impl Node {
         let introducing = common.map(|store| tokio::spawn(introduce_us(store, name)));
         let node = Arc::new(Self {
             shared,
-            id: random::node_id()?,
+            id,
             lottery_key: settings.lottery_key,
             rooms: ArcSwap::default(),
             tasks: Mutex::default(),
             slewing: tokio::spawn(slew(clock)),
-            introducing,
+            chores: Mutex::new(introducing.into_iter().collect()),
             lives: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             leaving: Mutex::default(),
         });
         node.reload(settings.rooms);
+        let forgetting = Self::forget_predecessors(Arc::clone(&node.shared), node.rooms());
+        node.chores.lock().push(tokio::spawn(forgetting));
         Ok(node)
     }
 
@@ -173,6 +195,24 @@ impl Node {
         self.shared.ring.store(Arc::new(KeyRing::new(keys)));
     }
 
+    /// Returns when the ledgers of all rooms know of this process, or of one in whose place it runs.
+    /// Before that a ticket says nothing here: its session may have been ended.
+    pub async fn joined(&self) {
+        for room in self.rooms() {
+            room.joined().await;
+        }
+    }
+
+    /// Deletes the names of dead processes as soon as all ledgers have heard that they are dead.
+    async fn forget_predecessors(shared: Arc<Shared>, rooms: Vec<Arc<RoomHandle>>) {
+        for room in rooms {
+            room.heard().await;
+        }
+        if let Some(process) = &shared.process {
+            process.forget_predecessors();
+        }
+    }
+
     /// Whether every room may admit, or has nothing to admit for.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
@@ -190,8 +230,8 @@ impl Node {
     pub async fn stop(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
         self.slewing.abort();
-        if let Some(introducing) = &self.introducing {
-            introducing.abort();
+        for chore in self.chores.lock().drain(..) {
+            chore.abort();
         }
         let tasks = std::mem::take(&mut *self.tasks.lock());
         for task in tasks.values() {
@@ -225,6 +265,8 @@ impl Node {
     ) -> Arc<RoomHandle> {
         let identity = RoomIdentity {
             node: self.next_life(),
+            process: self.id,
+            is_alone: !self.shared.stores.are_shared(),
             data_center: data_center_id(&self.shared.data_center),
             lottery_key: self.lottery_key,
         };

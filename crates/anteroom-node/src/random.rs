@@ -1,9 +1,9 @@
 //! Random bytes: ids of visitors, and nonces.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use anteroom_core::id::{NodeId, VisitorId};
+use anteroom_core::time::Span;
 use anteroom_ticket::NONCE_BYTES;
 use rand::Rng as _;
 
@@ -36,11 +36,10 @@ impl Random {
 
     /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step, and
     /// do not write the same record at the same moment for ever.
-    pub(crate) fn jittered(&self, period: Duration) -> Duration {
+    pub(crate) fn jittered(&self, period: Span) -> Span {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let drawn = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
-        let part = u32::try_from(drawn).unwrap_or(0);
-        period - period / 16 + period / 8 * part / 0x1_0000
+        Span(period.0 - period.0 / 16 + period.0 * drawn / 8 / 0x1_0000)
     }
 
     /// A new visitor, from the thread's generator: cryptographic, seeded by the system and seeded anew
@@ -76,14 +75,11 @@ mod tests {
     #[test]
     fn a_jittered_period_is_a_little_shorter_or_longer_and_right_on_average() {
         let random = Random::new().unwrap();
-        let period = Duration::from_millis(1_600);
-        let drawn: Vec<Duration> = (0..1_000).map(|_| random.jittered(period)).collect();
-        let range = Duration::from_millis(1_500)..=Duration::from_millis(1_700);
+        let period = Span(1_600);
+        let drawn: Vec<Span> = (0..1_000).map(|_| random.jittered(period)).collect();
+        let range = Span(1_500)..=Span(1_700);
         assert!(drawn.iter().all(|one| range.contains(one)));
-        let mean = drawn.iter().sum::<Duration>() / 1_000;
-        assert!(
-            mean.abs_diff(period) < Duration::from_millis(20),
-            "{mean:?}"
-        );
+        let mean = drawn.iter().map(|one| one.0).sum::<u64>() / 1_000;
+        assert!(mean.abs_diff(period.0) < 20, "{mean}");
     }
 }

@@ -9,10 +9,8 @@ mod figures;
 mod listening;
 mod movement;
 mod orders;
-mod pace;
 mod syncing;
 mod tickets;
-mod view;
 mod wall_time;
 
 use std::sync::Arc;
@@ -20,13 +18,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use anteroom_config::RoomConfig;
 use anteroom_config::orders::Orders;
+use anteroom_core::decision::{Place, QueueReason};
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::origin::OriginOutcome;
-use anteroom_core::room::check_in::Return;
-use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
-use anteroom_core::ticket::{Standing, Ticket};
-use anteroom_core::time::Millis;
-use anteroom_store::{CounterName, SyncError};
+use anteroom_core::room::passage::{Arriving, Passage, Step};
+use anteroom_core::room::view::View;
+use anteroom_core::room::{Capacity, Room, RoomIdentity};
+use anteroom_core::ticket::Ticket;
+use anteroom_core::time::{Millis, Span};
+use anteroom_store::{CounterName, ProcessFile, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -35,11 +35,13 @@ use crate::clock::NodeClock;
 use crate::outcome::{Arrival, Outcome, Pass};
 use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
-use asking::Rounds;
+use asking::{Joined, Rounds};
 pub use figures::RoomFigures;
 pub use orders::ObeyError;
-use view::View;
 use wall_time::{in_room_time, in_wall_time};
+
+/// When whoever was turned away by a process that is not joined yet tries again.
+const RETRY_UNJOINED: Span = Span::from_secs(2);
 
 /// What all rooms of a node share.
 pub(crate) struct Shared {
@@ -49,6 +51,8 @@ pub(crate) struct Shared {
     pub(crate) birth: BirthId,
     pub(crate) random: Random,
     pub(crate) data_center: String,
+    /// This process in its data folder; `None` where no other process meets visitors.
+    pub(crate) process: Option<ProcessFile>,
 }
 
 /// One room of a running node.
@@ -85,6 +89,7 @@ struct Settings {
 #[derive(Debug, Default)]
 struct Counts {
     passed: AtomicU64,
+    waited_passes: AtomicU64,
     strange_tickets: AtomicU64,
     syncs: AtomicU64,
     failed_syncs: AtomicU64,
@@ -108,7 +113,12 @@ impl RoomHandle {
         let hearing = shared.stores.hearing(&name, shared.birth, &about);
         let bulletin = orders::Bulletin::new(hearing);
         let rules = in_room_time(config.rules, &*shared.clock);
-        let room = Room::new(identity, rules, Capacity::default());
+        let before = shared.process.as_ref();
+        let before = before
+            .map(|file| file.predecessors(&name))
+            .unwrap_or_default();
+        let room = Room::new(identity, before, rules, Capacity::default(), opened_at);
+        let room_is_joined = room.is_joined();
         Self {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
@@ -116,7 +126,7 @@ impl RoomHandle {
             settings: ArcSwap::from_pointee(Settings::of_file(Arc::new(config))),
             changing: Mutex::default(),
             bulletin,
-            rounds: Rounds::default(),
+            rounds: Rounds::new(room_is_joined),
             counts: Counts::default(),
             good_answers: AtomicU32::new(0),
             is_origin_suspect: AtomicBool::new(false),
@@ -147,38 +157,111 @@ impl RoomHandle {
         self.shared.clock.wall()
     }
 
-    /// Decides about one request. Waits for the store, if at all, no longer than 250 ms.
+    /// Decides about one request. A visitor who is inside waits for nothing; anybody else waits for
+    /// the store, if at all, no longer than 250 ms.
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
         let ticket = self.open(arrival.tickets, now);
+        if ticket.is_some() && !self.rounds.is_joined(self.patience()).await {
+            return self.not_joined(now);
+        }
         if let Some(ticket) = ticket {
             let view = self.view.load();
             if let Some(seat_ends_at) = view.pass_at_once(&ticket, arrival.is_navigation, now) {
-                self.counts.passed.fetch_add(1, Ordering::Relaxed);
-                return Outcome::Pass(Pass {
-                    ticket,
-                    seat_ends_at,
-                    new_ticket: None,
-                    is_admission: false,
-                });
+                return self.pass(ticket, seat_ends_at, false);
             }
         }
-        match ticket {
-            Some(ticket) if ticket.accepted_at.is_some() => {
-                match self.check_in(ticket, arrival.is_navigation).await {
-                    Some(pass) => Outcome::Pass(pass),
-                    None => self.visit(None, arrival).await,
+        let passage = Passage::new(Arriving {
+            ticket,
+            fresh: Random::visitor(),
+            is_navigation: arrival.is_navigation,
+            gets_page: arrival.is_navigation,
+            is_look: arrival.is_look,
+            is_held: arrival.is_held,
+        });
+        self.go_through(passage).await
+    }
+
+    /// Takes a request through its steps.
+    async fn go_through(&self, mut passage: Passage) -> Outcome {
+        let mut patience = self.patience();
+        let mut step = self.locked(|room, now| passage.decide(room, now));
+        loop {
+            let number = match step {
+                Step::Pass {
+                    ticket,
+                    seat_ends_at,
+                    is_new_ticket,
+                    wants_sync,
+                } => {
+                    if wants_sync {
+                        self.rounds.hurry();
+                    }
+                    if patience.has_waited() {
+                        self.counts.waited_passes.fetch_add(1, Ordering::Relaxed);
+                    }
+                    return self.pass(ticket, seat_ends_at, is_new_ticket);
                 }
-            }
-            _ => {
-                let standing = ticket.map(|ticket| self.standing(&ticket, now));
-                // Whoever was told to leave begins anew, as somebody else.
-                let is_welcome = |ticket: &Ticket| !self.view.load().is_revoked(ticket.visitor);
-                let waiting = ticket
-                    .filter(|_| standing == Some(Standing::Waiting))
-                    .filter(is_welcome);
-                self.visit(waiting, arrival).await
-            }
+                Step::Admit(ticket) => return self.admitted(ticket),
+                Step::Queue(ticket, place) => {
+                    let place = in_wall_time(place, &*self.shared.clock);
+                    let ticket = ticket.map(|ticket| self.seal(&ticket));
+                    return Outcome::Queue { ticket, place };
+                }
+                Step::MayCome => return Outcome::MayCome,
+                Step::NotInside => {
+                    patience = self.patience();
+                    let is_look = passage.is_look();
+                    if is_look {
+                        self.hear_orders().await;
+                    } else if !self.are_orders_fresh() {
+                        let may_ask_parent = self.hear_and_ask(&mut patience).await;
+                        passage.set_may_ask_parent(may_ask_parent);
+                    }
+                    None
+                }
+                Step::AskParent => {
+                    let may_ask_again = self.ask_parent(&mut patience).await;
+                    passage.set_may_ask_parent(may_ask_again);
+                    None
+                }
+                // Without a number nobody goes in by it.
+                Step::TakeNumber(key) => {
+                    let number = self.take_number(key).await.unwrap_or(u64::MAX);
+                    Some((key, number))
+                }
+            };
+            step = self.locked(|room, now| match number {
+                Some(number) => passage.handle_number(number, room, now),
+                None => passage.decide(room, now),
+            });
+        }
+    }
+
+    fn pass(&self, ticket: Ticket, seat_ends_at: Millis, is_new_ticket: bool) -> Outcome {
+        self.counts.passed.fetch_add(1, Ordering::Relaxed);
+        Outcome::Pass(Pass {
+            ticket,
+            seat_ends_at,
+            new_ticket: is_new_ticket.then(|| self.seal(&ticket)),
+            is_admission: false,
+        })
+    }
+
+    /// No ledger counts on this process, so that it cannot know whose session was ended: its tickets
+    /// are left as they are, and nobody passes.
+    fn not_joined(&self, now: Millis) -> Outcome {
+        let place = Place {
+            reason: QueueReason::StoreAway,
+            people_ahead: None,
+            people_waiting: 0,
+            wait: None,
+            ask_after: Some(RETRY_UNJOINED),
+            arrived_at: now,
+        };
+        Outcome::Queue {
+            ticket: None,
+            place: in_wall_time(place, &*self.shared.clock),
         }
     }
 
@@ -232,84 +315,6 @@ impl RoomHandle {
         }
     }
 
-    async fn check_in(&self, ticket: Ticket, is_navigation: bool) -> Option<Pass> {
-        let mut visit = Return {
-            ticket,
-            is_navigation,
-            may_ask_parent: true,
-        };
-        let mut patience = self.patience();
-        let mut done = self.locked(|room, now| room.handle_check_in(visit, now));
-        while done == CheckIn::AskParent {
-            visit.may_ask_parent = self.ask_parent(&mut patience).await;
-            done = self.locked(|room, now| room.handle_check_in(visit, now));
-        }
-        let (ticket, new_ticket) = match done {
-            CheckIn::Pass | CheckIn::AskParent => (ticket, None),
-            CheckIn::Renewed(renewed) => (renewed, Some(self.seal(&renewed))),
-            CheckIn::Over => return None,
-        };
-        let seat_ends_at = match self.standing(&ticket, self.now()) {
-            Standing::Inside { ends_at } => ends_at,
-            // It ended while its check-in waited for the parent.
-            Standing::Waiting | Standing::Over => return None,
-        };
-        self.counts.passed.fetch_add(1, Ordering::Relaxed);
-        Some(Pass {
-            ticket,
-            seat_ends_at,
-            new_ticket,
-            is_admission: false,
-        })
-    }
-
-    async fn visit(&self, ticket: Option<Ticket>, arrival: Arrival<'_>) -> Outcome {
-        let mut patience = self.patience();
-        let mut visit = Visit {
-            visitor: ticket.map_or_else(Random::visitor, |ticket| ticket.visitor),
-            ticket,
-            may_ask_parent: true,
-            gets_page: arrival.is_navigation,
-        };
-        let is_look = arrival.is_look && ticket.is_none();
-        if is_look {
-            self.hear_orders().await;
-        } else if !self.are_orders_fresh() {
-            visit.may_ask_parent = self.hear_and_ask(&mut patience).await;
-        }
-        let mut verdict = if is_look {
-            match self.locked(|room, now| room.handle_look(visit, now)) {
-                Some(verdict) => verdict,
-                None => return Outcome::MayCome,
-            }
-        } else if arrival.is_held {
-            self.locked(|room, now| room.handle_held(visit, now))
-        } else {
-            self.locked(|room, now| room.handle_visit(visit, now))
-        };
-        loop {
-            match verdict {
-                Verdict::Admit(ticket) => return self.admitted(ticket),
-                Verdict::Queue(ticket, place) => {
-                    let place = in_wall_time(place, &*self.shared.clock);
-                    let ticket = ticket.map(|ticket| self.seal(&ticket));
-                    return Outcome::Queue { ticket, place };
-                }
-                Verdict::AskParent => {
-                    visit.may_ask_parent = self.ask_parent(&mut patience).await;
-                    verdict = self.locked(|room, now| room.handle_visit(visit, now));
-                }
-                Verdict::TakeNumber(key) => {
-                    visit.may_ask_parent = false;
-                    // Without a number nobody goes in by it.
-                    let number = self.take_number(key).await.unwrap_or(u64::MAX);
-                    verdict =
-                        self.locked(|room, now| room.handle_number(visit, (key, number), now));
-                }
-            }
-        }
-    }
-
     fn admitted(&self, ticket: Ticket) -> Outcome {
         Outcome::Pass(Pass {
             ticket,
@@ -319,6 +324,16 @@ impl RoomHandle {
         })
     }
 
+    /// Returns when tickets are worth something here; see [`crate::Node::joined`].
+    pub(crate) async fn joined(&self) {
+        self.rounds.joined(Joined::ByPredecessor).await;
+    }
+
+    /// Returns when the parent has answered this process.
+    pub(crate) async fn heard(&self) {
+        self.rounds.joined(Joined::Itself).await;
+    }
+
     async fn take_number(&self, key: anteroom_core::allocation::CounterKey) -> Option<u64> {
         let name = CounterName {
             room: self.name.clone(),
@@ -326,7 +341,7 @@ impl RoomHandle {
         };
         let store = self.shared.stores.counters(key.scope);
         let number = store.take_number(&name);
-        match tokio::time::timeout(asking::PATIENCE, number).await {
+        match tokio::time::timeout(asking::patience_of_a_visitor(), number).await {
             Ok(Ok(number)) => Some(number),
             Ok(Err(error)) => {
                 // The room's loop says so once; here it would be said for every visitor.

@@ -6,7 +6,14 @@ use anteroom_config::orders::Record;
 use anteroom_core::allocation::CounterScope;
 use anteroom_core::id::{BirthId, DataCenterId};
 use anteroom_core::ledger::LendingTerms;
+#[cfg(debug_assertions)]
+use anteroom_core::time::Span;
 use anteroom_store::{Hearing, LedgerPlace, LedgerRole, RecordKey, SaidPlace, Store};
+
+/// Names a shorter lease of the global ledger, in seconds. Fault runs on real processes set it: they
+/// see that lease end, and nobody waits ten minutes for a test. All nodes need the same value.
+#[cfg(debug_assertions)]
+const GLOBAL_LEASE: &str = "ANTEROOM_DEBUG_GLOBAL_LEASE_SECS";
 
 /// The stores of a node.
 #[derive(Clone)]
@@ -71,7 +78,7 @@ impl Stores {
             }
             Self::TwoLevels { local, world } => {
                 let below = LedgerRole::Below(here);
-                let root = LedgerRole::Root(LendingTerms::WORLD);
+                let root = LedgerRole::Root(global_lending());
                 Ledgers {
                     parent: place(local, key(&format!("{:08x}", here.0)), below),
                     world: Some(place(world, key("world"), root)),
@@ -120,5 +127,25 @@ impl Stores {
                 world.close().await;
             }
         }
+    }
+}
+
+/// How long the global ledger lends.
+#[cfg(not(debug_assertions))]
+const fn global_lending() -> LendingTerms {
+    LendingTerms::WORLD
+}
+
+/// How long the global ledger lends. Only programs that are not built for release read
+/// [`GLOBAL_LEASE`]: no operator can shorten a lease in production.
+#[cfg(debug_assertions)]
+fn global_lending() -> LendingTerms {
+    let secs = std::env::var(GLOBAL_LEASE).ok();
+    let Some(secs) = secs.and_then(|secs| secs.parse().ok()) else {
+        return LendingTerms::WORLD;
+    };
+    tracing::warn!(secs, "global lease shortened for a fault run");
+    LendingTerms {
+        ttl: Span::from_secs(secs),
     }
 }

@@ -36,6 +36,7 @@ impl Bench {
     fn start(&self, rooms: &str) -> Arc<Node> {
         let deployment = self.dir.deployment().unwrap();
         let settings = NodeSettings {
+            folder: None,
             ticket_keys: self.dir.ticket_keys().unwrap(),
             birth: deployment.birth,
             lottery_key: deployment.lottery_key,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, Life};
 use anteroom_core::ledger::{Ledger, Sums};
-use anteroom_sim::recording::{Deed, Found, Operation, Recording, Role};
+use anteroom_sim::recording::{Deed, Exchange, Found, LedgerRole, Recording};
 use anteroom_store::{
-    BoxFuture, Deployment, JoinError, LedgerPlace, LedgerRole, Membership, RecordKey, Store,
-    SyncError, join,
+    BoxFuture, Deployment, JoinError, LedgerPlace, Membership, RecordKey, Store, SyncError, join,
 };
 use parking_lot::Mutex;
 
@@ -70,11 +69,17 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
     let mut player = Player::new(recording, rig.store());
     if let Some(first) = recording.operations.first() {
         player.stage.set_now(first.at);
-        join(&*player.stage, &nodes(), true).await?;
+        player.begin_deployment().await?;
     }
     for (index, operation) in recording.operations.iter().enumerate() {
-        let played = player.perform(operation, rig).await;
-        let (deed, ledger) = played.map_err(|source| PlayError::Store { index, source })?;
+        let failed = |source| PlayError::Store { index, source };
+        player.stage.set_now(operation.at);
+        player.damage(&operation.found, rig).await.map_err(failed)?;
+        if matches!(operation.found, Found::Nothing { is_first: true, .. }) {
+            player.begin_deployment().await?;
+        }
+        let played = player.perform(&operation.deed).await;
+        let (exchange, ledger) = played.map_err(failed)?;
         let at = operation.at.0;
         let differs = |what, lines| PlayError::Difference {
             index,
@@ -82,8 +87,8 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
             what,
             lines,
         };
-        if deed != operation.deed {
-            let lines = lines_that_differ(&operation.deed, &deed);
+        if exchange != operation.exchange {
+            let lines = lines_that_differ(&operation.exchange, &exchange);
             return Err(differs("answer", lines));
         }
         if ledger != operation.ledger {
@@ -106,10 +111,11 @@ impl Player {
         let stage = Arc::new(Stage::new(store));
         let life = Arc::new(Mutex::new(Some(recording.first_life)));
         let drawn = Arc::clone(&life);
-        let (key, role) = match recording.role {
-            Role::Root(_) if recording.first_life == Life::ALONE => ("room", LedgerRole::Alone),
-            Role::Root(lending) => ("room/world", LedgerRole::Root(lending)),
-            Role::Below(id) => ("room/here", LedgerRole::Below(id)),
+        let role = recording.role;
+        let key = match role {
+            LedgerRole::Alone => "room",
+            LedgerRole::Root(_) => "room/world",
+            LedgerRole::Below(_) => "room/here",
         };
         let seen = Arc::clone(&stage) as Arc<dyn Store>;
         let place = LedgerPlace::new(seen, RecordKey(key.to_owned()), "room", role);
@@ -118,17 +124,18 @@ impl Player {
         Self { stage, place, life }
     }
 
+    /// Writes down that the deployment begins here: without that nobody knows that a ledger which is
+    /// not there was never lost.
+    async fn begin_deployment(&self) -> Result<(), JoinError> {
+        join(&*self.stage, &nodes(), true).await?;
+        Ok(())
+    }
+
     /// Returns what came of it, and the ledger that the store then has.
-    async fn perform(
-        &mut self,
-        operation: &Operation,
-        rig: &mut dyn Rig,
-    ) -> Result<(Deed, Ledger), SyncError> {
-        self.stage.set_now(operation.at);
-        self.damage(&operation.found, rig).await?;
-        let deed = self.repeat(&operation.deed).await?;
+    async fn perform(&mut self, deed: &Deed) -> Result<(Option<Exchange>, Ledger), SyncError> {
+        let exchange = self.place.perform(deed).await?;
         let (ledger, _) = self.place.read().await?;
-        Ok((deed, ledger))
+        Ok((exchange, ledger))
     }
 
     /// Does to the store what was done to the simulated one since the last operation.
@@ -141,32 +148,13 @@ impl Player {
                 self.stage.become_another();
                 *self.life.lock() = Some(*life);
             }
-            Found::Nothing { life } => {
+            Found::Nothing { life, .. } => {
                 rig.wipe().await;
                 self.stage.replace(rig.store());
                 *self.life.lock() = Some(*life);
             }
         }
         Ok(())
-    }
-
-    async fn repeat(&self, deed: &Deed) -> Result<Deed, SyncError> {
-        Ok(match deed {
-            Deed::Sync { request, .. } => Deed::Sync {
-                reply: Box::new(self.place.sync(request).await?),
-                request: request.clone(),
-            },
-            Deed::PollUpstream { .. } => {
-                let drawn = self.place.change(Ledger::poll_upstream).await?;
-                Deed::PollUpstream {
-                    request: drawn.map(Box::new),
-                }
-            }
-            Deed::HandleUpstream { reply } => {
-                self.place.deliver(reply).await?;
-                deed.clone()
-            }
-        })
     }
 }
 

@@ -139,6 +139,11 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             grouped(limits.new_users_per_minute.into()),
             length(within.0)
         ),
+        FaultKind::Pacing { pacing, within } => format!(
+            "the operator turns pacing {}; the last node has it {} later",
+            if pacing { "on" } else { "off" },
+            length(within.0)
+        ),
         FaultKind::SessionDuration { session, within } => format!(
             "the operator sets the session to {}; the last node has it {} later",
             length(session.0),

@@ -233,6 +233,13 @@ pub enum FaultKind {
         /// Time until the last node has them.
         within: Span,
     },
+    /// The operator turns pacing on or off at all nodes, one after the other.
+    Pacing {
+        /// Whether a minute's admissions are spread over it from then on.
+        pacing: bool,
+        /// Time until the last node has it.
+        within: Span,
+    },
     /// The operator changes the session's length at all nodes, one after the other.
     SessionDuration {
         /// The new one.
@@ -269,7 +276,9 @@ impl FaultKind {
             | Self::Cut { lasts, .. }
             | Self::BadNetwork { lasts, .. }
             | Self::StoreDown { lasts, .. } => *lasts,
-            Self::Limits { within, .. } | Self::SessionDuration { within, .. } => *within,
+            Self::Limits { within, .. }
+            | Self::Pacing { within, .. }
+            | Self::SessionDuration { within, .. } => *within,
             Self::StoreWiped { .. }
             | Self::StoreLosesWrites { .. }
             | Self::StoreClockSteps { .. }

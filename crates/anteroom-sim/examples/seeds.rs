@@ -4,12 +4,14 @@
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 use std::collections::BTreeMap;
+use std::panic;
 use std::process::ExitCode;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use anteroom_sim::outcome::Promise;
+use anteroom_sim::seeds::coverage::Coverage;
 use anteroom_sim::seeds::{self, SeedRun};
 use clap::Parser;
 
@@ -29,10 +31,19 @@ struct Options {
     /// How many lines of what went on to tell.
     #[arg(long, default_value_t = 60)]
     lines: usize,
+    /// How many broken seeds to name.
+    #[arg(long, default_value_t = 10)]
+    show: usize,
     /// Seeds run at the same time.
     #[arg(long)]
     threads: Option<usize>,
+    /// Stop at the first broken seed and print one line for a program to read.
+    #[arg(long)]
+    first: bool,
 }
+
+/// So many pairs of faults are named.
+const RAREST: usize = 10;
 
 /// What all seeds together came to.
 #[derive(Default)]
@@ -43,6 +54,7 @@ struct Sum {
     recovered: u64,
     digest: u64,
     broken: BTreeMap<u64, SeedRun>,
+    coverage: Coverage,
 }
 
 fn main() -> ExitCode {
@@ -52,11 +64,21 @@ fn main() -> ExitCode {
         return exit_code(seeds::run(seed).violation.is_none());
     }
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    let sum = run(&options, options.threads.unwrap_or(cores));
+    let threads = options.threads.unwrap_or(cores);
+    if options.first {
+        let broken = first_broken(&options, threads);
+        match &broken {
+            Some((seed, checker)) => println!("broken: seed {seed} {checker}"),
+            None => println!("kept: {} seeds", options.seeds),
+        }
+        return exit_code(broken.is_none());
+    }
+    let sum = run(&options, threads);
     println!(
         "{} seeds, {} steps, {} visitors let in, {} seeds seen to recover, fingerprint {:016x}",
         options.seeds, sum.steps, sum.admitted, sum.recovered, sum.digest
     );
+    print_coverage(&sum.coverage);
     let mut by_promise: BTreeMap<Promise, u64> = BTreeMap::new();
     for run in sum.broken.values() {
         if let Some(violation) = &run.violation {
@@ -70,7 +92,7 @@ fn main() -> ExitCode {
         println!("no promise was broken");
         return exit_code(true);
     };
-    for (seed, run) in sum.broken.iter().take(10) {
+    for (seed, run) in sum.broken.iter().take(options.show) {
         if let Some(violation) = &run.violation {
             println!("seed {seed}: {:?}: {}", violation.promise, violation.seen);
         }
@@ -80,12 +102,71 @@ fn main() -> ExitCode {
     exit_code(false)
 }
 
+/// Which faults were met, and which pairs of kinds were under way at the same time least often.
+fn print_coverage(coverage: &Coverage) {
+    println!("\nseeds with each fault before their end:");
+    for (name, seeds) in &coverage.seeds {
+        println!("{seeds:>8}  {name}");
+    }
+    let names: Vec<_> = coverage.seeds.keys().copied().collect();
+    let mut pairs = Vec::new();
+    for (index, &one) in names.iter().enumerate() {
+        for &other in &names[index..] {
+            let seeds = coverage.at_once.get(&(one, other)).copied().unwrap_or(0);
+            pairs.push((seeds, one, other));
+        }
+    }
+    pairs.sort_unstable();
+    let never = pairs.iter().filter(|(seeds, ..)| *seeds == 0).count();
+    println!(
+        "\n{} of {} pairs of faults were under way at the same time; the rarest:",
+        pairs.len() - never,
+        pairs.len()
+    );
+    for (seeds, one, other) in pairs.iter().take(RAREST) {
+        println!("{seeds:>8}  {one}, {other}");
+    }
+    println!();
+}
+
 fn exit_code(is_good: bool) -> ExitCode {
     if is_good {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
     }
+}
+
+/// The first seed in which a promise breaks, and which. A panic is an assertion that failed.
+fn first_broken(options: &Options, threads: usize) -> Option<(u64, String)> {
+    let next = AtomicU64::new(options.from);
+    let end = options.from.saturating_add(options.seeds);
+    let first = Mutex::new(None);
+    // Seeds are taken in order: when one is broken, all before it are done or under way.
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..threads.max(1) {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= end {
+                        break;
+                    }
+                    let broken = match panic::catch_unwind(|| seeds::run(seed)) {
+                        Ok(run) => run.violation.map(|found| format!("{:?}", found.promise)),
+                        Err(_) => Some("Assertion".to_owned()),
+                    };
+                    let Some(checker) = broken else { continue };
+                    is_over.store(true, Ordering::Relaxed);
+                    let mut first = first.lock().expect("no thread panics with it");
+                    if first.as_ref().is_none_or(|(earlier, _)| seed < *earlier) {
+                        *first = Some((seed, checker));
+                    }
+                }
+            });
+        }
+    });
+    first.into_inner().expect("no thread panics with it")
 }
 
 fn run(options: &Options, threads: usize) -> Sum {
@@ -102,13 +183,14 @@ fn run(options: &Options, threads: usize) -> Sum {
                     if seed >= end {
                         break;
                     }
-                    let run = seeds::run(seed);
+                    let (scenario, run) = (seeds::scenario(seed), seeds::run(seed));
                     let mut sum = sum.lock().expect("no thread panics with it");
                     sum.steps += run.steps;
                     sum.admitted += run.admitted;
                     sum.recovered += u64::from(run.has_recovered);
                     // Whatever the order in which seeds end.
                     sum.digest = sum.digest.wrapping_add(run.digest);
+                    sum.coverage.note(&scenario, run.elapsed);
                     if run.violation.is_some() {
                         sum.broken.insert(seed, run);
                     }

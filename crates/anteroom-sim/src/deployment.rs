@@ -13,7 +13,7 @@ use anteroom_core::room::RoomIdentity;
 use anteroom_core::rules::{Limits, Rules};
 use anteroom_core::time::Millis;
 
-use crate::dice::{Dice, Draw, Lot, Purpose};
+use crate::dice::{Dice, Draw, Purpose};
 use anteroom_scenario::model::{DataCenterPlan, NodePlace, Scenario};
 use ledgers::Stores;
 use network::Network;
@@ -35,18 +35,17 @@ pub(crate) struct Deployment {
 pub(crate) struct DataCenter {
     pub(crate) plan: DataCenterPlan,
     pub(crate) first_node: u32,
-    pub(crate) uplink: ledgers::Uplink,
 }
 
 impl Deployment {
-    pub(crate) fn new(scenario: &Scenario, rules: Rules) -> Self {
+    pub(crate) fn new(scenario: &Scenario, rules: Rules, now: Millis) -> Self {
         let mut lives = Dice::new(scenario.seed, Purpose::Lives);
         let mut key = [0; 16];
         key[..8].copy_from_slice(&lives.word().to_le_bytes());
         let mut deployment = Self {
             nodes: Vec::new(),
             data_centers: Vec::new(),
-            stores: Stores::new(scenario, Lot::new(lives.word())),
+            stores: Stores::new(scenario),
             network: Network::new(scenario),
             lottery_key: LotteryKey(key),
             lives,
@@ -55,12 +54,13 @@ impl Deployment {
             let first_node = deployment.node_count();
             for _ in 0..plan.nodes {
                 let identity = deployment.new_life(index);
-                deployment.nodes.push(Node::new(identity, index, rules));
+                let is_paced = !scenario.is_one_node();
+                let node = Node::new(identity, index, rules, is_paced, now);
+                deployment.nodes.push(node);
             }
             deployment.data_centers.push(DataCenter {
                 plan: plan.clone(),
                 first_node,
-                uplink: ledgers::Uplink::default(),
             });
         }
         deployment
@@ -68,8 +68,11 @@ impl Deployment {
 
     /// Who a node is from its next start on.
     pub(crate) fn new_life(&mut self, data_center: u32) -> RoomIdentity {
+        let node = NodeId(self.lives.word());
         RoomIdentity {
-            node: NodeId(self.lives.word()),
+            node,
+            process: node,
+            is_alone: self.stores.is_alone(),
             data_center: DataCenterId(data_center + 1),
             lottery_key: self.lottery_key,
         }
@@ -94,7 +97,7 @@ impl Deployment {
     /// What a load balancer makes of the wish for a node: that one, or the next that lives in its
     /// data center, or one elsewhere; `None` if all are dead.
     pub(crate) fn route(&self, wanted: u32) -> Option<u32> {
-        if self.nodes[wanted as usize].is_alive {
+        if self.nodes[wanted as usize].is_open() {
             return Some(wanted);
         }
         let home = self.nodes[wanted as usize].data_center as usize;
@@ -105,7 +108,7 @@ impl Deployment {
             let from = wanted.saturating_sub(data_center.first_node);
             let mut candidates =
                 (0..count).map(|step| data_center.first_node + (from + step) % count);
-            if let Some(found) = candidates.find(|&node| self.nodes[node as usize].is_alive) {
+            if let Some(found) = candidates.find(|&node| self.nodes[node as usize].is_open()) {
                 return Some(found);
             }
         }

@@ -12,6 +12,8 @@ mod rate;
 pub(crate) mod recovery;
 mod seats;
 
+use std::collections::BTreeSet;
+
 use anteroom_core::id::VisitorId;
 use anteroom_core::rules::{AllocationKind, Limits};
 use anteroom_core::ticket::Ticket;
@@ -25,6 +27,14 @@ pub(crate) use order::Admission;
 use rate::Rate;
 use recovery::Recovery;
 use seats::Seats;
+
+/// Legs of two errands to the root, one after the other.
+const LEGS: u64 = 8;
+/// The same with races that are lost, some of them so often that an errand is given up.
+const LEGS_FAR: u64 = 32;
+
+/// One way to a root that is farther than most.
+const FAR: Span = Span(150);
 
 /// Violations that are told one by one.
 const VIOLATIONS_MAX: usize = 100;
@@ -40,6 +50,8 @@ pub struct Judge {
     starts_at: Millis,
     /// The largest error of a node's clock.
     tolerance: Span,
+    slack: Span,
+    is_root_far: bool,
     /// Until when the machinery may be in trouble, as far as faults have happened.
     trouble_until: Millis,
     /// The same without troubles between data centers and the world: those inside feel nothing of
@@ -48,6 +60,8 @@ pub struct Judge {
     thrown_out: u64,
     violations: Vec<Violation>,
     violation_count: u64,
+    /// Sessions that were ended with a ticket that was not its holder's newest.
+    logged_out: BTreeSet<VisitorId>,
     /// Who was let in at this moment: a copy of a ticket may be answered twice at once.
     just_admitted: (Millis, Vec<VisitorId>),
 }
@@ -99,6 +113,12 @@ impl Judge {
             _ => 0,
         });
         let tolerance = Span(errors.max().unwrap_or(0));
+        let legs = scenario.data_centers.iter();
+        let longest = legs.map(|plan| plan.to_store.to + plan.to_world.to).max();
+        let longest = longest.unwrap_or_default();
+        // Where a trip takes longer than the time between two of them, races are lost.
+        let legs = if longest > FAR { LEGS_FAR } else { LEGS };
+        let far = longest.times(legs);
         Self {
             seats: Seats::new(limits.total_active_users, tolerance),
             rate: Rate::new(limits.new_users_per_minute),
@@ -106,13 +126,21 @@ impl Judge {
             has_promised_limits: allocation == AllocationKind::Leases,
             starts_at: scenario.starts_at,
             tolerance,
+            slack: tolerance.times(2) + far,
+            is_root_far: longest > FAR,
             trouble_until: Millis::ZERO,
             upset_until: Millis::ZERO,
             thrown_out: 0,
             violations: Vec::new(),
             violation_count: 0,
+            logged_out: BTreeSet::new(),
             just_admitted: (Millis::ZERO, Vec::new()),
         }
+    }
+
+    /// Whether no trip to the root fits into the time for which a visitor waits.
+    pub(crate) fn is_root_far(&self) -> bool {
+        self.is_root_far
     }
 
     /// What was found, the first hundred.
@@ -145,6 +173,11 @@ impl Judge {
         if !is_far_away {
             self.upset_until = self.upset_until.max(until);
         }
+    }
+
+    /// How much later something may come about than near the root and by clocks that agree.
+    pub(crate) fn slack(&self) -> Span {
+        self.slack
     }
 
     pub(crate) fn is_calm(&self, now: Millis) -> bool {
@@ -228,6 +261,16 @@ impl Judge {
                 format!("{inside} inside where {most} may be")
             });
         }
+    }
+
+    /// A node said that it ended the session of a ticket that is nobody's present one.
+    pub(crate) fn handle_stray_log_out(&mut self, visitor: VisitorId) {
+        self.logged_out.insert(visitor);
+    }
+
+    /// Whether a node said that it ended the session of this visitor.
+    pub(crate) fn is_logged_out(&self, visitor: VisitorId) -> bool {
+        self.logged_out.contains(&visitor)
     }
 
     /// A node said that it ended the session.

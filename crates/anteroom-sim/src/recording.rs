@@ -4,9 +4,9 @@
 //! A store of a run keeps this only if it is told to. Nothing here knows how it is played, and
 //! nothing that is decided depends on whether it is kept.
 
-use anteroom_core::id::{DataCenterId, Life};
-use anteroom_core::ledger::{Ledger, LendingTerms};
-use anteroom_core::sync::{Reply, SyncRequest};
+use anteroom_core::id::Life;
+use anteroom_core::ledger::Ledger;
+pub use anteroom_core::ledger_call::{Deed, Exchange, LedgerRole};
 use anteroom_core::time::Millis;
 use anteroom_scenario::model::StorePlace;
 
@@ -16,21 +16,12 @@ pub struct Recording {
     /// Which store.
     pub place: StorePlace,
     /// Whom its ledger lends to.
-    pub role: Role,
+    pub role: LedgerRole,
     /// The life of the record that the first caller finds; [`Life::ALONE`] in the journal of one
     /// process.
     pub first_life: Life,
     /// What happened, in its order.
     pub operations: Vec<Operation>,
-}
-
-/// Whose memory a ledger is.
-#[derive(Clone, Copy, Debug)]
-pub enum Role {
-    /// Lends what the limits allow.
-    Root(LendingTerms),
-    /// Lends what the world lent it.
-    Below(DataCenterId),
 }
 
 /// One call of a store: load, decide, write back.
@@ -40,8 +31,10 @@ pub struct Operation {
     pub at: Millis,
     /// What the caller found.
     pub found: Found,
-    /// What it did, and what came of it.
+    /// What it did.
     pub deed: Deed,
+    /// What came of it.
+    pub exchange: Option<Exchange>,
     /// The ledger after it.
     pub ledger: Ledger,
 }
@@ -62,28 +55,9 @@ pub enum Found {
     Nothing {
         /// The life that begins.
         life: Life,
-    },
-}
-
-/// What is done to a ledger.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Deed {
-    /// A child speaks.
-    Sync {
-        /// What it says.
-        request: Box<SyncRequest>,
-        /// What it hears.
-        reply: Box<Reply>,
-    },
-    /// A request to the world is drawn.
-    PollUpstream {
-        /// The request, if there is anything to ask.
-        request: Option<Box<SyncRequest>>,
-    },
-    /// A reply of the world comes.
-    HandleUpstream {
-        /// The reply.
-        reply: Box<Reply>,
+        /// Whether nothing that was lost can have lent what still runs: the deployment's own record
+        /// has been there for longer.
+        is_first: bool,
     },
 }
 
@@ -96,7 +70,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(place: StorePlace, role: Role, first_life: Life) -> Self {
+    pub(crate) fn new(place: StorePlace, role: LedgerRole, first_life: Life) -> Self {
         Self {
             recording: Recording {
                 place,
@@ -113,13 +87,24 @@ impl Recorder {
         self.found = found;
     }
 
+    /// The record begins with this life.
+    pub(crate) fn note_first_life(&mut self, life: Life) {
+        self.recording.first_life = life;
+    }
+
     /// The operation under way is over.
-    pub(crate) fn note(&mut self, at: Millis, deed: Deed, ledger: &Ledger) {
+    pub(crate) fn note(
+        &mut self,
+        at: Millis,
+        (deed, exchange): (&Deed, Option<&Exchange>),
+        ledger: &Ledger,
+    ) {
         let found = std::mem::replace(&mut self.found, Found::WhatWasLeft);
         self.recording.operations.push(Operation {
             at,
             found,
-            deed,
+            deed: deed.clone(),
+            exchange: exchange.cloned(),
             ledger: ledger.clone(),
         });
     }

@@ -1,7 +1,7 @@
 //! A run: events in the order of their time, until the length of the scenario is over.
 //!
 //! The file holds the whole and its clockwork; what happens at an event is in `visiting`,
-//! `answering`, `syncing`, `uplink`, `numbers` and `faults`.
+//! `answering`, `syncing`, `numbers` and `faults`.
 
 mod answering;
 mod event;
@@ -10,10 +10,9 @@ mod judging;
 mod numbers;
 pub(crate) mod slab;
 mod syncing;
-mod uplink;
 mod visiting;
 
-use anteroom_core::rules::{AllocationKind, Rules};
+use anteroom_core::rules::{AllocationKind, QueueingMethod, Rules};
 use anteroom_core::time::{Millis, Span};
 
 use crate::crowd::Crowd;
@@ -27,11 +26,10 @@ use crate::outcome::Outcome;
 use crate::queue::Wheel;
 use crate::recording::Recording;
 use crate::trace::{Digest, Trace};
-use anteroom_scenario::model::Scenario;
+use anteroom_scenario::model::{FaultKind, Scenario};
 use event::Event;
 use slab::Slab;
 use syncing::Message;
-use uplink::Errand;
 
 /// Nodes and stores run so long before anybody comes: a deployment does not start with a sale.
 const WARM_UP: Span = Span::from_secs(5);
@@ -89,7 +87,6 @@ pub struct Simulation {
     /// Requests that wait for an answer from above.
     parked: Slab<Request>,
     messages: Slab<Message>,
-    errands: Slab<Errand>,
     events: u64,
     digest: Digest,
     trace: Option<Trace>,
@@ -114,12 +111,11 @@ impl Simulation {
             now: scenario.starts_at - WARM_UP,
             queue: Wheel::new((scenario.starts_at - WARM_UP).0),
             crowd: Crowd::new(plan, &scenario.data_centers, scenario.seed),
-            deployment: Deployment::new(scenario, rules),
+            deployment: Deployment::new(scenario, rules, scenario.starts_at - WARM_UP),
             judge: Judge::new(scenario, allocation, rules.limits),
             measure: Measure::new(scenario),
             parked: Slab::default(),
             messages: Slab::default(),
-            errands: Slab::default(),
             events: 0,
             digest: Digest::default(),
             trace: None,
@@ -232,12 +228,19 @@ impl Simulation {
         for node in 0..self.deployment.node_count() {
             // Not all in the same millisecond.
             let after = self.deployment.lives().between(Span::ZERO, Span(250));
-            let round = self.deployment.nodes[node as usize].talk.round;
-            self.plan(self.now + after, Event::RoundDue { node, round });
+            let at = self.now + after;
+            self.deployment.nodes[node as usize].looked_at = Some(at);
+            self.plan(at, Event::LoopDue { node, at });
         }
-        self.plan_uplinks();
         for (fault, index) in self.scenario.faults.iter().zip(0u32..) {
-            let at = self.scenario.starts_at + fault.at;
+            // A clock that is wrong from the start on is wrong before anybody comes: it does not
+            // stand still until the right time has caught up with it.
+            let is_wrong_clock = matches!(fault.kind, FaultKind::NodeClockIsOff { .. });
+            let at = if fault.at == Span::ZERO && is_wrong_clock {
+                self.now
+            } else {
+                self.scenario.starts_at + fault.at
+            };
             self.queue.push(at.0, Event::Fault { index });
         }
         let first = self.scenario.starts_at + Span::from_secs(1);
@@ -265,15 +268,8 @@ impl Simulation {
             Event::Reaches { visitor } => self.handle_reach(visitor),
             Event::CopySent { copy } => self.handle_copy(copy),
             Event::PatienceEnds { request } => self.handle_patience_end(request),
-            Event::RoundDue { node, round } => self.handle_round_due(node, round),
-            Event::RoundFails { node, round } => self.handle_round_failure(node, round),
-            Event::AtStore { message } => self.handle_message_at_store(message),
-            Event::AtNode { message } => self.handle_message_at_node(message),
-            Event::UplinkDue { data_center, round } => self.handle_uplink_due(data_center, round),
-            Event::UplinkFails { data_center, round } => {
-                self.handle_uplink_failure(data_center, round);
-            }
-            Event::ErrandArrives { errand } => self.handle_errand(errand),
+            Event::LoopDue { node, at } => self.handle_loop_due(node, at),
+            Event::Message { message } => self.handle_message(message),
             Event::AtCounter { request } => self.handle_request_at_counter(request),
             Event::NumberBack { request } => self.handle_number_back(request),
             Event::Fault { index } => self.handle_fault(index),
@@ -299,6 +295,10 @@ impl Simulation {
         if !self.scenario.is_one_node() {
             // Where others may let a copy of the ticket pass, a seat outlives a logout.
             doubles += behaviour.log_out;
+        }
+        if self.rules.queueing_method == QueueingMethod::Passthrough {
+            // Those who go in outside of the limits are counted by ledgers, and by no checker.
+            doubles += 1.0;
         }
         let opens_at = self.rules.opens_at.unwrap_or(Millis::ZERO);
         Looking {

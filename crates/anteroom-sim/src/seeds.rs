@@ -4,10 +4,12 @@
 //! A seed and the code give the same bytes every time: [`SeedRun::digest`]. What a broken promise
 //! looked like is told by [`explain`], as short as it can be made.
 
+pub mod coverage;
 mod generate;
 mod shorten;
 
 use anteroom_core::rules::AllocationKind;
+use anteroom_core::time::Span;
 
 use crate::outcome::{Promise, Violation};
 use crate::recording::Recording;
@@ -20,6 +22,18 @@ pub use shorten::explain;
 const STEPS: u64 = 4_000;
 /// Events after which that is waited for no longer.
 const STEPS_MAX: u64 = 12_000;
+/// The same in worlds that last longer, because sessions do.
+const STEPS_MAX_LONG: u64 = 60_000;
+/// Worlds that last longer than this do.
+const LONG: Span = Span::from_secs(240);
+
+fn steps_max(scenario: &Scenario) -> u64 {
+    if scenario.length > LONG {
+        STEPS_MAX_LONG
+    } else {
+        STEPS_MAX
+    }
+}
 
 /// What became of a seed.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -28,6 +42,8 @@ pub struct SeedRun {
     pub seed: u64,
     /// Events that happened.
     pub steps: u64,
+    /// How long it took, in virtual time.
+    pub elapsed: Span,
     /// A fingerprint of everything that was decided.
     pub digest: u64,
     /// Visitors who were let in: a world in which nobody is proves nothing.
@@ -48,22 +64,27 @@ pub fn run(seed: u64) -> SeedRun {
 /// the last.
 #[must_use]
 pub fn record(seed: u64) -> Vec<Recording> {
-    let simulation = Simulation::new(&scenario(seed), 0, AllocationKind::Leases);
+    run_recorded(&scenario(seed)).into_recordings()
+}
+
+fn run_recorded(scenario: &Scenario) -> Simulation {
+    let simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
     let mut simulation = simulation.with_recording();
-    run_out(&mut simulation);
-    simulation.into_recordings()
+    run_out(&mut simulation, steps_max(scenario));
+    simulation
 }
 
 fn run_scenario(scenario: &Scenario) -> SeedRun {
     let mut simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
-    run_out(&mut simulation);
+    run_out(&mut simulation, steps_max(scenario));
     let has_recovered = simulation.has_recovered();
     let digest = simulation.digest();
-    let steps = simulation.events();
+    let (steps, elapsed) = (simulation.events(), simulation.elapsed());
     let outcome = simulation.finish();
     SeedRun {
         seed: scenario.seed,
         steps,
+        elapsed,
         digest,
         admitted: outcome.figures.admitted,
         has_recovered,
@@ -72,10 +93,11 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
 }
 
 /// Lets a small world run until a promise is broken, or long enough.
-fn run_out(simulation: &mut Simulation) {
+fn run_out(simulation: &mut Simulation, steps_max: u64) {
     while simulation.judge().violation_count() == 0 {
         let steps = simulation.events();
-        let is_over = steps >= STEPS && (steps >= STEPS_MAX || simulation.has_recovered());
+        let has_shown = steps >= STEPS && steps_max == STEPS_MAX && simulation.has_recovered();
+        let is_over = steps >= steps_max || has_shown;
         if is_over || !simulation.step() {
             break;
         }
@@ -104,9 +126,7 @@ mod tests {
     #[test]
     fn a_run_that_is_recorded_is_the_same_run() {
         for seed in 0..20 {
-            let simulation = Simulation::new(&scenario(seed), 0, AllocationKind::Leases);
-            let mut recorded = simulation.with_recording();
-            run_out(&mut recorded);
+            let recorded = run_recorded(&scenario(seed));
             assert_eq!(recorded.digest(), run(seed).digest, "seed {seed}");
             let recordings = recorded.into_recordings();
             assert!(!recordings.is_empty(), "seed {seed}");

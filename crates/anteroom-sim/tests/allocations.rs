@@ -261,6 +261,8 @@ fn counters_let_one_node_use_the_data_centers_and_the_anywhere_slots() {
 fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
+        process: NodeId(child),
+        replaces: Vec::new(),
         data_center: SAN_JOSE,
         sent_at: NOW,
         parent: None,

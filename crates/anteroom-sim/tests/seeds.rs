@@ -2,7 +2,7 @@
 //! meant to be?
 //!
 //! More seeds, and one of them told in detail: `cargo xtask sim`. Whether a checker notices what it
-//! is there to notice is for the planted bugs to show, not for this file.
+//! is there to notice is for mutations to show, not for this file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,10 +12,11 @@ use std::thread;
 
 use anteroom_core::rules::AllocationKind;
 use anteroom_core::time::Span;
-use anteroom_scenario::model::{FaultKind, LinkPlace, Scenario, StorePlace};
+use anteroom_scenario::model::Scenario;
 use anteroom_scenario::shipped::Shipped;
+use anteroom_sim::run;
+use anteroom_sim::seeds::coverage::{Coverage, NAMES};
 use anteroom_sim::seeds::{self, SeedRun};
-use anteroom_sim::{Simulation, run};
 
 /// Enough to meet every kind of fault dozens of times.
 const SOME: Range<u64> = 0..300;
@@ -98,57 +99,20 @@ fn nearly_every_seed_admits_somebody_and_together_they_admit_many() {
     let runs = run_all(SOME);
     let idle = runs.values().filter(|run| run.admitted == 0).count();
     let admitted: u64 = runs.values().map(|run| run.admitted).sum();
-    // A world in which nobody goes in keeps every promise but one.
-    assert!(idle * 20 <= runs.len(), "{idle} seeds admit nobody");
+    // A world in which nobody goes in keeps every promise but one. Some rooms turn everybody away.
+    assert!(idle * 10 <= runs.len(), "{idle} seeds admit nobody");
     assert!(admitted >= 5 * runs.len() as u64, "{admitted} in all");
 }
-
-/// A name for every kind of fault. A new kind must be named here, and then be reached.
-const fn name_of(fault: &FaultKind) -> &'static str {
-    match fault {
-        FaultKind::Crash { .. } => "crash",
-        FaultKind::Restart { .. } => "restart",
-        FaultKind::Pause { .. } => "pause",
-        FaultKind::Cut {
-            link: LinkPlace::NodeToStore(_),
-            ..
-        } => "node cut off",
-        FaultKind::Cut {
-            link: LinkPlace::ToWorld(_),
-            ..
-        } => "data center cut off",
-        FaultKind::BadNetwork { .. } => "bad network",
-        FaultKind::StoreDown { .. } => "store down",
-        FaultKind::StoreWiped {
-            store: StorePlace::Local(_),
-        } => "local store wiped",
-        FaultKind::StoreWiped {
-            store: StorePlace::World,
-        } => "world's store wiped",
-        FaultKind::StoreLosesWrites { .. } => "store loses writes",
-        FaultKind::StoreClockSteps { .. } => "store's clock steps",
-        FaultKind::NodeClockIsOff { .. } => "node's clock is off",
-        FaultKind::Limits { .. } => "limits change",
-        FaultKind::SessionDuration { .. } => "session_duration changes",
-    }
-}
-
-/// How many names [`name_of`] has.
-const NAMES: usize = 14;
 
 #[test]
 fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
     let scenarios: Vec<Scenario> = SOME.map(seeds::scenario).collect();
     let runs = run_all(SOME);
-    let mut reached: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut coverage = Coverage::default();
     for (scenario, run) in scenarios.iter().zip(runs.values()) {
-        let end = end_of(scenario, run);
-        let faults = scenario.faults.iter().filter(|fault| fault.at < end);
-        let names: BTreeSet<&str> = faults.map(|fault| name_of(&fault.kind)).collect();
-        for name in names {
-            *reached.entry(name).or_default() += 1;
-        }
+        coverage.note(scenario, run.elapsed);
     }
+    let reached = coverage.seeds;
     assert_eq!(reached.len(), NAMES, "{reached:?}");
     // Not planned alone: it happened before the run was over, in one seed of fifty at least.
     let rare = reached.iter().filter(|(_, seeds)| **seeds * 50 < 300);
@@ -160,13 +124,6 @@ fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
     let many = scenarios.iter().filter(|one| has_many(one)).count();
     assert!((60..=240).contains(&far), "{far} have two levels");
     assert!(many >= 60, "{many} have several data centers");
-}
-
-/// When a seed's run was over, in virtual time.
-fn end_of(scenario: &Scenario, run: &SeedRun) -> Span {
-    let mut simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
-    while simulation.events() < run.steps && simulation.step() {}
-    simulation.elapsed()
 }
 
 #[test]

@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 
 use anteroom_core::id::{BirthId, DataCenterId};
+use anteroom_core::ledger_call::{FirstStart, Kept};
 use anteroom_core::time::Span;
 use anteroom_wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 
@@ -136,13 +137,20 @@ pub(crate) async fn is_first_start(store: &dyn Store, ttl: Span) -> Result<bool,
         let Ok(Some(found)) = facts(&loaded) else {
             return Ok(false);
         };
-        if Identity(found.keeper) == loaded.identity {
-            return Ok(found.is_first || loaded.now >= found.kept_since + ttl);
-        }
+        let kept = Kept {
+            keeper: Identity(found.keeper),
+            since: found.kept_since,
+            is_first: found.is_first,
+        };
+        let moved = match FirstStart::of(kept, loaded.identity, loaded.now, ttl) {
+            FirstStart::Yes => return Ok(true),
+            FirstStart::No => return Ok(false),
+            FirstStart::Moved(kept) => kept,
+        };
         let facts = DeploymentFacts {
-            keeper: loaded.identity.0,
-            kept_since: loaded.now,
-            is_first: false,
+            keeper: moved.keeper.0,
+            kept_since: moved.since,
+            is_first: moved.is_first,
             ..found
         };
         if write(store, &loaded, &facts).await? {

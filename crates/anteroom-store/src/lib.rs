@@ -11,6 +11,7 @@ mod embedded;
 mod hearing;
 pub mod memory;
 mod orders;
+mod processes;
 mod store;
 mod syncing;
 
@@ -19,6 +20,7 @@ pub use deployment::{JoinError, Membership, introduce, join, restore};
 pub use embedded::{Embedded, faults};
 pub use hearing::{Hearing, Listener};
 pub use orders::{ChangeError, OrdersPlace, SaidPlace};
+pub use processes::ProcessFile;
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap, chain,

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use anteroom_core::allocation::CounterKey;
+pub use anteroom_core::ledger_call::{Expected, Identity, RecordVersion};
 use anteroom_core::time::Millis;
 
 /// A future that a store returns. Boxed: a node talks to its store a few times a second, and one
@@ -54,14 +55,6 @@ pub struct CounterName {
     pub key: CounterKey,
 }
 
-/// Rises with every write of a record; 0 = there is none yet.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub struct RecordVersion(pub u64);
-
-/// Who a store is: another value after it may have lost writes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Identity(pub u64);
-
 /// What [`Store::load`] returns.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Loaded {
@@ -83,16 +76,6 @@ impl Loaded {
             identity: self.identity,
         }
     }
-}
-
-/// What a write must find, or else nothing is written.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Expected {
-    /// The record's version; 0 = there is none yet.
-    pub version: RecordVersion,
-    /// The store's identity. Another one may have lost what was read, and what others did since:
-    /// two children would be lent the same.
-    pub identity: Identity,
 }
 
 /// A record and its version.

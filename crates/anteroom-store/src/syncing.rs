@@ -1,13 +1,18 @@
 //! Runs the core's ledger on a store: load, decide, compare and swap.
 //!
-//! What is decided is the core's business; here is only what becomes of a record that is not there,
-//! of one that another server wrote, and of a race that is lost.
+//! What is decided, what becomes of a record that is not there or that another server wrote, and of
+//! a race that is lost, is the core's business ([`anteroom_core::ledger_call`]). Here messages are
+//! carried and records read and written.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::id::{DataCenterId, Life};
-use anteroom_core::ledger::{Ledger, LendingTerms};
+use anteroom_core::id::Life;
+use anteroom_core::ledger::Ledger;
+use anteroom_core::ledger_call::{
+    Deed, Next, Opening, STEP_ASIDE_MAX, Seen, TRIES, Tries, Written,
+};
+pub use anteroom_core::ledger_call::{Exchange, LedgerRole};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::time::{Millis, Span};
 use anteroom_wire::ledger::{self as record, LedgerRecordError};
@@ -15,14 +20,6 @@ use tokio::time::Instant;
 
 use crate::deployment;
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
-
-/// How often a lost race is tried again before the caller waits for its next period. With tens of
-/// writers more tries would only add to the crowd.
-const TRIES: u32 = 8;
-/// After so many lost races a writer steps aside for a moment, where that is longer than a call takes.
-const PATIENT_TRIES: u32 = 2;
-/// For how long at most: longer than a write takes next door.
-const STEP_ASIDE_MAX: Duration = Duration::from_millis(8);
 
 /// One room's ledger in one store.
 #[derive(Clone)]
@@ -36,29 +33,6 @@ pub struct LedgerPlace {
 
 /// Draws the life of a record that begins anew.
 type Lives = Arc<dyn Fn() -> Result<Life, SyncError> + Send + Sync>;
-
-/// Whose memory a ledger is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LedgerRole {
-    /// Alone in the journal of its process, which is lost as a whole or not at all.
-    Alone,
-    /// Lends what the limits allow, in a store that may lose what it has.
-    Root(LendingTerms),
-    /// Lends what the world's ledger lends to this data center.
-    Below(DataCenterId),
-}
-
-/// What came of a visit to a ledger.
-#[derive(Debug)]
-pub struct Exchange {
-    /// What it said to the node.
-    pub reply: Reply,
-    /// A request to the world's ledger. Whoever made the visit carries it there, and what the world
-    /// says back to this ledger.
-    pub errand: Option<SyncRequest>,
-    /// Somebody else is on such an errand, and is expected back after so long.
-    pub others_back_after: Option<Span>,
-}
 
 /// Why a sync brought no reply.
 #[derive(Debug, thiserror::Error)]
@@ -132,9 +106,8 @@ impl LedgerPlace {
     /// [`SyncError`] if there is no reply. The request may have taken effect all the same; the next
     /// one, in absolute figures, sets that right.
     pub async fn sync(&self, request: &SyncRequest) -> Result<Reply, SyncError> {
-        let lending = self.lending();
-        self.change(|ledger, now| ledger.handle_sync(request.clone(), lending, now))
-            .await
+        let exchange = self.visit(request, None, false).await?;
+        Ok(exchange.reply)
     }
 
     /// Brings what the world's ledger said, if anything, and sends a request; and draws the next
@@ -143,30 +116,23 @@ impl LedgerPlace {
     /// # Errors
     ///
     /// As [`LedgerPlace::sync`].
+    ///
+    /// # Panics
+    ///
+    /// Never: whoever speaks is answered.
     pub async fn visit(
         &self,
         request: &SyncRequest,
         news: Option<&Reply>,
         is_wanted: bool,
     ) -> Result<Exchange, SyncError> {
-        let lending = self.lending();
-        self.change(|ledger, now| {
-            if let Some(news) = news {
-                ledger.handle_upstream(news.clone(), now);
-            }
-            let reply = ledger.handle_sync(request.clone(), lending, now);
-            let errand = ledger
-                .is_upstream_due(is_wanted, now)
-                .then(|| ledger.poll_upstream(now));
-            let errand = errand.flatten();
-            let upstream = ledger.upstream.as_deref().filter(|_| errand.is_none());
-            Exchange {
-                reply,
-                others_back_after: upstream.and_then(|up| up.back_after(now)),
-                errand,
-            }
-        })
-        .await
+        let deed = Deed::Sync {
+            request: Box::new(request.clone()),
+            news: news.cloned(),
+            is_wanted,
+        };
+        let exchange = self.perform(&deed).await?;
+        Ok(exchange.expect("a child that speaks is answered"))
     }
 
     /// Brings what the world's ledger said, and nothing else.
@@ -175,10 +141,8 @@ impl LedgerPlace {
     ///
     /// As [`LedgerPlace::sync`].
     pub async fn deliver(&self, news: &Reply) -> Result<(), SyncError> {
-        self.change(|ledger, now| {
-            ledger.handle_upstream(news.clone(), now);
-        })
-        .await
+        self.perform(&Deed::Deliver(news.clone())).await?;
+        Ok(())
     }
 
     /// Ends a reserve on the operator's word that nobody is inside.
@@ -187,7 +151,20 @@ impl LedgerPlace {
     ///
     /// As [`LedgerPlace::sync`].
     pub async fn assume_empty(&self) -> Result<(), SyncError> {
-        self.change(|ledger, _| ledger.assume_empty()).await
+        self.perform(&Deed::AssumeEmpty).await?;
+        Ok(())
+    }
+
+    /// Does something to the ledger, on whatever competitors leave there.
+    ///
+    /// # Errors
+    ///
+    /// As [`LedgerPlace::sync`].
+    #[doc(hidden)]
+    pub async fn perform(&self, deed: &Deed) -> Result<Option<Exchange>, SyncError> {
+        let lending = self.role.lending();
+        self.change(|ledger, now| deed.perform(ledger, lending, now))
+            .await
     }
 
     /// The ledger as it is, to look at.
@@ -201,13 +178,6 @@ impl LedgerPlace {
         Ok((ledger, loaded.now))
     }
 
-    fn lending(&self) -> LendingTerms {
-        match self.role {
-            LedgerRole::Root(lending) => lending,
-            LedgerRole::Alone | LedgerRole::Below(_) => LendingTerms::default(),
-        }
-    }
-
     /// Changes the record. `change` is called anew on what a competitor left.
     ///
     /// # Errors
@@ -218,16 +188,9 @@ impl LedgerPlace {
         &self,
         mut change: impl FnMut(&mut Ledger, Millis) -> T,
     ) -> Result<T, SyncError> {
-        let (mut there, mut is_far) = (None, false);
-        for lost in 0..TRIES {
-            if lost >= PATIENT_TRIES && !is_far {
-                step_aside().await;
-                there = None;
-            }
-            let loaded = match there.take() {
-                Some(loaded) => loaded,
-                None => self.load().await?,
-            };
+        let mut tries = Tries::default();
+        let mut loaded = self.load().await?;
+        loop {
             let mut ledger = self.open(&loaded).await?;
             let done = change(&mut ledger, loaded.now);
             let value = self.written(&ledger, loaded.identity);
@@ -235,16 +198,29 @@ impl LedgerPlace {
                 .store
                 .compare_and_swap(&self.key, loaded.expected(), value);
             let began = Instant::now();
-            match swap.await.map_err(|source| self.failed(source))? {
-                Swap::Swapped => return Ok(done),
-                Swap::Conflict(loaded) => there = Some(loaded),
-                Swap::OtherStore => {}
-            }
-            is_far = began.elapsed() > STEP_ASIDE_MAX;
+            let swap = swap.await.map_err(|source| self.failed(source))?;
+            let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let written = match &swap {
+                Swap::Swapped => Written::Yes,
+                Swap::Conflict(_) => Written::Conflict,
+                Swap::OtherStore => Written::OtherStore,
+            };
+            let next = tries.handle_written(written, Span(took));
+            loaded = match (next, swap) {
+                (Next::Done, _) => return Ok(done),
+                (Next::GiveUp, _) => {
+                    return Err(SyncError::Contention {
+                        room: self.room.clone(),
+                    });
+                }
+                (Next::Decide, Swap::Conflict(loaded)) => loaded,
+                (Next::Decide | Next::Load, _) => self.load().await?,
+                (Next::StepAside, _) => {
+                    step_aside().await;
+                    self.load().await?
+                }
+            };
         }
-        Err(SyncError::Contention {
-            room: self.room.clone(),
-        })
     }
 
     async fn load(&self) -> Result<Loaded, SyncError> {
@@ -254,52 +230,55 @@ impl LedgerPlace {
 
     /// The ledger of a record, or the one that begins where there is none, or none to be trusted.
     async fn open(&self, loaded: &Loaded) -> Result<Ledger, SyncError> {
-        let found = match &loaded.record {
-            Some(record) => Some(self.parse(&record.value)?),
-            None => None,
+        let (seen, left) = self.parse(loaded)?;
+        let is_first_start = if Opening::needs_first_start(self.role, seen) {
+            let ttl = self.role.lending().ttl;
+            let is_first = deployment::is_first_start(&*self.store, ttl).await;
+            is_first.map_err(|source| self.failed(source))?
+        } else {
+            false
         };
-        match (self.role, found) {
-            (LedgerRole::Alone, found) => Ok(found.map_or_else(Ledger::new, |(_, ledger)| ledger)),
-            (_, Some((keeper, ledger))) if keeper == loaded.identity => Ok(ledger),
-            (LedgerRole::Below(data_center), _) => {
-                // What the lost one had done is known to the world.
-                Ok(Ledger::below_world((self.lives)()?, data_center))
-            }
-            (LedgerRole::Root(lending), Some((_, mut ledger))) => {
-                tracing::warn!(
-                    room = %self.room,
-                    "the store is another server than before and may have lost its newest writes: \
-                     nobody is admitted until all that may have been lent has ended"
-                );
-                ledger.begin_epoch((self.lives)()?, lending, loaded.now);
-                Ok(ledger)
-            }
-            (LedgerRole::Root(lending), None) => {
-                let is_first = deployment::is_first_start(&*self.store, lending.ttl).await;
-                if is_first.map_err(|source| self.failed(source))? {
-                    Ok(Ledger::first_start((self.lives)()?))
-                } else {
-                    Ok(Ledger::found_empty((self.lives)()?, lending, loaded.now))
-                }
-            }
+        if left.is_some() && seen.keeper == Some(loaded.identity) {
+            // Nothing begins, and no life has to be drawn.
+            return Ok(Opening::AsLeft.open(left, loaded.now));
         }
+        let opening = Opening::of(self.role, seen, (self.lives)()?, is_first_start);
+        if matches!(opening, Opening::Epoch(..)) {
+            tracing::warn!(
+                room = %self.room,
+                "the store is another server than before and may have lost its newest writes: \
+                 nobody is admitted until all that may have been lent has ended"
+            );
+        }
+        Ok(opening.open(left, loaded.now))
     }
 
-    /// Who wrote a record, and what. A journal is written by one process and says nothing of it.
-    fn parse(&self, value: &[u8]) -> Result<(Identity, Ledger), SyncError> {
+    /// What is to be known of a record, and what is in it. A journal is written by one process and
+    /// says nothing of who wrote it.
+    fn parse(&self, loaded: &Loaded) -> Result<(Seen, Option<Ledger>), SyncError> {
         let damaged = |source| SyncError::Record {
             room: self.room.clone(),
             source,
         };
-        if self.role == LedgerRole::Alone {
-            let ledger = record::decode(value).map_err(damaged)?;
-            return Ok((Identity(0), ledger));
+        let mut seen = Seen {
+            expected: loaded.expected(),
+            now: loaded.now,
+            keeper: None,
+        };
+        let Some(found) = &loaded.record else {
+            return Ok((seen, None));
+        };
+        let mut value = &found.value[..];
+        seen.keeper = Some(loaded.identity);
+        if self.role != LedgerRole::Alone {
+            let (keeper, rest) = value
+                .split_first_chunk()
+                .ok_or_else(|| damaged(LedgerRecordError::Damaged))?;
+            seen.keeper = Some(Identity(u64::from_be_bytes(*keeper)));
+            value = rest;
         }
-        let (keeper, rest) = value
-            .split_first_chunk()
-            .ok_or_else(|| damaged(LedgerRecordError::Damaged))?;
-        let ledger = record::decode(rest).map_err(damaged)?;
-        Ok((Identity(u64::from_be_bytes(*keeper)), ledger))
+        let ledger = record::decode(value).map_err(damaged)?;
+        Ok((seen, Some(ledger)))
     }
 
     fn written(&self, ledger: &Ledger, keeper: Identity) -> Vec<u8> {
@@ -325,7 +304,7 @@ fn new_life() -> Result<Life, SyncError> {
 
 /// Lets others go first, each for another while.
 async fn step_aside() {
-    let most = u64::try_from(STEP_ASIDE_MAX.as_micros()).unwrap_or(u64::MAX);
+    let most = STEP_ASIDE_MAX.0 * 1_000;
     // Without random bytes everybody waits the same: slower, not wrong.
     let drawn = getrandom::u64().unwrap_or(most) % most;
     tokio::time::sleep(Duration::from_micros(drawn)).await;

@@ -66,6 +66,8 @@ fn shop() -> RecordKey {
 
 fn request(child: u64, number: u64, generation: u32, now: Millis) -> SyncRequest {
     SyncRequest {
+        process: NodeId(child),
+        replaces: Vec::new(),
         child: NodeId(child),
         data_center: DataCenterId(1),
         sent_at: now,

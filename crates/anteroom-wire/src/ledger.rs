@@ -11,7 +11,7 @@ use anteroom_core::ledger::Ledger;
 
 use record::LedgerRecord;
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 /// Why a record is no ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

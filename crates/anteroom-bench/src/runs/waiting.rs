@@ -192,6 +192,7 @@ fn start(folder: &tempfile::TempDir) -> anyhow::Result<Arc<Node>> {
     let identity = Identity(deployment.birth.0);
     let store = Embedded::new(dir, identity, Arc::clone(&clock) as Arc<dyn Clock>);
     let settings = NodeSettings {
+        folder: None,
         ticket_keys: vec![[1; 32]],
         birth: deployment.birth,
         lottery_key: deployment.lottery_key,

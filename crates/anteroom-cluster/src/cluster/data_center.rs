@@ -12,6 +12,9 @@ use crate::stepped::Shim;
 use crate::stores::{Store, StoreKind};
 use crate::switch::Switch;
 
+/// Names a shorter lease of the global ledger, in seconds; `anteroom-node` reads it.
+const GLOBAL_LEASE: &str = "ANTEROOM_DEBUG_GLOBAL_LEASE_SECS";
+
 /// A data center.
 #[derive(Debug)]
 pub(super) struct DataCenter {
@@ -77,7 +80,10 @@ impl DataCenter {
         let config = config(setup, data_center, around.origin.address(), &local, world);
         let name = format!("{data_center}-{number}");
         let folder = around.folder.join(&name);
-        let node = Node::new(&name, around.binary, folder, &config);
+        let mut node = Node::new(&name, around.binary, folder, &config);
+        if let Some(secs) = setup.global_lease_secs {
+            node = node.with_variable(GLOBAL_LEASE, secs.to_string());
+        }
         match setup.clocks_ms.get(number) {
             Some(&offset_ms) => node.with_clock(&around.shim.clock(&name, offset_ms)),
             None => node,

@@ -1,5 +1,6 @@
 //! What can something be done to? The stores, the links, and what is overheard on them.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use anteroom_testkit::redis_server::{RedisServer, eventually};
@@ -115,6 +116,16 @@ impl Cluster {
     /// What a node says of the room; `None` if it does not answer.
     pub async fn state(&self, at: NodeAt) -> Option<Value> {
         recorder::state(self.node(at).admin()).await
+    }
+
+    /// A metric of the room at a node; whole numbers for what is counted.
+    ///
+    /// # Panics
+    ///
+    /// If the node does not answer, or has no such metric.
+    pub async fn metric<T: FromStr>(&self, at: NodeAt, name: &str) -> T {
+        let value = recorder::metric(self.node(at).admin(), name).await;
+        value.unwrap_or_else(|| panic!("no {name} at {}", self.node(at).name()))
     }
 
     /// The epoch that a node knows of; `None` if it does not answer.

@@ -62,6 +62,25 @@ pub(super) enum Cookie {
     Given(String),
 }
 
+/// What a request is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Asks {
+    /// A page that somebody goes to.
+    Page,
+    /// A picture on a page.
+    Picture,
+}
+
+impl Asks {
+    /// What a browser says of it in `Accept` and `Sec-Fetch-Dest`.
+    const fn headers(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Page => ("text/html", "document"),
+            Self::Picture => ("image/*", "image"),
+        }
+    }
+}
+
 /// Sends requests. Clones share connections.
 #[derive(Clone, Debug)]
 pub(super) struct Browser {
@@ -77,11 +96,18 @@ impl Browser {
         Self { client }
     }
 
-    /// Asks for a page with this cookie.
-    pub(super) async fn ask(&self, goal: &Goal, path: &str, cookie: Option<&str>) -> Answer {
+    /// Asks with this cookie.
+    pub(super) async fn ask(
+        &self,
+        goal: &Goal,
+        path: &str,
+        cookie: Option<&str>,
+        what: Asks,
+    ) -> Answer {
+        let (accept, dest) = what.headers();
         let mut request = Request::get(format!("http://{}{path}", goal.address))
-            .header(ACCEPT, "text/html")
-            .header("sec-fetch-dest", "document")
+            .header(ACCEPT, accept)
+            .header("sec-fetch-dest", dest)
             .header(VIA, &goal.name);
         if let Some(cookie) = cookie {
             request = request.header(COOKIE, cookie);

@@ -57,6 +57,11 @@ impl Doors {
         goal.map(|goal| goal.address)
     }
 
+    /// This node; `None` while it is away.
+    pub(super) fn at(&self, NodeAt(data_center, node): NodeAt) -> Option<Goal> {
+        goal(&self.0[data_center][node])
+    }
+
     /// A home: near the first data center for so many of a hundred.
     pub(super) fn home(&self, first_percent: u32, dice: &mut impl Rng) -> Home {
         let is_first = below(dice, 100) < first_percent as usize || self.0.len() == 1;
@@ -79,7 +84,7 @@ impl Doors {
         dice: &mut impl Rng,
     ) -> Option<Goal> {
         match wander {
-            Wander::Only(NodeAt(dc, node)) => goal(&self.0[dc][node]),
+            Wander::Only(at) => self.at(at),
             Wander::Sticky => {
                 if goal(&self.0[home.data_center][home.node]).is_none() {
                     home.node = below(dice, self.0[home.data_center].len());

@@ -11,7 +11,7 @@ use rand_pcg::Pcg64Mcg;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::browser::{Answer, Browser, Cookie, Jar};
+use super::browser::{Answer, Asks, Browser, Cookie, Jar};
 use super::doors::{Goal, Home, below};
 use super::tally::Tally;
 use super::{Doors, Habits};
@@ -131,7 +131,9 @@ impl Visitor {
             let Some(goal) = self.goal() else { continue };
             let (browser, jar) = (self.browser.clone(), self.jar.clone());
             asking.spawn(async move {
-                let answer = browser.ask(&goal, "/", jar.cookie.as_deref()).await;
+                let answer = browser
+                    .ask(&goal, "/", jar.cookie.as_deref(), Asks::Page)
+                    .await;
                 (goal, jar, answer)
             });
         }
@@ -242,7 +244,7 @@ impl Visitor {
         let Some(goal) = self.goal() else { return };
         let answer = self
             .browser
-            .ask(&goal, "/", old.jar.cookie.as_deref())
+            .ask(&goal, "/", old.jar.cookie.as_deref(), Asks::Page)
             .await;
         let now = now();
         let mut tally = self.tally.lock();
@@ -275,7 +277,7 @@ impl Visitor {
         let Some(goal) = self.goal() else { return };
         let answer = self
             .browser
-            .ask(&goal, LOGOUT, self.jar.cookie.as_deref())
+            .ask(&goal, LOGOUT, self.jar.cookie.as_deref(), Asks::Page)
             .await;
         // From the answer on: before it, the origin had not decided yet as far as anybody knows.
         let logout = Logout {

@@ -9,6 +9,9 @@
 mod allocations;
 mod changes;
 mod crowds;
+#[cfg(debug_assertions)]
+mod cut_off;
+mod insiders;
 mod logouts;
 mod nodes;
 mod stores;
@@ -16,7 +19,7 @@ mod visitors;
 
 use std::time::Duration;
 
-use anteroom_cluster::cluster::{Cluster, Setup};
+use anteroom_cluster::cluster::{Cluster, NodeAt, Setup};
 use anteroom_cluster::crowd::{Crowd, Habits, Tally};
 use anteroom_cluster::eventually;
 use anteroom_core::rules::Limits;
@@ -26,6 +29,8 @@ use tokio::time::sleep;
 /// One run after the other: they share the processors of one machine.
 static TURN: Mutex<()> = Mutex::const_new(());
 
+/// The nodes of the first data center.
+const FIRST: [NodeAt; 3] = [NodeAt(0, 0), NodeAt(0, 1), NodeAt(0, 2)];
 /// How many come first and stay.
 const STAYERS: u32 = 12;
 /// How many come after them, and come again.

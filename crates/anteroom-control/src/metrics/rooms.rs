@@ -228,6 +228,11 @@ static METRICS: &[RoomMetric] = &[
         read: Read::Total(|room| room.figures.tally.passed_unrenewed),
     },
     RoomMetric {
+        name: "waited_passes",
+        help: "Requests of visitors who were inside already that waited for the store.",
+        read: Read::Total(|room| room.figures.waited_passes_total),
+    },
+    RoomMetric {
         name: "older_tickets",
         help: "Tickets older than the newest one of the same visitor.",
         read: Read::Total(|room| room.figures.tally.older_tickets),

@@ -117,6 +117,7 @@ impl Bench {
         let store = Embedded::with_faults(dir, Identity(1), store_clock, &faults);
         let config = Config::parse("test.toml", CONFIG).unwrap().config;
         let settings = NodeSettings {
+            folder: None,
             ticket_keys: vec![[7; 32]],
             birth: BirthId(1),
             lottery_key: LotteryKey([1; 16]),

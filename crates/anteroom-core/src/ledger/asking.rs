@@ -6,8 +6,7 @@ use super::children::add_admissions;
 use super::lend::saturating_u32;
 use super::{Ledger, LendingTerms};
 use crate::id::{Life, NodeId};
-use crate::planted::{Bug, is_planted};
-use crate::seats::SeatRow;
+use crate::seats::{SHORTEST_INTERVAL, SeatRow};
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 
@@ -15,12 +14,12 @@ use crate::time::{Millis, Minute, Span};
 /// before it, and one that is lost.
 pub(super) const LENT_AHEAD: Span = Span(4_000);
 
+/// A root to which a trip takes so long is not reached while a visitor waits for it.
+const FAR: Span = Span(200);
+
 /// Slots fetched at least when the first visitors come and there is plenty: a trip takes as long as
 /// many more need to come.
 const GROWTH_MIN: u32 = 256;
-
-/// The shortest interval in which seats end.
-const INTERVAL_MIN: Span = Span(1_000);
 
 impl Ledger {
     /// Makes the next request to the world; `None` at the root, and before any node has spoken: then
@@ -42,6 +41,7 @@ impl Ledger {
         let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
         let (life, at) = (self.life, self.heard_at);
         self.hear_refusals();
+        self.assert_sound();
         let upstream = self.upstream.as_deref_mut()?;
         upstream.tell(&self.revoked, &self.logouts);
         upstream.lease.give_back(keep);
@@ -56,6 +56,8 @@ impl Ledger {
         let is_quiet = lent.is_nothing();
         Some(SyncRequest {
             child: NodeId(life.0),
+            process: NodeId(life.0),
+            replaces: Vec::new(),
             data_center: upstream.data_center,
             sent_at: at,
             parent: upstream.parent,
@@ -162,6 +164,14 @@ impl Ledger {
         }
         let ahead = missing.max(self.spare_part(unmet.slots));
         let slots = expected.slots.min(called).saturating_add(unmet.slots);
+        // Whoever is called asks within seconds, and waits for less than a far trip takes: its slot
+        // must be here by then, or it would never meet one.
+        let is_far = self.upstream.as_deref().is_some_and(|up| up.trip >= FAR);
+        let slots = if is_line && is_far {
+            slots.max(called)
+        } else {
+            slots
+        };
         let slots = if self.owes_elsewhere() {
             0
         } else {
@@ -185,12 +195,9 @@ impl Ledger {
     /// nobody loses a seat because a cable is cut. If this data center is lost they count for no more
     /// seats than it has.
     fn credits_for_a_lease(&self, inside: u32) -> u32 {
-        if is_planted(Bug::FewCreditsFarAway) {
-            return inside.min(8);
-        }
         let longest = self.terms.map_or(Span::ZERO, |terms| terms.longest_seat);
         // A seat is the session and two intervals long, and a session is sixty of those.
-        let interval = (longest.0 / 62).max(INTERVAL_MIN.0);
+        let interval = (longest.0 / 62).max(SHORTEST_INTERVAL.0);
         let check_ins = LendingTerms::WORLD.ttl.0 / interval + 2;
         saturating_u32(check_ins.saturating_mul(inside.into()))
     }

@@ -3,33 +3,39 @@
 use alloc::vec::Vec;
 use core::mem::take;
 
-use super::{Child, Departed, LEASE_TTL, Ledger};
+use super::{Child, Departed, LEASE_TTL, Ledger, LendingTerms};
 use crate::estimate::ASK_AFTER_LAST;
 use crate::id::{DataCenterId, NodeId};
-use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 use crate::waiting::OVERDUE;
 use crate::watermark::WaitingCounts;
 
-/// A newcomer's clock must agree with the ledger's own so far, or it says nothing about the time.
-/// Later it is believed even if they part: a store's clock may be stepped, a node's never is.
+/// How far a newcomer's clock may be ahead of those of the others, beside the time since they spoke;
+/// further ahead, it says nothing about the time.
 const CLOCKS_AGREE: Span = Span(5_000);
 
 impl Ledger {
     /// Learns the time from a child. Returns whether its clock is trusted.
-    pub(super) fn hear(&mut self, request: &SyncRequest, now: Millis) -> bool {
+    ///
+    /// A clock is judged by those of the other children, which have spoken within two leases: a
+    /// store's own may be hours off, or be stepped.
+    pub(super) fn hear(&mut self, request: &SyncRequest, lending: LendingTerms) -> bool {
         let known = self.children.get(&request.child);
         let was_trusted = known.is_some_and(|child| child.is_clock_trusted);
-        let apart = request.sent_at.0.abs_diff(now.0);
-        let is_trusted = was_trusted || apart <= CLOCKS_AGREE.0;
-        let heard_at = if is_trusted {
-            request.sent_at
-        } else {
-            request.sent_at.min(now)
+        let is_trusted = was_trusted || {
+            let others = self
+                .children
+                .values()
+                .filter(|child| child.is_clock_trusted);
+            let newest = others.map(|child| child.sent_at).max();
+            let latest = newest.map(|at| at + lending.ttl.times(2) + CLOCKS_AGREE);
+            latest.is_none_or(|latest| request.sent_at <= latest)
         };
-        self.heard_at = self.heard_at.max(heard_at);
+        if is_trusted {
+            self.heard_at = self.heard_at.max(request.sent_at);
+        }
         if self.began_at == Millis::ZERO {
             self.began_at = self.heard_at;
         }
@@ -61,7 +67,9 @@ impl Ledger {
         let holds_nothing = held.seats == 0 && held.admissions == 0 && held.ahead == 0;
         let before = old.filter(|_| !holds_nothing);
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
+        self.logouts.note_return(request);
         let child = Child {
+            process: request.process,
             data_center: request.data_center,
             generation,
             number: request.number,
@@ -104,16 +112,20 @@ impl Ledger {
     }
 
     /// A child that has just reported says that it will do nothing more.
-    pub(super) fn handle_goodbye(&mut self, node: NodeId, now: Millis) {
+    pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Millis) {
+        let node = request.child;
         if let Some(before) = self.children.get(&node) {
             let mut child = before.clone();
             child.held = Held::default();
             if let Some(upstream) = &mut self.upstream {
                 upstream.handle_use(before, &child, self.terms_version);
             }
+            let drained_by = child.ends_there_at + self.longest_seat;
             self.insert_child(node, child);
+            self.logouts.note_goodbye(drained_by);
         }
         self.give_up(node, now);
+        self.logouts.note_return(request);
     }
 
     /// Waiting visitors who were handed over with an answer that never arrived.
@@ -132,17 +144,14 @@ impl Ledger {
             return;
         };
         self.leave_waiting(&child, now);
-        self.logouts
-            .note_departure(child.ends_there_at + self.longest_seat);
+        if !self.is_known_to_all() {
+            self.logouts
+                .note_silence(child.process, child.ends_there_at);
+        }
         let ends_at = child.ends_there_at + child.longest_seat;
         let mut phantoms = child.held.seats;
         let mut row = child.row;
-        let mut credits = child.held.credits;
-        if is_planted(Bug::NoPhantoms) {
-            (phantoms, credits) = (0, 0);
-        } else if is_planted(Bug::NoPhantomsOfCredits) {
-            credits = 0;
-        }
+        let credits = child.held.credits;
         if !self.knows_all_seats() {
             // A seat of a life before this one that it has prolonged is counted nowhere.
             phantoms = phantoms.saturating_add(credits);
@@ -230,12 +239,18 @@ impl Ledger {
                 }
             }
         }
-        let oldest = Minute(running.0.saturating_sub(MINUTES_KEPT as u64));
+        let oldest = self.oldest_minute();
         for minutes in [&mut self.settled_minutes, &mut self.sums.admitted] {
             while minutes.first_key_value().is_some_and(|(m, _)| *m <= oldest) {
                 minutes.pop_first();
             }
         }
+    }
+
+    /// Nobody asks for the admissions of this minute any more, nor for those before it.
+    pub(super) fn oldest_minute(&self) -> Minute {
+        let running = self.agreed_now().minute();
+        Minute(running.0.saturating_sub(MINUTES_KEPT as u64))
     }
 
     /// Children that have not spoken for a while: what they may have done counts as before, but nobody

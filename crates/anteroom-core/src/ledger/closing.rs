@@ -8,7 +8,6 @@ use alloc::vec::Vec;
 
 use super::Ledger;
 use crate::id::DataCenterId;
-use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::time::{Millis, Span};
 
@@ -26,7 +25,7 @@ impl Ledger {
     /// as over; and those of data centers that nobody speaks for any more.
     ///
     /// Without a live child nothing is given back: the next one that comes says how far it is.
-    pub(super) fn close_intervals(&mut self, speaker: DataCenterId, now: Millis) {
+    pub(super) fn close_intervals(&mut self, speaker: DataCenterId) {
         if let Some(ready) = self.ready(speaker) {
             let is_alone = self.sums.data_centers() == 1;
             let group = self.groups.entry(speaker).or_default();
@@ -36,10 +35,10 @@ impl Ledger {
             } else {
                 group.ready_through - CLOCKS_APART
             };
-            self.close_at_root(speaker, closed, now);
+            self.close_at_root(speaker, closed);
         }
         for silent in self.silent_groups() {
-            self.close_at_root(silent, self.agreed_now(), now);
+            self.close_at_root(silent, self.agreed_now());
         }
     }
 
@@ -59,12 +58,7 @@ impl Ledger {
     }
 
     /// At the root an interval that is over gives its seats back; below it the world says when.
-    fn close_at_root(&mut self, data_center: DataCenterId, closed: Millis, now: Millis) {
-        let closed = if is_planted(Bug::ClosesByOwnClock) {
-            now
-        } else {
-            closed
-        };
+    fn close_at_root(&mut self, data_center: DataCenterId, closed: Millis) {
         if self.upstream.is_none() {
             self.close_as_told(data_center, closed);
         }

@@ -12,11 +12,23 @@ pub const UPSTREAM_PERIOD: Span = Span(1_000);
 const UPSTREAM_NEWS: Span = Span(500);
 /// The same while nobody is inside, waits or wants anything.
 const UPSTREAM_PERIOD_IDLE: Span = Span::from_secs(10);
-/// A request to the world that is not answered by then is lost, or whoever carried it is dead.
-/// Longer than a round takes on any link: a newer request voids the answer to an older one.
+/// A request to the world that is not answered by then is lost, or whoever carried it is dead; at
+/// least. A newer request voids the answer to an older one.
 pub(super) const UPSTREAM_TIME_OUT: Span = Span(2_000);
+/// The same at most.
+pub const UPSTREAM_TIME_OUT_MAX: Span = Span(5_000);
+/// So many trips as they took lately: a race that is lost costs another half.
+const TRIPS_TO_TIME_OUT: u64 = 4;
 /// Time between two requests on behalf of somebody who waits: what a busy evening may cost.
 const UPSTREAM_HURRY: Span = Span(100);
+
+impl Upstream {
+    /// How long an answer of the world is waited for, before it is asked again.
+    fn time_out(&self) -> Span {
+        let usual = self.trip.times(TRIPS_TO_TIME_OUT);
+        usual.clamp(UPSTREAM_TIME_OUT, UPSTREAM_TIME_OUT_MAX)
+    }
+}
 
 impl Ledger {
     /// Whether the world should be asked by whoever has this record in hand; `is_wanted`: somebody
@@ -30,7 +42,7 @@ impl Ledger {
         // A clock that was stepped back says nothing about when that was.
         let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
         let pause = if upstream.lease.is_waiting_for_answer() {
-            UPSTREAM_TIME_OUT
+            upstream.time_out()
         } else if is_wanted && self.unmet() != Wants::default() {
             UPSTREAM_HURRY
         } else {

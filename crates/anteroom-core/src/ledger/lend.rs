@@ -7,7 +7,6 @@
 use super::children::QUIET_AFTER;
 use super::sums::Unmet;
 use super::{Ledger, LendingTerms, Upstream};
-use crate::planted::{Bug, is_planted};
 use crate::sync::{Held, Reply, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 
@@ -95,8 +94,7 @@ impl Ledger {
         };
         let at = self.heard_at.max(request.sent_at);
         let is_over = |up: &Upstream| !up.lease.is_live(at);
-        let is_over = self.upstream.as_deref().is_some_and(is_over);
-        if is_over && !is_planted(Bug::LendsBeyondOwnLease) {
+        if self.upstream.as_deref().is_some_and(is_over) {
             return nothing;
         }
         let admissions_held = child.held.admissions_of(minute);
@@ -110,14 +108,17 @@ impl Ledger {
         let others = self.sums.unmet().without(Unmet::of(child));
         let admissions_free = self.admissions_free(request.sent_at, minute);
         let ahead_free = self.admissions_free(request.sent_at, minute.next());
+        // A seat without an admission lets nobody in, nor an admission without a seat: they would
+        // only be missing elsewhere.
+        let seats = part(self.seats_to_admit(), wanted(child.held.seats), others);
+        let admissions = part(admissions_free, wanted(admissions_held), others);
+        let pairs = (child.held.seats + seats).min(admissions_held + admissions);
         Held {
-            seats: first + part(self.seats_to_admit(), wanted(child.held.seats), others),
-            admissions: part(admissions_free, wanted(admissions_held), others),
+            seats: first + seats.min(pairs.saturating_sub(child.held.seats)),
+            admissions: admissions.min(pairs.saturating_sub(admissions_held)),
             ahead: part(ahead_free, wanted_ahead, others),
             minute,
             credits: match &self.upstream {
-                // Only with the bug planted.
-                Some(_) if is_over => credits,
                 Some(upstream) => credits.min(upstream.lease.held().credits),
                 None => credits,
             },

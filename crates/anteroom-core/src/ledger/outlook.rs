@@ -12,7 +12,7 @@ use crate::id::DataCenterId;
 use crate::order::ROUND;
 use crate::sync::{Outlook, Terms};
 use crate::time::{Millis, Minute, Span};
-use crate::watermark::Watermark;
+use crate::watermark::{WaitingCounts, Watermark};
 
 impl Ledger {
     /// Visitors inside, as far as reported.
@@ -42,6 +42,12 @@ impl Ledger {
     #[must_use]
     pub fn admitted_in(&self, minute: Minute) -> u32 {
         self.sums.admitted.get(&minute).copied().unwrap_or(0)
+    }
+
+    /// Who waits, by rank.
+    #[must_use]
+    pub fn waiting(&self) -> &WaitingCounts {
+        &self.sums.waiting
     }
 
     /// Who waits, in all.

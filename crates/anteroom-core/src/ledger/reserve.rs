@@ -9,19 +9,19 @@ use super::Ledger;
 use super::asking::LENT_AHEAD;
 use super::closing::CLOCKS_APART;
 use crate::id::Life;
-use crate::planted::{Bug, is_planted};
 use crate::sync::SyncRequest;
 use crate::time::{Millis, Span};
 
-use super::{LendingTerms, RevokedList};
+use super::{FORGOTTEN_AFTER, LendingTerms, Logouts, RevokedList};
 
 /// All that the limits allow counts as used while this lasts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Reserve {
     /// When the loss was noticed, by the clocks that write tickets.
     pub began_at: Millis,
-    /// Whether such a clock was heard since. What the record says of the time may be as old as the
-    /// rest of it.
+    /// Whether such a clock was heard since: in a request that names this life of the ledger, and
+    /// was made after it began. Before that nothing ends, for what the record says of the time may be
+    /// as old as the rest of it, and a message may be late.
     pub is_timed: bool,
     /// How long a lease given before may still run.
     pub ttl: Span,
@@ -37,21 +37,19 @@ impl Ledger {
     /// Whoever has lived before it has `lending.ttl` to say so; a first start costs that long.
     #[must_use]
     pub fn found_empty(life: Life, lending: LendingTerms, now: Millis) -> Self {
-        let mut ledger = Self {
+        let reserve = Reserve {
+            began_at: Millis::ZERO,
+            is_timed: false,
+            ttl: lending.ttl,
+            is_certain: false,
+            ends_at: Millis::ZERO,
+        };
+        Self {
             life,
             as_of: now,
+            reserve: Some(reserve),
             ..Self::new()
-        };
-        if !is_planted(Bug::NoReserveAfterLoss) {
-            ledger.reserve = Some(Reserve {
-                began_at: now,
-                is_timed: false,
-                ttl: lending.ttl,
-                is_certain: false,
-                ends_at: now + lending.ttl,
-            });
         }
-        ledger
     }
 
     /// Starts a new life at the root, because the store is another one than before: what it has may
@@ -74,28 +72,22 @@ impl Ledger {
             kept.ready_through = group.ready_through;
         }
         *self = anew;
-        if !is_planted(Bug::NoReserveAfterLoss) {
-            self.begin_reserve(lending.ttl, now, false);
-        }
+        self.begin_reserve(lending.ttl, self.heard_at);
     }
 
     /// Ends the reserve on the operator's word that nobody is inside.
     pub fn assume_empty(&mut self) {
         self.reserve = None;
         self.has_reserved = true;
+        // Where nobody is inside, nobody has a ticket that should be refused.
+        self.logouts = Logouts::default();
     }
 
     /// Takes note of a child that has seen another epoch than this one.
-    pub(super) fn handle_witness(
-        &mut self,
-        request: &SyncRequest,
-        lending: LendingTerms,
-        now: Millis,
-    ) {
+    pub(super) fn handle_witness(&mut self, request: &SyncRequest, lending: LendingTerms) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
-        // The first message may be an old one, and any clock may be wrong: too late is safe.
-        let at = self.heard_at.max(now).max(request.sent_at);
-        self.time_reserve(at);
+        let at = self.heard_at.max(request.sent_at);
+        self.time_reserve(at, request.parent == Some(self.life));
         let Some(epoch) = request.witnessed else {
             return;
         };
@@ -103,25 +95,28 @@ impl Ledger {
             upstream.handle_witness(epoch);
             return;
         }
-        if epoch == self.life.epoch() || is_planted(Bug::NoReserveAfterLoss) {
+        if epoch == self.life.epoch() {
             return;
         }
         let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
         if !self.has_reserved && !is_certain {
-            self.begin_reserve(lending.ttl, at, true);
+            self.begin_reserve(lending.ttl, at);
         }
     }
 
-    /// Fixes when the reserve began by the first clock that is heard in it, and lengthens it for the
-    /// longest seat that is heard of.
-    fn time_reserve(&mut self, at: Millis) {
+    /// Fixes when the reserve began, by the first clock that certainly was heard in it, and lengthens
+    /// it for the longest seat that is heard of.
+    fn time_reserve(&mut self, at: Millis, is_in_it: bool) {
         let longest = self.longest_seat;
         let Some(reserve) = &mut self.reserve else {
             return;
         };
         if !reserve.is_timed {
-            reserve.is_timed = true;
+            reserve.is_timed = is_in_it;
             reserve.began_at = reserve.began_at.max(at);
+            // Who fell silent before the loss, only the lost record knew.
+            self.logouts
+                .note_goodbye(reserve.began_at + FORGOTTEN_AFTER);
         }
         let ends_at = if reserve.is_certain {
             end_of(reserve.began_at, reserve.ttl, longest)
@@ -137,7 +132,7 @@ impl Ledger {
         let is_over = |reserve: Reserve| {
             let is_closed = |group| self.closed_through(group) >= reserve.ends_at;
             let mut groups = self.children.values().map(|child| child.data_center);
-            reserve.ends_at <= self.agreed_now() && groups.all(is_closed)
+            reserve.is_timed && reserve.ends_at <= self.agreed_now() && groups.all(is_closed)
         };
         if self.reserve.is_some_and(is_over) {
             self.has_reserved |= self.reserve.is_some_and(|reserve| reserve.is_certain);
@@ -145,11 +140,11 @@ impl Ledger {
         }
     }
 
-    fn begin_reserve(&mut self, ttl: Span, at: Millis, is_timed: bool) {
+    fn begin_reserve(&mut self, ttl: Span, at: Millis) {
         let began_at = self.heard_at.max(at);
         self.reserve = Some(Reserve {
             began_at,
-            is_timed,
+            is_timed: false,
             ttl,
             is_certain: true,
             ends_at: end_of(began_at, ttl, self.longest_seat),

@@ -5,10 +5,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use super::Ledger;
-use crate::id::{DataCenterId, Life, VisitorId};
-use crate::planted::{Bug, is_planted};
+use crate::id::{DataCenterId, Life, NodeId, VisitorId};
 use crate::sync::{Revocation, SyncRequest};
-use crate::time::Millis;
+use crate::time::{Millis, Span};
 
 /// Most sessions on the list; 10 000 logouts within one session length. When it is full a seat
 /// runs out by itself, and the visitor's cookie is deleted all the same.
@@ -114,17 +113,27 @@ impl RevokedList {
 ///
 /// A node that has not heard of a logout lets a copy of the ticket pass. Its holder is inside, so the
 /// seat is freed when all nodes have said that they refuse the ticket. A node that fell silent may
-/// never hear of it: after that no more seats are freed for as long as a seat lasts. They run out by
-/// themselves, as all seats do.
+/// never hear of it: until it is heard again, or a process that takes its place is, no seat is freed
+/// early. They run out by themselves, as all seats do.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Logouts {
     /// Not freed yet.
     pub unfreed: Vec<Unfreed>,
     /// Up to which version of the list all children refuse tickets.
     pub refused_through: u64,
-    /// Until then somebody may pass tickets who is heard of no more.
+    /// Until then somebody may pass tickets who said goodbye, or of whom a lost record knew.
     pub heed_until: Millis,
+    /// Processes that fell silent and may still pass tickets, and until when each is waited for.
+    pub missing: BTreeMap<NodeId, Millis>,
 }
+
+/// A process that has been cut off for so long believes no ticket any more, and is waited for no
+/// longer. Longer than the longest seat there can be, which is a day and two intervals: whoever is
+/// inside when a process is cut off is never put out by it.
+pub const FORGOTTEN_AFTER: Span = Span::from_secs(48 * 3_600);
+
+/// Most processes that are waited for one by one. Beyond it all are waited for as long as the last.
+const MISSING_MAX: usize = 1_000;
 
 /// A seat whose session was ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -140,9 +149,36 @@ pub struct Unfreed {
 }
 
 impl Logouts {
-    /// A child is gone that may go on letting visitors pass until then.
-    pub(super) fn note_departure(&mut self, until: Millis) {
-        self.heed_until = self.heed_until.max(until);
+    /// A child said goodbye. Until it has answered its last visitor it may let some pass.
+    pub(super) fn note_goodbye(&mut self, drained_by: Millis) {
+        self.heed_until = self.heed_until.max(drained_by);
+    }
+
+    /// A child fell silent whose lease ended at `ended_at` by its own clock.
+    pub(super) fn note_silence(&mut self, process: NodeId, ended_at: Millis) {
+        let until = ended_at + FORGOTTEN_AFTER;
+        if self.missing.len() < MISSING_MAX || self.missing.contains_key(&process) {
+            self.missing.insert(process, until);
+        } else {
+            self.heed_until = self.heed_until.max(until);
+        }
+    }
+
+    /// A process is heard, which knows what it has missed from now on, and whose predecessors are
+    /// dead.
+    pub(super) fn note_return(&mut self, request: &SyncRequest) {
+        if self.missing.is_empty() {
+            return;
+        }
+        for process in request.replaces.iter().chain([&request.process]) {
+            self.missing.remove(process);
+        }
+    }
+
+    /// Whether somebody may pass tickets who does not say which ones it refuses.
+    fn is_anybody_missing(&mut self, agreed: Millis) -> bool {
+        self.missing.retain(|_, until| *until > agreed);
+        agreed < self.heed_until || !self.missing.is_empty()
     }
 
     /// The root has these entries, in this version of its list.
@@ -158,14 +194,14 @@ impl Logouts {
 impl Ledger {
     /// Whether there is nobody but the node that told of a logout who could let a copy of its ticket
     /// pass.
-    fn is_known_to_all(&self) -> bool {
+    pub(super) fn is_known_to_all(&self) -> bool {
         self.upstream.is_none() && self.life == Life::ALONE
     }
 
     /// Learns up to which version of the list all children refuse tickets.
     pub(super) fn hear_refusals(&mut self) {
-        let is_heeding = self.agreed_now() < self.logouts.heed_until;
-        if self.revoked.version() == 0 || is_heeding {
+        let agreed = self.agreed_now();
+        if self.revoked.version() == 0 || self.logouts.is_anybody_missing(agreed) {
             return;
         }
         let known = self.children.values().map(|child| child.refuses_through);
@@ -207,11 +243,11 @@ impl Ledger {
             .revocations
             .iter()
             .filter(|entry| entry.until > agreed);
-        let may_free = self.is_known_to_all() || is_planted(Bug::LogoutsFreeAtOnce);
+        let may_free = self.is_known_to_all();
         for &entry in running {
             let until = entry.until.max(self.heard_at + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
-            if (is_new && may_free) || is_planted(Bug::LogoutsFreeTwice) {
+            if is_new && may_free {
                 self.free_seat(request.data_center, entry.seat_ends_at);
             } else if is_new && entry.seat_ends_at > agreed {
                 let is_root = self.upstream.is_none();

@@ -244,6 +244,30 @@ impl Sums {
             }
         }
     }
+
+    /// Panics if this is not what the records say. `oldest`: nobody asks for the admissions of this
+    /// minute any more, nor of those before it.
+    pub(super) fn assert_same(&self, rebuilt: &Self, oldest: Minute) {
+        assert_eq!(self.row, rebuilt.row, "seats");
+        assert_eq!(self.waiting, rebuilt.waiting, "who waits");
+        assert_eq!(self.waiting_total, rebuilt.waiting_total, "how many wait");
+        let recent = |sums: &Self| -> Vec<(Minute, u32)> {
+            let after = sums.admitted.iter().filter(|(minute, _)| **minute > oldest);
+            after.map(|(&minute, &count)| (minute, count)).collect()
+        };
+        assert_eq!(recent(self), recent(rebuilt), "admissions");
+        assert_eq!(self.seats_held, rebuilt.seats_held, "seats lent");
+        assert_eq!(self.credits_held, rebuilt.credits_held, "credits lent");
+        assert_eq!(self.unmet, rebuilt.unmet, "what is asked for in vain");
+        assert_eq!(self.nodes, rebuilt.nodes, "nodes");
+        let lent = |sums: &Self| {
+            let mut lent = sums.admissions_held.clone();
+            lent.sort_unstable();
+            lent
+        };
+        assert_eq!(lent(self), lent(rebuilt), "admissions lent");
+        self.assert_same_members(rebuilt);
+    }
 }
 
 impl Ledger {
@@ -269,6 +293,22 @@ impl Ledger {
             sums.join(node, child);
         }
         self.sums = sums;
+        for data_center in self.sums.with_members() {
+            let next = self.first_end_in(data_center);
+            self.sums.note_next_end(data_center, next);
+        }
+    }
+
+    /// The earliest end in any row of a data center.
+    fn first_end_in(&self, data_center: DataCenterId) -> Millis {
+        let children = self.children.values();
+        let children = children.filter(|child| child.data_center == data_center);
+        let departed = self.departed.iter();
+        let departed = departed.filter(|gone| gone.data_center == data_center);
+        let settled = self.groups.get(&data_center).map(|group| &group.settled);
+        let rows = children.map(|child| &child.row);
+        let rows = rows.chain(departed.map(|gone| &gone.row)).chain(settled);
+        rows.map(SeatRow::first_end).min().unwrap_or(Millis::NEVER)
     }
 
     /// Puts a child's record in place of the one there was.

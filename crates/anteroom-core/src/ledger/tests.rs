@@ -17,6 +17,8 @@ const LONGEST: Span = Span(310_000);
 pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
+        process: NodeId(child),
+        replaces: Vec::new(),
         data_center: DataCenterId(1),
         sent_at: START,
         parent: (generation != 0).then_some(Life(0)),
@@ -203,7 +205,13 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
     let (ledger, answer) = lent(ledger, &first, START);
     assert_eq!((answer.granted.seats, answer.granted.credits), (0, 3));
     assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
+    // A message that is late says nothing about when the loss was; one that names this life does.
+    first.parent = Some(Life(7));
+    first.generation = answer.generation;
+    first.is_final = false;
     first.number = 2;
+    let (ledger, _) = lent(ledger, &first, START);
+    first.number = 3;
     first.is_final = true;
     let all_clocks = reopens_at + closing::CLOCKS_APART;
     let (ledger, answer) = lent(ledger, &first, all_clocks);
@@ -211,7 +219,7 @@ fn a_new_epoch_lends_nothing_until_everything_lent_before_has_ended() {
         answer.granted.seats, 0,
         "its node has not closed what ended"
     );
-    first.number = 3;
+    first.number = 4;
     first.closed_through = all_clocks;
     let (_, answer) = lent(ledger, &first, all_clocks);
     assert_eq!(answer.granted.seats, 5);
@@ -304,9 +312,29 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
     ahead.row.add(START + Span(100_000));
     ahead.closed_through = START + Span(3_600_000);
     ahead.sent_at = ahead.closed_through;
-    let (ledger, _) = Ledger::new().sync(&ahead, LendingTerms::default(), START);
-    assert_eq!(ledger.closed_through(DataCenterId(1)), START);
-    assert_eq!(ledger.inside(), 1);
+    // Whatever the store's clock says: the others' say that it is not so late.
+    for store_now in [START, START - Span(7_200_000)] {
+        let (ledger, _) = lent(Ledger::new(), &request(2, 1, 0), START);
+        let lending = LendingTerms::default();
+        let (ledger, _) = ledger.sync(&ahead, lending, store_now);
+        assert_eq!(ledger.heard_at, START);
+        assert_eq!(ledger.closed_through(DataCenterId(1)), START);
+        assert_eq!(ledger.inside(), 1);
+    }
+}
+
+#[test]
+fn a_store_whose_clock_is_stepped_back_makes_no_lease_longer_than_another_length() {
+    let lending = LendingTerms::default();
+    let ledger = ten_lent(5);
+    let back = START - Span(3_600_000);
+    let (ledger, _) = ledger.sync(&request(2, 1, 0), lending, back);
+    assert_eq!(ledger.children.len(), 2);
+    let mut other = request(2, 2, 1);
+    other.is_final = true;
+    let (ledger, _) = ledger.sync(&other, lending, back + LEASE_TTL);
+    assert!(!ledger.children.contains_key(&NodeId(1)), "it was silent");
+    assert_ne!(ledger.phantoms(), 0);
 }
 
 #[test]
@@ -317,7 +345,7 @@ fn while_files_differ_the_lower_limit_holds() {
     generous.terms.limits.new_users_per_minute = 1_000;
     generous.wants.slots = 500;
     let (_, answer) = lent(ledger, &generous, START);
-    assert_eq!((answer.granted.seats, answer.granted.admissions), (10, 60));
+    assert_eq!((answer.granted.seats, answer.granted.admissions), (10, 10));
 }
 
 #[test]
@@ -356,6 +384,7 @@ fn those_first_in_line_are_presumed_to_have_used_what_a_dead_node_held() {
     let second = Span(1_000);
     let mut first = request(1, 1, 0);
     first.wants.slots = 4;
+    first.terms.pacing = false;
     first.waiting = [(START, 3), (START + second, 5)].into();
     let (mut ledger, answer) = lent(Ledger::new(), &first, START);
     assert_eq!(answer.granted.seats, 4);

@@ -10,12 +10,11 @@ use alloc::vec::Vec;
 
 use super::children::{LATEST_ASK, QUIET_AFTER};
 use super::closing::CLOCKS_APART;
-use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT};
+use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 use super::lend::saturating_u32;
 use super::{Child, Ledger, Logouts, RevokedList};
 use crate::id::{DataCenterId, Epoch, Life};
 use crate::lease::Lease;
-use crate::planted::{Bug, is_planted};
 use crate::sync::{Answer, Held, Outlook, Reply, Revocation, Used, Wants};
 use crate::time::{Millis, Span};
 
@@ -134,9 +133,6 @@ impl Upstream {
 
     /// How much longer a child may use what it is lent now.
     pub(super) fn left(&self, at: Millis) -> Span {
-        if is_planted(Bug::LendsBeyondOwnLease) {
-            return Span::from_secs(3_600);
-        }
         self.lease.ends_at().since(at + CLOCKS_APART)
     }
 
@@ -150,10 +146,7 @@ impl Upstream {
     /// Takes back what a child held and neither used nor holds any more. What was lent under other
     /// terms than those of `version` goes back to the world.
     pub(super) fn handle_use(&mut self, old: &Child, new: &Child, version: u32) {
-        let mut seats_used = new.used.seats.saturating_sub(old.used.seats);
-        if is_planted(Bug::GivesBackAndCountsAnew) {
-            seats_used = 0;
-        }
+        let seats_used = new.used.seats.saturating_sub(old.used.seats);
         let credits_used = new.used.credits.saturating_sub(old.used.credits);
         self.used.seats += seats_used;
         self.used.credits += credits_used;
@@ -209,7 +202,7 @@ impl Upstream {
     /// Learns how long trips take. What came late was perhaps only brought late, because nobody
     /// waited for it: the estimate falls at once and rises slowly.
     fn note_trip(&mut self, now: Millis) {
-        let took = now.since(self.asked_at).min(UPSTREAM_TIME_OUT);
+        let took = now.since(self.asked_at).min(UPSTREAM_TIME_OUT_MAX);
         self.trip = if self.trip == Span::ZERO {
             took
         } else {
@@ -228,7 +221,8 @@ impl Upstream {
 
     /// Whether what the world said is recent, by the ledger's own clock.
     pub(super) fn is_outlook_fresh(&self, now: Millis) -> bool {
-        self.answered != 0 && now.since(self.outlook_at) < QUIET_AFTER
+        // By a clock that was stepped back since, nothing is known of its age.
+        self.answered != 0 && now >= self.outlook_at && now.since(self.outlook_at) < QUIET_AFTER
     }
 }
 
@@ -247,6 +241,12 @@ impl Ledger {
 
     /// Applies a reply of the world. Returns whether it was to the newest request.
     pub fn handle_upstream(&mut self, reply: Reply, now: Millis) -> bool {
+        let is_newest = self.hear_world(reply, now);
+        self.assert_sound();
+        is_newest
+    }
+
+    fn hear_world(&mut self, reply: Reply, now: Millis) -> bool {
         let Some(upstream) = self.upstream.as_deref_mut() else {
             return false;
         };

@@ -4,8 +4,8 @@ use super::{CheckIn, Room};
 use crate::id::Epoch;
 use crate::lease::TakeError;
 use crate::newest::NewestSeat;
-use crate::planted::{Bug, is_planted};
-use crate::ticket::{Seat, Seats, Standing, Ticket};
+use crate::rules::QueueingMethod;
+use crate::ticket::{Seat, Standing, Ticket};
 use crate::time::Millis;
 
 /// A request of somebody with an accepted ticket.
@@ -15,7 +15,8 @@ pub struct Return {
     pub ticket: Ticket,
     /// Whether a page is asked for, and not something that a page loads.
     pub is_navigation: bool,
-    /// Whether it may wait for one round trip to the parent.
+    /// Whether it may wait for one round trip to the parent: only for a seat here, and only while
+    /// it has one in another data center.
     pub may_ask_parent: bool,
 }
 
@@ -25,12 +26,9 @@ impl Room {
         let mut visit = visit;
         visit.may_ask_parent &= !self.has_left;
         let ticket = visit.ticket;
-        if visit.may_ask_parent && !(self.has_heard_from_parent() && self.lease.is_live(now)) {
-            // Which sessions were ended lately, only the parent knows: a process that slept has
-            // missed it. If it does not answer, whoever has a valid ticket passes all the same.
-            return CheckIn::AskParent;
-        }
-        if self.revoked.contains(ticket.visitor) {
+        // Nobody knows this process any more, if it has been cut off for so long.
+        let is_forgotten = now >= self.believes_until();
+        if is_forgotten || self.revoked.contains(ticket.visitor) {
             return CheckIn::Over;
         }
         let closed_through = self.outlook.closed_through;
@@ -84,14 +82,12 @@ impl Room {
         if is_older {
             // The seat was prolonged at some time that the newer ticket knows; assume the earliest,
             // so that the next check-in is not late.
-            current.last_check_in_at = seat.ends_at - self.seat_terms.longest_seat();
+            current.last_check_in_at = self.assumed_check_in(seat.ends_at, now);
             current.is_provisional = false;
             current.seats.put(seat);
         }
         let target = self.target_end(&current, visit.is_navigation, now);
-        let moves_anywhere = is_planted(Bug::MovesToEarlierEnds);
-        let is_move = |end: &Millis| *end > seat.ends_at || (moves_anywhere && *end < seat.ends_at);
-        let Some(new_end) = target.filter(is_move) else {
+        let Some(new_end) = target.filter(|end| *end > seat.ends_at) else {
             if !is_older {
                 return CheckIn::Pass;
             }
@@ -99,9 +95,13 @@ impl Room {
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
-            return match self.pass_unrenewed(visit) {
-                CheckIn::Pass if is_older => CheckIn::Renewed(current),
-                refused => refused,
+            // Its seat still runs, so it waits for nothing; the next request finds a credit.
+            self.demand.note_missing_credit();
+            self.tally.passed_unrenewed += 1;
+            return if is_older {
+                CheckIn::Renewed(current)
+            } else {
+                CheckIn::Pass
             };
         }
         self.row.shift(seat.ends_at, new_end);
@@ -131,6 +131,13 @@ impl Room {
         ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation)
     }
 
+    /// When a seat was prolonged of which only the end is known: as early as may be, so that the
+    /// next check-in is not late. Seats given before `session_duration` changed may be longer or
+    /// shorter than those of now.
+    pub(super) fn assumed_check_in(&self, ends_at: Millis, now: Millis) -> Millis {
+        now.min(ends_at - self.seat_terms.longest_seat())
+    }
+
     /// A visitor with a seat elsewhere, or of another epoch: one here is taken only against a free
     /// one.
     fn take_seat_here(&mut self, visit: Return, now: Millis) -> CheckIn {
@@ -148,26 +155,12 @@ impl Room {
             self.tally.older_tickets += 1;
             return CheckIn::Renewed(ticket);
         }
-        if is_planted(Bug::SeatsOnCredit) {
-            ticket.last_check_in_at = now;
-            ticket.seats.put(Seat {
-                data_center: self.identity.data_center,
-                ends_at: self.seat_terms.renewable_end(now),
-                epoch: self.outlook.epoch,
-            });
-            return CheckIn::Renewed(ticket);
-        }
         if self.take_seat(now).is_err() {
             return self.pass_without_seat(visit, now);
         }
         self.moving.handle_seated(ticket.visitor);
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
-        if is_planted(Bug::TransfersTakeAway) {
-            let taken = ticket.seats.iter();
-            taken.for_each(|seat| self.row.remove(seat.ends_at));
-            ticket.seats = Seats::default();
-        }
         self.remember(&ticket, ends_at, now);
         self.tally.renewed += 1;
         ticket.last_check_in_at = now;
@@ -189,7 +182,9 @@ impl Room {
     }
 
     fn take_seat(&mut self, now: Millis) -> Result<(), TakeError> {
-        if self.uses_leases() {
+        if self.rules.queueing_method == QueueingMethod::Passthrough {
+            // Who is new goes in outside of the limits; who is inside is no worse off.
+        } else if self.uses_leases() {
             self.lease.take_seat(now)?;
             self.used.seats += 1;
         } else if !self.lease.is_live(now) || self.outlook.seats_free == 0 {
@@ -201,10 +196,8 @@ impl Room {
 
     fn take_credit(&mut self, now: Millis) -> Result<(), TakeError> {
         if self.uses_leases() {
-            if !is_planted(Bug::RenewsWithoutCredit) {
-                self.lease.take_credit(now)?;
-                self.used.credits += 1;
-            }
+            self.lease.take_credit(now)?;
+            self.used.credits += 1;
         } else if !self.lease.is_live(now) {
             return Err(TakeError::Ended);
         }
@@ -214,28 +207,25 @@ impl Room {
 
     /// There is no seat here: the visitor is inside all the same, and comes before those who wait.
     fn pass_without_seat(&mut self, visit: Return, now: Millis) -> CheckIn {
-        if !self.uses_leases() || is_planted(Bug::MoversWaitInLine) {
+        if !self.uses_leases() {
             self.demand.note_missing_slot();
-            return self.pass_unrenewed(visit);
+            self.demand.note_missing_credit();
+            return self.pass(visit, now);
         }
         let ticket = visit.ticket;
         let ends_at = ticket.seats.ends_at().unwrap_or_default();
         let seat = (ticket.last_check_in_at, ends_at);
         let session = self.rules.session_duration;
         self.moving.note(ticket.visitor, seat, session, now);
-        if visit.may_ask_parent {
+        if visit.may_ask_parent && self.lease.is_live(now) {
             self.moving.note_asking();
         }
-        self.pass(visit)
+        self.pass(visit, now)
     }
 
-    fn pass_unrenewed(&mut self, visit: Return) -> CheckIn {
-        self.demand.note_missing_credit();
-        self.pass(visit)
-    }
-
-    fn pass(&mut self, visit: Return) -> CheckIn {
-        if visit.may_ask_parent {
+    /// Passes without a seat here. While there is a parent to ask, one round trip may bring one.
+    fn pass(&mut self, visit: Return, now: Millis) -> CheckIn {
+        if visit.may_ask_parent && self.lease.is_live(now) {
             return CheckIn::AskParent;
         }
         self.tally.passed_unrenewed += 1;

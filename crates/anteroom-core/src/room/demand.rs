@@ -7,15 +7,16 @@ use super::syncing::SYNC_PERIOD;
 use crate::sync::Wants;
 use crate::time::Millis;
 
-/// Fewest credits held while somebody is inside, so that a lone visitor's check-in needs no round
-/// trip. A crash turns them into phantom seats.
-const CREDITS_MIN: u32 = 2;
+/// Fewest credits held while somebody is inside, and at most one for each of them. Nobody waits for
+/// a credit: whoever finds none passes, and its seat is prolonged with a later request. A crash
+/// turns them into phantom seats, so that there are not many more than traffic needs.
+const CREDITS_MIN: u32 = 8;
 /// Fewest slots more than expected where somebody comes: the first of many is followed soon.
 const ALLOWANCE_MIN: u32 = 8;
 /// Most slots wanted at once.
 const SLOTS_MAX: u32 = 10_000;
 
-/// Slots more than so many in expectation, so that chance and growth seldom find none: arrivals
+/// How many more than expected are held, so that chance and growth seldom find none: arrivals
 /// of a Poisson stream stray by their square root, and few exceed four times that.
 fn allowance(expected: u32) -> u32 {
     if expected == 0 {
@@ -132,6 +133,11 @@ impl Demand {
         self.credits.note();
     }
 
+    /// Whether somebody passed for want of a credit, and the parent does not know yet.
+    pub(super) fn lacks_credit(&self) -> bool {
+        self.credits.is_news()
+    }
+
     /// Somebody went in.
     pub(super) fn note_admission(&mut self, now: Millis) {
         self.admissions.note_many(1, now);
@@ -171,6 +177,7 @@ impl Demand {
         let slots = slots.saturating_add(allowance(slots).min(plenty));
         let credits = self.credits.begin_request(now);
         let credits = credits.saturating_add(self.renewals.expected(now));
+        let credits = credits.saturating_add(allowance(credits));
         self.begin_goodbye();
         self.has_wished = slots > 0;
         Wants {
@@ -247,10 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn two_credits_are_kept_while_somebody_is_inside() {
+    fn a_few_credits_are_kept_while_somebody_is_inside() {
         let mut demand = Demand::default();
         assert_eq!(demand.begin_request(0, 0, Millis(0)).credits, 0);
         assert_eq!(demand.begin_request(1, 0, Millis(0)).credits, 1);
-        assert_eq!(demand.begin_request(9, 0, Millis(0)).credits, 2);
+        assert_eq!(demand.begin_request(900, 0, Millis(0)).credits, CREDITS_MIN);
     }
 }

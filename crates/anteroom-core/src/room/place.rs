@@ -5,7 +5,6 @@ use crate::decision::{Place, QueueReason, WaitRange};
 use crate::estimate::{ASK_AFTER_FIRST, ASK_AFTER_LAST, PAGE_RELOAD, ask_after, ask_before_turn};
 use crate::id::VisitorId;
 use crate::order::ROUND;
-use crate::planted::{Bug, is_planted};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{Millis, Span};
@@ -62,7 +61,7 @@ impl Room {
         let ask_after = self.ask_after(reason, turn, people_waiting, wait, jitter, now);
         // A place must outlive the pause, and one ask that gets lost.
         let ask_after = ask_after.min(Span(self.rules.place_grace.0 / 2));
-        if visit.ticket.is_some() || is_planted(Bug::CountsBeforeReturn) {
+        if visit.ticket.is_some() {
             let next_ask = if visit.gets_page {
                 ask_after.max(PAGE_RELOAD)
             } else {

@@ -5,7 +5,6 @@ use alloc::vec::Vec;
 use super::Room;
 use crate::id::VisitorId;
 use crate::ledger::{REVOKED_MAX, RevokedList};
-use crate::planted::{Bug, is_planted};
 use crate::sync::Revocation;
 use crate::ticket::{Standing, Ticket};
 use crate::time::Millis;
@@ -22,6 +21,15 @@ pub(super) struct Revoked {
 }
 
 impl Revoked {
+    /// What dead processes refused, of which the parent has told this one nothing yet.
+    pub(super) fn inherited(entries: Vec<Revocation>) -> Self {
+        let mut revoked = Self::default();
+        for entry in entries {
+            revoked.shared.insert(entry);
+        }
+        revoked
+    }
+
     pub(super) fn contains(&self, visitor: VisitorId) -> bool {
         self.shared.contains(visitor) || self.unconfirmed.iter().any(|r| r.visitor == visitor)
     }
@@ -65,8 +73,7 @@ impl Revoked {
 
     fn insert(&mut self, entry: Revocation) -> bool {
         let is_full = self.shared.len() + self.unconfirmed.len() >= REVOKED_MAX;
-        let is_known = self.contains(entry.visitor) && !is_planted(Bug::LogoutsFreeTwice);
-        if is_full || is_known {
+        if is_full || self.contains(entry.visitor) {
             return false;
         }
         self.unconfirmed.push(entry);
@@ -90,8 +97,8 @@ impl Room {
         let newest = self.newest_seat(ticket.visitor, now);
         let newest = newest.map_or(Millis::ZERO, |seat| seat.ends_at);
         let longest = self
-            .seat_terms
-            .longest_seat()
+            .longest_known
+            .max(self.seat_terms.longest_seat())
             .max(self.lease.longest_seat());
         let is_new = self.revoked.insert(Revocation {
             visitor: ticket.visitor,
@@ -110,6 +117,14 @@ impl Room {
     #[must_use]
     pub fn is_revoked(&self, visitor: VisitorId) -> bool {
         self.revoked.contains(visitor)
+    }
+
+    /// All that is refused here: for a successor that starts while the parent cannot be reached.
+    #[must_use]
+    pub fn revocations(&self) -> Vec<Revocation> {
+        let mut all = self.revoked.shared.to_vec();
+        all.extend_from_slice(&self.revoked.unconfirmed);
+        all
     }
 
     /// All visitors whose sessions were ended: for a copy that is read without asking the room.

@@ -5,7 +5,6 @@ use alloc::collections::BTreeMap;
 use super::Room;
 use crate::id::Epoch;
 use crate::ledger::LEASE_TTL;
-use crate::planted::{Bug, is_planted};
 use crate::seats::SeatRow;
 use crate::sync::{Held, Outlook, Reply, SyncRequest, Terms, Used, Wants};
 use crate::time::{Millis, Span};
@@ -52,6 +51,9 @@ impl Room {
             .outlook
             .inside
             .saturating_add(self.demand.unreported_admissions());
+        // What a far root says of it may be older than those who were let in here.
+        let own = self.row.total_after(self.outlook.closed_through);
+        let inside = inside.max(u32::try_from(own.max(0)).unwrap_or(u32::MAX));
         let plenty = self.plenty();
         let mut wants = self.demand.begin_request(inside, plenty, now);
         let (asking, expected) = self.moving.begin_request(now);
@@ -64,29 +66,18 @@ impl Room {
         } else {
             Wants::default()
         };
-        let held_before = self.lease.held();
-        let keep = if is_planted(Bug::HoardsSlots) {
-            u32::MAX
-        } else {
-            wants.slots
-        };
         // Whoever it was fetched for may ask at another node: that one must find it.
-        let own = keep.min(held_before.seats.saturating_sub(expected));
+        let seats = self.lease.held().seats;
+        let own = wants.slots.min(seats.saturating_sub(expected));
         self.lease.give_back(Held {
             seats: own.saturating_add(asking),
-            admissions: keep,
+            admissions: wants.slots,
             ahead: wants.ahead,
             credits: wants.credits,
             minute: now.minute(),
         });
         let mut request = self.request(wants, false, now);
         request.wants.first = asking.saturating_sub(request.held.seats);
-        if is_planted(Bug::KeepsWhatItGivesBack) {
-            self.lease.take_back(Held {
-                seats: held_before.seats.saturating_sub(request.held.seats),
-                ..Held::default()
-            });
-        }
         request
     }
 
@@ -101,18 +92,13 @@ impl Room {
     pub fn poll_goodbye(&mut self, now: Millis) -> SyncRequest {
         self.has_left = true;
         self.demand.begin_goodbye();
-        let held_before = self.lease;
         self.lease.give_back(Held::default());
-        let request = self.request(Wants::default(), true, now);
-        if is_planted(Bug::AdmitsAfterGoodbye) {
-            self.has_left = false;
-            self.lease = held_before;
-        }
-        request
+        self.request(Wants::default(), true, now)
     }
 
     fn request(&mut self, wants: Wants, is_leaving: bool, now: Millis) -> SyncRequest {
         let number = self.lease.begin_request(now);
+        self.assert_sound();
         self.revoked.drop_through(now);
         self.row.drop_through(self.outlook.closed_through);
         self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
@@ -120,6 +106,8 @@ impl Room {
         self.telling_waiting.clone_from(&waiting);
         SyncRequest {
             child: self.identity.node,
+            process: self.identity.process,
+            replaces: self.replaces.clone(),
             data_center: self.identity.data_center,
             sent_at: now,
             parent: self.parent,
@@ -153,6 +141,12 @@ impl Room {
 
     /// Applies a reply. Returns whether it was to the newest request.
     pub fn handle_reply(&mut self, reply: Reply, now: Millis) -> bool {
+        let is_newest = self.hear(reply, now);
+        self.assert_sound();
+        is_newest
+    }
+
+    fn hear(&mut self, reply: Reply, now: Millis) -> bool {
         match reply {
             Reply::Stale => false,
             Reply::Void { child, .. } if child != self.identity.node => false,
@@ -169,6 +163,8 @@ impl Room {
                     return false;
                 }
                 self.demand.handle_answer();
+                self.replaces.clear();
+                self.in_touch_until = self.lease.ends_at();
                 self.answered = answer.number;
                 self.parent = Some(answer.life);
                 if let Some(list) = answer.revoked {
@@ -224,6 +220,7 @@ impl Room {
         self.parent = None;
         self.answered = 0;
         self.lease.begin_anew();
+        self.adopt_seat_terms();
         self.used = Used::default();
         self.row = SeatRow::default();
         self.admitted.clear();

@@ -34,11 +34,19 @@ impl Pair {
     fn new(rules: Rules) -> Self {
         let identity = RoomIdentity {
             node: NodeId(1),
+            process: NodeId(1),
+            is_alone: true,
             data_center: DataCenterId(1),
             lottery_key: LotteryKey([1; 16]),
         };
         Self {
-            room: Room::new(identity, rules, Capacity::default()),
+            room: Room::new(
+                identity,
+                Predecessors::default(),
+                rules,
+                Capacity::default(),
+                START,
+            ),
             ledger: Ledger::new(),
             now: START,
             ids: 0,
@@ -98,7 +106,8 @@ impl Pair {
             may_ask_parent: true,
         };
         match self.room.handle_check_in(visit, self.now) {
-            CheckIn::AskParent => {
+            // A second request, with what the loop has fetched since the first.
+            CheckIn::AskParent | CheckIn::Pass => {
                 self.sync();
                 visit.may_ask_parent = false;
                 self.room.handle_check_in(visit, self.now)

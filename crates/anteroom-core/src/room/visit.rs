@@ -7,6 +7,7 @@ use crate::decision::QueueReason;
 use crate::newest::NewestSeat;
 use crate::order;
 use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
+use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
 use crate::ticket::{Seat, Seats, Ticket};
 use crate::time::{Millis, Span};
@@ -39,8 +40,13 @@ impl Room {
         if !self.is_eligible(visit) {
             // Newcomers who have used up what was to spare ask whether there is more.
             let is_open = self.outlook.watermark == Watermark::Open;
-            if visit.may_ask_parent && (is_open || !self.is_outlook_fresh(now)) {
+            if visit.may_ask_parent && is_open {
                 self.demand.note_missing_slot();
+                return Verdict::AskParent;
+            }
+            // Others may have gone in meanwhile. Until that is known it wants no slot: it would take
+            // one from those who are called.
+            if visit.may_ask_parent && !self.is_outlook_fresh(now) {
                 return Verdict::AskParent;
             }
             let reason = match self.outlook.watermark {
@@ -159,7 +165,7 @@ impl Room {
         });
         Some(Ticket {
             accepted_at: Some(seat.accepted_at),
-            last_check_in_at: seat.ends_at - self.seat_terms.longest_seat(),
+            last_check_in_at: self.assumed_check_in(seat.ends_at, now),
             seats,
             ..ticket
         })
@@ -218,21 +224,22 @@ impl Room {
 
     fn admit(&mut self, visit: Visit, now: Millis) -> Verdict {
         self.tally.admitted += 1;
-        Verdict::Admit(self.seat(visit, now))
+        Verdict::Admit(self.seat(visit, self.seat_terms, now))
     }
 
+    /// What is outside of the limits is outside of the lease, too, and of the seats that it allows.
     fn admit_outside_limits(&mut self, visit: Visit, now: Millis) -> Verdict {
         self.tally.admitted_outside_limits += 1;
-        Verdict::Admit(self.seat(visit, now))
+        Verdict::Admit(self.seat(visit, SeatTerms::of(&self.rules), now))
     }
 
     /// Records an admission and writes its ticket.
-    fn seat(&mut self, visit: Visit, now: Millis) -> Ticket {
+    fn seat(&mut self, visit: Visit, full: SeatTerms, now: Millis) -> Ticket {
         let is_provisional = self.is_first_seat_short(visit);
         let terms = if is_provisional {
-            self.seat_terms.at_most(PROVISIONAL_SESSION)
+            full.at_most(PROVISIONAL_SESSION)
         } else {
-            self.seat_terms
+            full
         };
         let ends_at = if self.rules.session_renewal {
             terms.renewable_end(now)

@@ -1,43 +1,42 @@
-//! Waiting for a round trip to the parent, together with everybody else who does.
+//! Waiting for a sync with the parent, together with everybody else who does.
+//!
+//! Who waits for what, and for how long, is the core's business
+//! ([`anteroom_core::sync_loop::Patience`]).
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use anteroom_core::sync_loop::{PATIENCE, Patience, Round};
+use anteroom_core::time::Millis;
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::RoomHandle;
 
-/// Longest wait of a visitor for its parent. Longer than a busy disk takes, shorter than anybody
-/// notices; after it the visitor is queued.
-pub(super) const PATIENCE: Duration = Duration::from_millis(250);
-
-/// How often somebody asks upwards before it is told what there is: what one answer brings, others
-/// may take, and what is not in this data center comes with the next one.
-const TRIES: u32 = 4;
-
-/// The rounds of a room's conversation with its parent, by number.
-pub(super) struct Rounds {
-    wake: Notify,
-    begun: watch::Sender<u64>,
-    ended: watch::Sender<u64>,
-    /// Visitors who wait for one.
-    waiting: AtomicU32,
-    is_failing: AtomicBool,
-    is_world_failing: AtomicBool,
+/// Longest wait of a visitor for its parent.
+pub(super) const fn patience_of_a_visitor() -> Duration {
+    Duration::from_millis(PATIENCE.0)
 }
 
-impl Default for Rounds {
-    fn default() -> Self {
-        Self {
-            wake: Notify::new(),
-            begun: watch::Sender::new(0),
-            ended: watch::Sender::new(0),
-            waiting: AtomicU32::new(0),
-            is_failing: AtomicBool::new(false),
-            is_world_failing: AtomicBool::new(false),
-        }
-    }
+/// What the parent knows of this process.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(super) enum Joined {
+    /// Nothing.
+    No,
+    /// It counts a dead process in whose place this one runs.
+    ByPredecessor,
+    /// It has answered this one.
+    Itself,
+}
+
+/// The syncs of a room's loop, for those who wait for one.
+pub(super) struct Rounds {
+    wake: Notify,
+    round: watch::Sender<Round>,
+    standing: watch::Sender<Joined>,
+    /// Visitors who wait for one.
+    waiting: AtomicU32,
+    began_at: Instant,
 }
 
 /// One visitor who waits, counted as long as it does: it may go away at any time.
@@ -57,7 +56,21 @@ impl Drop for Waiting<'_> {
 }
 
 impl Rounds {
-    /// Asks for a round right away.
+    pub(super) fn new(is_joined: bool) -> Self {
+        Self {
+            wake: Notify::new(),
+            round: watch::Sender::new(Round::default()),
+            standing: watch::Sender::new(if is_joined {
+                Joined::ByPredecessor
+            } else {
+                Joined::No
+            }),
+            waiting: AtomicU32::new(0),
+            began_at: Instant::now(),
+        }
+    }
+
+    /// Asks for a sync right away.
     pub(super) fn hurry(&self) {
         self.wake.notify_one();
     }
@@ -67,66 +80,90 @@ impl Rounds {
         self.wake.notified().await;
     }
 
-    /// Whether a visitor waits for a round.
+    /// Whether a visitor waits for a sync.
     pub(super) fn is_awaited(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn begin(&self) {
-        self.begun.send_modify(|round| *round += 1);
+    /// The clock of the loop: milliseconds since the room was opened, never stepped.
+    pub(super) fn now(&self) -> Millis {
+        let since = Instant::now().saturating_duration_since(self.began_at);
+        Millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
     }
 
-    pub(super) fn end(&self, is_success: bool) {
-        self.is_failing.store(!is_success, Ordering::Relaxed);
-        let begun = *self.begun.borrow();
-        self.ended.send_replace(begun);
+    /// A point in time of that clock, for timers.
+    pub(super) fn instant(&self, at: Millis) -> Instant {
+        self.began_at + Duration::from_millis(at.0)
     }
 
-    pub(super) fn note_world(&self, is_failing: bool) {
-        self.is_world_failing.store(is_failing, Ordering::Relaxed);
+    /// Tells those who wait how far the loop is.
+    pub(super) fn show(&self, round: Round) {
+        self.round.send_if_modified(|shown| {
+            let is_news = *shown != round;
+            *shown = round;
+            is_news
+        });
     }
 
-    /// Waits for the end of a round that begins after this call: one that is under way does not
-    /// know yet what is wanted.
-    async fn next(&self) {
-        let _waiting = Waiting::new(&self.waiting);
-        let wanted = *self.begun.borrow() + 1;
-        self.hurry();
-        let mut ended = self.ended.subscribe();
+    /// The parent knows of this process.
+    pub(super) fn note_joined(&self) {
+        let is_news =
+            |standing: &mut Joined| std::mem::replace(standing, Joined::Itself) != Joined::Itself;
+        self.standing.send_if_modified(is_news);
+    }
+
+    /// It runs in the place of another process, which is counted.
+    pub(super) fn note_predecessor(&self) {
+        self.standing.send_if_modified(|standing| {
+            let is_news = *standing < Joined::ByPredecessor;
+            *standing = (*standing).max(Joined::ByPredecessor);
+            is_news
+        });
+    }
+
+    /// Whether tickets are worth something here, or will be within a visitor's patience.
+    pub(super) async fn is_joined(&self, patience: Patience) -> bool {
+        if *self.standing.borrow() > Joined::No {
+            return true;
+        }
+        let wait = self.joined(Joined::ByPredecessor);
+        timeout_at(self.instant(patience.ends_at()), wait)
+            .await
+            .is_ok()
+    }
+
+    /// Returns when the parent knows so much of this process.
+    pub(super) async fn joined(&self, wanted: Joined) {
+        let mut standing = self.standing.subscribe();
         // The sender lives as long as the room.
-        let _ = ended.wait_for(|round| *round >= wanted).await;
+        let _ = standing.wait_for(|standing| *standing >= wanted).await;
     }
-}
 
-/// How long somebody is still willing to wait for the parent.
-pub(super) struct Patience {
-    ends_at: Instant,
-    tries: u32,
+    /// Waits for the end of this sync.
+    async fn ended(&self, wanted: u64) {
+        let _waiting = Waiting::new(&self.waiting);
+        let mut round = self.round.subscribe();
+        self.hurry();
+        let _ = round.wait_for(|round| round.ended >= wanted).await;
+    }
 }
 
 impl RoomHandle {
     /// The patience of somebody who comes now.
     pub(super) fn patience(&self) -> Patience {
-        Patience {
-            ends_at: Instant::now() + PATIENCE,
-            tries: if self.shared.stores.are_shared() {
-                TRIES
-            } else {
-                1
-            },
-        }
+        Patience::new(self.rounds.now())
     }
 
     /// Lets the parent know now, and waits for its answer, as long as patience lasts. Returns whether
-    /// it is worth asking once more. While the store fails nobody waits for it.
+    /// it is worth asking once more.
     pub(super) async fn ask_parent(&self, patience: &mut Patience) -> bool {
-        if patience.tries == 0 || self.rounds.is_failing.load(Ordering::Relaxed) {
+        let rounds = &self.rounds;
+        let Some(wanted) = patience.begin(*rounds.round.borrow()) else {
             return false;
-        }
-        patience.tries -= 1;
-        let answered = tokio::time::timeout_at(patience.ends_at, self.rounds.next()).await;
+        };
+        let ends_at = rounds.instant(patience.ends_at());
+        let answered = timeout_at(ends_at, rounds.ended(wanted)).await;
         // Out of patience: the caller decides with what is known.
-        let is_world_away = self.rounds.is_world_failing.load(Ordering::Relaxed);
-        answered.is_ok() && patience.tries > 0 && !is_world_away
+        patience.end(answered.is_ok(), *rounds.round.borrow())
     }
 }

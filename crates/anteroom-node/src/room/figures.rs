@@ -25,6 +25,8 @@ pub struct RoomFigures {
     pub tally: Tally,
     /// Requests of visitors who were inside already, since the start.
     pub passed_total: u64,
+    /// Those of them that waited for the store, since the start.
+    pub waited_passes_total: u64,
     /// Cookies that were no tickets, since the start.
     pub strange_tickets_total: u64,
     /// Conversations with the store that were answered, since the start.
@@ -54,6 +56,7 @@ impl RoomHandle {
             outlook: room.outlook().clone(),
             tally: room.tally(),
             passed_total: self.counts.passed.load(Ordering::Relaxed),
+            waited_passes_total: self.counts.waited_passes.load(Ordering::Relaxed),
             strange_tickets_total: self.counts.strange_tickets.load(Ordering::Relaxed),
             syncs_total: self.counts.syncs.load(Ordering::Relaxed),
             failed_syncs_total: self.counts.failed_syncs.load(Ordering::Relaxed),

@@ -15,12 +15,13 @@ use anteroom_config::orders::{Actor, Log, Order, Orders, Record as _, Shown};
 use anteroom_config::{Changed, Problems, RoomConfig};
 use anteroom_core::room::Room;
 use anteroom_core::room::syncing::SYNC_PERIOD;
+use anteroom_core::room::view::View;
+use anteroom_core::sync_loop::Patience;
 use anteroom_store::{ChangeError, Hearing, Listener, StoreError, SyncError, chain};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::asking::{PATIENCE, Patience};
-use super::view::View;
+use super::asking::patience_of_a_visitor;
 use super::wall_time::in_room_time;
 use super::{RoomHandle, Settings};
 
@@ -124,7 +125,7 @@ impl RoomHandle {
         let mut asked_at = bulletin.asked_at.subscribe();
         let is_newer = |at: &Option<Instant>| at.is_some_and(|at| at + FRESH >= now);
         // Out of patience: what is known holds.
-        let _ = timeout_at(now + PATIENCE, asked_at.wait_for(is_newer)).await;
+        let _ = timeout_at(now + patience_of_a_visitor(), asked_at.wait_for(is_newer)).await;
     }
 
     /// Whether what is known is at most a second old.

@@ -1,188 +1,261 @@
-//! A room's loop: one conversation with its parent at a time, and one errand to the world's ledger
-//! when it is this node's turn.
+//! Drives a room's loop: timers, messages to the stores, and what is told to those who wait.
+//!
+//! When to speak and what follows from an answer is decided by [`SyncLoop`]; what is said, by the
+//! room.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use anteroom_core::room::syncing::SYNC_PERIOD;
-use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_store::{Exchange, LedgerPlace, StoreError, SyncError, chain};
+use anteroom_core::room::view::View;
+use anteroom_core::sync::{Reply, Revocation, SyncRequest};
+use anteroom_core::sync_loop::{Action, Change, ERRAND_TIME_OUT, Sync, SyncLoop, TIME_OUT};
+use anteroom_core::time::Span;
+use anteroom_store::{BoxFuture, Exchange, StoreError, SyncError, chain};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{sleep_until, timeout};
 
 use super::RoomHandle;
-use super::pace::Pace;
-use super::view::View;
 use super::wall_time::{self, in_room_time};
 
-/// A round that takes longer has failed: a disk or network that hangs must not hold the loop.
-const ROUND_TIME_OUT: Duration = Duration::from_secs(2);
-/// Pause after a failed round; a store that is away is asked this often.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(500);
-/// What somebody else brings from the world is looked for so much later than it is expected.
-const AFTER_OTHERS: Duration = Duration::from_millis(5);
-
-/// How the conversation stands.
-struct Talk {
-    pace: Pace,
-    was_failing: bool,
-    was_world_failing: bool,
-    /// This node's errand to the world.
-    errand: Option<JoinHandle<Result<Reply, SyncError>>>,
-    /// What it brought, for the parent.
-    news: Option<Reply>,
-    /// When somebody else is expected back from the world.
-    others_back_at: Option<Instant>,
+/// What is on its way between this room and its stores.
+#[derive(Default)]
+struct Messages<'a> {
+    sync: Option<BoxFuture<'a, Answered>>,
+    errand: Option<BoxFuture<'a, (u64, Result<Reply, SyncError>)>>,
+    delivery: Option<BoxFuture<'a, ()>>,
 }
 
-impl Talk {
-    fn new(is_paced: bool) -> Self {
-        Self {
-            pace: Pace::new(is_paced, Instant::now()),
-            was_failing: false,
-            was_world_failing: false,
-            errand: None,
-            news: None,
-            others_back_at: None,
-        }
-    }
+/// What came of a sync.
+struct Answered {
+    round: u64,
+    result: Result<(SyncRequest, Exchange), SyncError>,
+}
 
-    /// Waits for the end of the errand; for ever if there is none.
-    async fn errand_ends(&mut self) -> Result<Reply, SyncError> {
-        match &mut self.errand {
-            Some(errand) => {
-                let ended = errand.await;
-                self.errand = None;
-                // An errand neither panics nor is it aborted while it is waited for.
-                match ended {
-                    Ok(result) => result,
-                    Err(_) => std::future::pending().await,
-                }
-            }
-            None => std::future::pending().await,
+/// What happens next in the loop.
+enum Event {
+    Synced(Box<Answered>),
+    Errand(u64, Box<Result<Reply, SyncError>>),
+    Delivered,
+    Hurried,
+    Stopped,
+    Due,
+}
+
+impl<'a> Messages<'a> {
+    /// Waits for whichever answer comes first; for ever if nothing is on its way.
+    async fn next(&mut self) -> Event {
+        let Self {
+            sync,
+            errand,
+            delivery,
+        } = self;
+        let event = tokio::select! {
+            answered = ready(sync) => Event::Synced(Box::new(answered)),
+            (number, result) = ready(errand) => Event::Errand(number, Box::new(result)),
+            () = ready(delivery) => Event::Delivered,
+        };
+        match &event {
+            Event::Synced(_) => self.sync = None,
+            Event::Errand(..) => self.errand = None,
+            _ => self.delivery = None,
         }
+        event
+    }
+}
+
+async fn ready<T>(message: &mut Option<BoxFuture<'_, T>>) -> T {
+    match message {
+        Some(message) => message.await,
+        None => std::future::pending().await,
     }
 }
 
 impl RoomHandle {
     /// Talks to the parent until `stop`, then says goodbye.
     pub(crate) async fn run(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        let mut talk = Talk::new(self.shared.stores.are_shared());
-        while !*stop.borrow() {
-            let is_success = self.round(&mut talk).await;
-            tokio::select! {
-                _ = stop.changed() => break,
-                () = self.pause(&mut talk, is_success) => {}
+        let mut sync_loop = SyncLoop::new(self.shared.stores.are_shared(), self.rounds.now());
+        let mut messages = Messages::default();
+        let mut is_stopping = false;
+        while !sync_loop.is_finished() {
+            self.perform_actions(&mut sync_loop, &mut messages);
+            if sync_loop.is_finished() {
+                break;
             }
-        }
-        self.say_goodbye(&mut talk).await;
-    }
-
-    /// Until the next round is due, somebody is in a hurry, or there is news from the world.
-    async fn pause(&self, talk: &mut Talk, is_success: bool) {
-        if !is_success {
-            // Whoever is in a hurry does not make a broken store whole.
-            tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
-            return;
-        }
-        let now = Instant::now();
-        let period = Duration::from_millis(self.room.lock().sync_period().0);
-        let due_at = now + self.shared.random.jittered(period);
-        let mut hurry_at = talk.pace.next_at(now);
-        if let Some(back_at) = talk.others_back_at {
-            hurry_at = hurry_at.max(back_at + AFTER_OTHERS);
-        }
-        let is_on_errand = talk.errand.is_some();
-        tokio::select! {
-            () = tokio::time::sleep_until(due_at) => return,
-            // Whoever waits while the errand is out waits for what it brings.
-            () = self.hurried(hurry_at), if !is_on_errand => return,
-            brought = talk.errand_ends() => self.take_news(talk, brought),
-        }
-        if !self.rounds.is_awaited() {
-            // Nobody waits for it: it goes along with the next round, if that comes soon.
-            let soon = Instant::now() + Duration::from_millis(SYNC_PERIOD.0);
-            tokio::select! {
-                () = tokio::time::sleep_until(due_at.min(soon)) => {}
-                () = self.hurried(hurry_at) => {}
-            }
-        }
-    }
-
-    /// Returns when somebody is in a hurry, and it is time for another round.
-    async fn hurried(&self, not_before: Instant) {
-        self.rounds.hurried().await;
-        tokio::time::sleep_until(not_before).await;
-    }
-
-    async fn round(&self, talk: &mut Talk) -> bool {
-        self.follow_wall_clock();
-        self.report_good_answers();
-        let is_wanted = self.rounds.is_awaited();
-        self.rounds.begin();
-        talk.pace.note_round(Instant::now());
-        let news = talk.news.as_ref();
-        let result = self
-            .in_time(async {
-                self.learn_orders().await?;
-                let request = self.locked(|room, now| room.poll_sync(now));
-                let parent = &self.ledgers.parent;
-                let exchange = parent.visit(&request, news, is_wanted).await?;
-                let is_short = is_short(&request, &exchange.reply);
-                Ok((exchange, is_short))
-            })
-            .await;
-        let is_success = result.is_ok();
-        match result {
-            Ok((exchange, is_short)) => {
-                if talk.was_failing {
-                    tracing::info!(room = %self.name, "the store is back");
+            let due_at = sync_loop.next_deadline(self.rounds.is_awaited(), self.rounds.now());
+            let event = tokio::select! {
+                event = messages.next() => event,
+                _ = stop.changed(), if !is_stopping => Event::Stopped,
+                () = self.rounds.hurried() => Event::Hurried,
+                () = async {
+                    match due_at {
+                        Some(at) => sleep_until(self.rounds.instant(at)).await,
+                        None => std::future::pending().await,
+                    }
+                } => Event::Due,
+            };
+            match event {
+                Event::Synced(answered) => self.handle_answered(&mut sync_loop, *answered),
+                Event::Errand(number, result) => {
+                    self.handle_errand(&mut sync_loop, number, *result)
                 }
-                talk.news = None;
-                self.apply(talk, exchange, is_short);
+                Event::Delivered => sync_loop.handle_delivered(),
+                Event::Hurried => sync_loop.hurry(),
+                Event::Stopped => {
+                    is_stopping = true;
+                    sync_loop.stop();
+                }
+                Event::Due => {}
             }
-            Err(error) => self.note_failure(&error, talk.was_failing),
+            self.rounds.show(sync_loop.round());
         }
-        talk.was_failing = !is_success;
-        self.rounds.end(is_success);
-        is_success
+        // Nobody asks the parent any more.
+        self.rounds.show(sync_loop.last_round());
     }
 
-    async fn in_time<T>(
-        &self,
-        work: impl Future<Output = Result<T, SyncError>>,
-    ) -> Result<T, SyncError> {
-        match tokio::time::timeout(ROUND_TIME_OUT, work).await {
-            Ok(result) => result,
-            Err(elapsed) => Err(late(&self.name, elapsed)),
+    fn perform_actions<'a>(&'a self, sync_loop: &mut SyncLoop, messages: &mut Messages<'a>) {
+        loop {
+            let is_awaited = self.rounds.is_awaited();
+            let Some(action) = sync_loop.poll_action(is_awaited, self.rounds.now()) else {
+                return;
+            };
+            self.rounds.show(sync_loop.round());
+            match action {
+                Action::Sync(sync) => {
+                    self.follow_wall_clock();
+                    self.report_good_answers();
+                    messages.sync = Some(Box::pin(self.sync(sync, false)));
+                }
+                Action::Goodbye(sync) => messages.sync = Some(Box::pin(self.sync(sync, true))),
+                Action::AskRoot { errand, request } => {
+                    let carried = self.carry(request);
+                    messages.errand = Some(Box::pin(async move { (errand, carried.await) }));
+                }
+                Action::Deliver(news) => messages.delivery = Some(Box::pin(self.deliver(news))),
+            }
         }
     }
 
-    /// Takes a request to the world, while this room goes on.
-    fn run_errand(&self, talk: &mut Talk, request: SyncRequest) {
-        let Some(world) = self.ledgers.world.clone() else {
-            return;
+    /// One sync with the parent. Nobody is let in before it is known what operators said, and no
+    /// goodbye is said by a process whose name still vouches for a successor.
+    async fn sync(&self, sync: Sync, is_goodbye: bool) -> Answered {
+        let result = in_time(&self.name, TIME_OUT, async {
+            let request = if is_goodbye {
+                self.leave_folder()?;
+                self.locked(|room, now| room.poll_goodbye(now))
+            } else {
+                self.learn_orders().await?;
+                self.locked(|room, now| room.poll_sync(now))
+            };
+            let parent = &self.ledgers.parent;
+            let exchange = parent.visit(&request, sync.news.as_ref(), sync.is_wanted);
+            Ok((request.clone(), exchange.await?))
+        });
+        Answered {
+            round: sync.round,
+            result: result.await,
+        }
+    }
+
+    fn leave_folder(&self) -> Result<(), SyncError> {
+        let Some(process) = &self.shared.process else {
+            return Ok(());
         };
-        talk.errand = Some(tokio::spawn(carry(world, request, self.name.clone())));
+        process
+            .leave(&self.name)
+            .map_err(|source| SyncError::Store {
+                room: self.name.clone(),
+                source: StoreError::Unavailable {
+                    doing: "write into",
+                    place: "the data folder".to_owned(),
+                    source: Box::new(source),
+                },
+            })
     }
 
-    fn take_news(&self, talk: &mut Talk, brought: Result<Reply, SyncError>) {
-        let is_failing = brought.is_err();
-        match brought {
+    /// Takes a request to the world.
+    async fn carry(&self, request: SyncRequest) -> Result<Reply, SyncError> {
+        match self.ledgers.world.as_ref() {
+            Some(world) => in_time(&self.name, ERRAND_TIME_OUT, world.sync(&request)).await,
+            // Only a ledger below a world's draws such requests.
+            None => std::future::pending().await,
+        }
+    }
+
+    async fn deliver(&self, news: Reply) {
+        // Whoever comes later would find it out without this.
+        let _ = in_time(&self.name, TIME_OUT, self.ledgers.parent.deliver(&news)).await;
+    }
+
+    fn handle_answered(&self, sync_loop: &mut SyncLoop, answered: Answered) {
+        let now = self.rounds.now();
+        let was_failing = sync_loop.is_failing();
+        let (request, exchange) = match answered.result {
+            Ok(answer) => answer,
+            Err(error) => {
+                sync_loop.handle_failure(answered.round, now);
+                if !self.shared.stores.are_shared() {
+                    // Another process has the journal and hands over, or nobody will ever read it:
+                    // whoever is inside is not put out for that.
+                    self.rounds.note_predecessor();
+                }
+                self.note_failure(&error, was_failing);
+                return;
+            }
+        };
+        self.counts.syncs.fetch_add(1, Ordering::Relaxed);
+        if was_failing {
+            tracing::info!(room = %self.name, "the store is back");
+        }
+        let joined = self.locked(|room, room_now| {
+            room.handle_reply(exchange.reply.clone(), room_now);
+            let jittered = |period: Span| self.shared.random.jittered(period);
+            let both = (&request, &exchange);
+            sync_loop.handle_exchange(answered.round, both, room, jittered, now);
+            self.view.store(Arc::new(View::of(room)));
+            self.movement.lock().note(room.outlook(), room_now);
+            let is_joined = room.has_heard_from_parent() && !request.is_leaving;
+            is_joined.then(|| room.revocations())
+        });
+        if let Some(refused) = joined {
+            self.note_joined(&refused);
+        }
+    }
+
+    /// The parent knows of this process, and with the next sync that it refuses these tickets: its
+    /// name is worth something to a successor from now on.
+    fn note_joined(&self, refused: &[Revocation]) {
+        if let Some(process) = &self.shared.process
+            && let Err(error) = process.note_joined(&self.name, refused)
+        {
+            tracing::warn!(
+                room = %self.name,
+                %error,
+                "cannot write into the data folder; a process that starts here after a crash waits for its store"
+            );
+        }
+        self.rounds.note_joined();
+    }
+
+    fn handle_errand(
+        &self,
+        sync_loop: &mut SyncLoop,
+        number: u64,
+        result: Result<Reply, SyncError>,
+    ) {
+        let now = self.rounds.now();
+        match result {
             Ok(reply) => {
                 self.counts.world_syncs.fetch_add(1, Ordering::Relaxed);
-                if talk.was_world_failing {
+                if sync_loop.handle_root_reply(number, reply, now) == Change::Recovered {
                     tracing::info!(room = %self.name, "the world's store is back");
                 }
-                talk.news = Some(reply);
             }
             Err(error) => {
                 self.counts
                     .failed_world_syncs
                     .fetch_add(1, Ordering::Relaxed);
-                if !talk.was_world_failing {
+                if sync_loop.handle_root_failure(number, now) == Change::Failed {
                     tracing::error!(
                         room = %self.name,
                         cause = chain(&error),
@@ -191,25 +264,6 @@ impl RoomHandle {
                     );
                 }
             }
-        }
-        talk.was_world_failing = is_failing;
-        self.rounds.note_world(is_failing);
-    }
-
-    fn apply(&self, talk: &mut Talk, exchange: Exchange, is_short: bool) {
-        self.counts.syncs.fetch_add(1, Ordering::Relaxed);
-        // What is missing here and in the data center comes with them, and not before.
-        let back_after = exchange.others_back_after;
-        let back_after = back_after.filter(|_| is_short && talk.errand.is_none());
-        talk.others_back_at =
-            back_after.map(|after| Instant::now() + Duration::from_millis(after.0));
-        self.locked(|room, now| {
-            room.handle_reply(exchange.reply, now);
-            self.view.store(Arc::new(View::of(room)));
-            self.movement.lock().note(room.outlook(), now);
-        });
-        if let Some(request) = exchange.errand {
-            self.run_errand(talk, request);
         }
     }
 
@@ -246,37 +300,6 @@ impl RoomHandle {
         }
     }
 
-    /// Gives everything back, so that nothing is counted as possibly used. The last node of a data
-    /// center gives back for that as well.
-    async fn say_goodbye(&self, talk: &mut Talk) {
-        if talk.errand.is_some() {
-            let brought = talk.errand_ends().await;
-            self.take_news(talk, brought);
-        }
-        self.rounds.begin();
-        let request = self.locked(|room, now| room.poll_goodbye(now));
-        let visit = self
-            .ledgers
-            .parent
-            .visit(&request, talk.news.as_ref(), false);
-        match self.in_time(visit).await {
-            Ok(exchange) => self.apply(talk, exchange, false),
-            Err(error) => {
-                tracing::warn!(room = %self.name, cause = chain(&error), "left without a goodbye");
-            }
-        }
-        // Nobody asks the parent any more.
-        self.rounds.end(false);
-        if talk.errand.is_some() {
-            let brought = talk.errand_ends().await;
-            self.take_news(talk, brought);
-            if let Some(news) = &talk.news {
-                // Only to let a successor know; it would find out by itself.
-                let _ = self.in_time(self.ledgers.parent.deliver(news)).await;
-            }
-        }
-    }
-
     /// Times of opening stay where the operator meant them when the wall clock is set.
     fn follow_wall_clock(&self) {
         // Or rules that an operator is just replacing would be put back.
@@ -298,21 +321,14 @@ impl RoomHandle {
     }
 }
 
-/// Whether the parent had less than was asked for.
-fn is_short(request: &SyncRequest, reply: &Reply) -> bool {
-    match reply {
-        Reply::Lent(answer) => {
-            let has = request.held.seats.saturating_add(answer.granted.seats);
-            has < request.wants.slots.saturating_add(request.wants.first)
-        }
-        Reply::Void { .. } | Reply::Stale => false,
-    }
-}
-
-async fn carry(world: LedgerPlace, request: SyncRequest, room: String) -> Result<Reply, SyncError> {
-    match tokio::time::timeout(ROUND_TIME_OUT, world.sync(&request)).await {
+async fn in_time<T>(
+    room: &str,
+    time_out: Span,
+    work: impl Future<Output = Result<T, SyncError>>,
+) -> Result<T, SyncError> {
+    match timeout(Duration::from_millis(time_out.0), work).await {
         Ok(result) => result,
-        Err(elapsed) => Err(late(&room, elapsed)),
+        Err(elapsed) => Err(late(room, elapsed)),
     }
 }
 
@@ -320,7 +336,7 @@ fn late(room: &str, elapsed: tokio::time::error::Elapsed) -> SyncError {
     SyncError::Store {
         room: room.to_owned(),
         source: StoreError::Unavailable {
-            doing: "reach within two seconds",
+            doing: "reach in time",
             place: format!("the ledger of room {room}"),
             source: Box::new(elapsed),
         },

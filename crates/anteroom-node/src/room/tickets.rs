@@ -48,8 +48,7 @@ impl RoomHandle {
     }
 
     pub(super) fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
-        let view = self.view.load();
-        ticket.standing(now, view.closed_through, &view.rules)
+        self.view.load().standing(ticket, now)
     }
 
     pub(super) fn seal(&self, ticket: &Ticket) -> String {

@@ -138,6 +138,7 @@ impl Deployment {
             rules.seats, rules.per_minute, rules.session_s, rules.more
         );
         let settings = NodeSettings {
+            folder: None,
             ticket_keys: self.membership.ticket_keys.clone(),
             birth: self.membership.deployment.birth,
             lottery_key: self.membership.deployment.lottery_key,

@@ -11,7 +11,7 @@ use anteroom_core::id::Life;
 use anteroom_core::sync::Reply;
 use anteroom_replay::{PlayError, Rig, play};
 use anteroom_scenario::model::{FaultKind, Scenario};
-use anteroom_sim::recording::{Deed, Found, Recording};
+use anteroom_sim::recording::{Found, Recording};
 use anteroom_sim::seeds;
 use anteroom_store::chain;
 use met::Met;
@@ -138,11 +138,8 @@ async fn check_noticed(what: &str, change: impl FnOnce(&mut Recording)) {
 async fn an_answer_that_was_another_one_is_noticed() {
     check_noticed("answer", |recording| {
         let operations = recording.operations.iter_mut();
-        let answers = operations.filter_map(|operation| match &mut operation.deed {
-            Deed::Sync { reply, .. } => Some(&mut **reply),
-            _ => None,
-        });
-        let lent = answers.filter_map(|reply| match reply {
+        let answers = operations.filter_map(|operation| operation.exchange.as_mut());
+        let lent = answers.filter_map(|exchange| match &mut exchange.reply {
             Reply::Lent(answer) => Some(answer),
             _ => None,
         });

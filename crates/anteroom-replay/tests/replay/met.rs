@@ -1,9 +1,8 @@
 //! What happens in recordings? A replay in which nothing happens compares nothing.
 
-use anteroom_core::id::Life;
 use anteroom_core::sync::{Answer, Reply, SyncRequest};
 use anteroom_scenario::model::StorePlace;
-use anteroom_sim::recording::{Deed, Found, Operation, Recording};
+use anteroom_sim::recording::{Deed, Found, LedgerRole, Operation, Recording};
 
 /// How often each thing happened.
 #[derive(Debug, Default)]
@@ -29,12 +28,14 @@ pub(crate) struct Met {
     goodbyes: usize,
     requests_to_the_world: usize,
     replies_of_the_world: usize,
+    /// Replies of the root that came after their errand was given up.
+    deliveries: usize,
 }
 
 impl Met {
     pub(crate) fn look_at(&mut self, recordings: &[Recording]) {
         for recording in recordings {
-            self.alone += usize::from(recording.first_life == Life::ALONE);
+            self.alone += usize::from(recording.role == LedgerRole::Alone);
             self.below += usize::from(matches!(recording.place, StorePlace::Local(_)));
             let pairs = recording.operations.windows(2);
             self.clocks_stepped_back += pairs.filter(|pair| pair[1].at < pair[0].at).count();
@@ -54,11 +55,15 @@ impl Met {
             (Found::Older { .. }, StorePlace::Local(_)) => self.locals_that_lost_writes += 1,
         }
         match &operation.deed {
-            Deed::Sync { request, reply } => self.look_at_sync(request, reply),
-            Deed::PollUpstream { request } => {
-                self.requests_to_the_world += usize::from(request.is_some());
+            Deed::Sync { request, news, .. } => {
+                self.replies_of_the_world += usize::from(news.is_some());
+                if let Some(exchange) = &operation.exchange {
+                    self.requests_to_the_world += usize::from(exchange.errand.is_some());
+                    self.look_at_sync(request, &exchange.reply);
+                }
             }
-            Deed::HandleUpstream { .. } => self.replies_of_the_world += 1,
+            Deed::Deliver(_) => self.deliveries += 1,
+            Deed::AssumeEmpty => {}
         }
     }
 
@@ -99,6 +104,7 @@ impl Met {
             self.goodbyes,
             self.requests_to_the_world,
             self.replies_of_the_world,
+            self.deliveries,
         ];
         assert!(counts.iter().all(|&count| count > 0), "{self:#?}");
     }

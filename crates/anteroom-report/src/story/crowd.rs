@@ -8,7 +8,7 @@ use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_core::lease::Lease;
 use anteroom_core::ledger::{Ledger, LendingTerms};
-use anteroom_core::room::{Capacity, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::room::{Capacity, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::snapshot::Snapshot;
 use anteroom_core::time::{Millis, Span};
@@ -216,10 +216,18 @@ impl Lessees {
         let room = |life| {
             let identity = RoomIdentity {
                 node: NodeId(life),
+                process: NodeId(life),
+                is_alone: true,
                 data_center: DELHI,
                 lottery_key: LotteryKey([1; 16]),
             };
-            Room::new(identity, rules, Capacity::default())
+            Room::new(
+                identity,
+                Predecessors::default(),
+                rules,
+                Capacity::default(),
+                Millis::ZERO,
+            )
         };
         Self {
             rooms: [room(1), room(2)],

@@ -2,7 +2,7 @@
 
 use anteroom_config::Finding;
 use anteroom_config::reading::Whole;
-use anteroom_config::reading::{Choice, Duration, Key, Number, Table, Text, read_limits};
+use anteroom_config::reading::{Choice, Duration, Key, Number, Switch, Table, Text, read_limits};
 use anteroom_core::time::Span;
 
 use super::kinds::Step;
@@ -27,6 +27,7 @@ enum Word {
     StoreClockSteps,
     NodeClockIsOff,
     Limits,
+    Pacing,
     SessionDuration,
 }
 
@@ -44,6 +45,7 @@ const KIND: Key<Choice<Word>> = Key {
         ("store_clock_steps", Word::StoreClockSteps),
         ("node_clock_is_off", Word::NodeClockIsOff),
         ("limits", Word::Limits),
+        ("pacing", Word::Pacing),
         ("session_duration", Word::SessionDuration),
     ]),
     default: None,
@@ -83,6 +85,12 @@ const SESSION_DURATION: Key<Duration> = Key {
         max: Span::from_secs(86_400),
         bare_unit: "m",
     },
+    default: None,
+};
+
+const PACING: Key<Switch> = Key {
+    name: "pacing",
+    kind: Switch,
     default: None,
 };
 
@@ -158,6 +166,10 @@ fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPl
         Word::Limits => {
             let (limits, within) = (read_limits(table), table.defaulted(&WITHIN));
             limits.map(|limits| FaultKind::Limits { limits, within })
+        }
+        Word::Pacing => {
+            let (pacing, within) = (table.required(&PACING), table.defaulted(&WITHIN));
+            pacing.map(|pacing| FaultKind::Pacing { pacing, within })
         }
         Word::SessionDuration => {
             let session = table.required(&SESSION_DURATION);

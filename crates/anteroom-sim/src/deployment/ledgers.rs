@@ -10,14 +10,15 @@ use std::collections::BTreeMap;
 
 use anteroom_core::allocation::CounterKey;
 use anteroom_core::id::{DataCenterId, Life};
-use anteroom_core::ledger::{LEASE_TTL, Ledger, LendingTerms, UPSTREAM_PERIOD};
+use anteroom_core::ledger::{Ledger, LendingTerms, UPSTREAM_PERIOD};
+use anteroom_core::ledger_call::{
+    Deed, Exchange, Expected, FirstStart, Identity, Kept, LedgerRole, Opening, RecordVersion, Seen,
+};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::time::{Millis, Span};
 
-use super::node::Talk;
-use crate::dice::{Draw, Lot};
 use crate::judge::idle::Uses;
-use crate::recording::{Deed, Found, Recorder, Recording, Role};
+use crate::recording::{Found, Recorder, Recording};
 use anteroom_scenario::model::{Scenario, StorePlace};
 use history::History;
 
@@ -38,45 +39,62 @@ pub(crate) struct Stores {
 /// One store with its record of the room.
 #[derive(Debug)]
 pub(crate) struct Store {
-    ledger: Ledger,
-    role: Role,
-    /// Where lives of its record come from.
-    lives: Lot,
+    role: LedgerRole,
+    record: Option<Record>,
+    version: u64,
+    identity: Identity,
+    /// Where the deployment's own record is kept.
+    kept: Kept,
+    /// A ledger that nobody has opened yet: what there is to look at.
+    nothing: Ledger,
     counters: BTreeMap<CounterKey, u64>,
     clock_error_ms: i64,
     down_until: Millis,
-    damage: Damage,
     /// Since when, by true time, it has had a free seat and a free admission after every answer.
     free_since: Option<Millis>,
     history: Option<History>,
     /// For the judge: what it has handed on, and what it was asked for in vain.
     uses: Uses,
+    /// What it kept when the newest request to the root was drawn, and how much of it was in use.
+    kept_lately: Option<(u32, u32)>,
     /// Boxed: hardly ever there.
     recorder: Option<Box<Recorder>>,
 }
 
-/// What the next caller will find.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Damage {
-    None,
-    /// It is another server than before.
-    Strange,
-    /// The record is gone.
-    Wiped,
+/// A record, and who the store was when it was written.
+#[derive(Debug)]
+struct Record {
+    ledger: Ledger,
+    keeper: Identity,
 }
 
-/// The conversation of a data center's ledger with the world's, carried by one of its nodes.
-#[derive(Debug, Default)]
-pub(crate) struct Uplink {
-    pub(crate) talk: Talk,
-    /// Which node carries the round, counted in its data center; after a failure it is the next.
-    pub(crate) carrier: u32,
-    /// When the next round begins at the latest.
-    pub(crate) due_at: Millis,
+/// What a caller learns from a store before it decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Loaded {
+    pub(crate) seen: Seen,
+    /// Whether a ledger that is not there never was.
+    pub(crate) is_first_start: bool,
+}
+
+/// A write on its way to a store. What is written is made where it arrives, from the same record:
+/// if that is another one by then, nothing is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draft {
+    pub(crate) expected: Expected,
+    pub(crate) now: Millis,
+    pub(crate) opening: Opening,
+}
+
+/// What came of a write.
+#[derive(Clone, Debug)]
+pub(crate) enum Outcome {
+    Written(Box<Option<Exchange>>),
+    Conflict(Loaded),
+    OtherStore,
 }
 
 impl Stores {
-    pub(crate) fn new(scenario: &Scenario, mut lot: Lot) -> Self {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
         let is_one = match scenario.data_centers.as_slice() {
             [only] => only.to_world.to == Span::ZERO,
             _ => false,
@@ -93,25 +111,32 @@ impl Stores {
         } else {
             scenario.data_centers.len()
         };
-        let mut store = |role, place| {
+        let store = |role, place| {
             let history = History::of(scenario, place, is_one);
-            Store::new(role, Lot::new(lot.word()), history)
+            Store::new(role, history)
         };
         let locals = (0..count).zip(1..).map(|(index, number)| {
-            let role = Role::Below(DataCenterId(number));
+            let role = LedgerRole::Below(DataCenterId(number));
             store(role, StorePlace::Local(index))
         });
         let locals = locals.collect();
-        let mut root = store(Role::Root(lending), StorePlace::World);
-        if scenario.is_one_node() {
-            root.ledger = Ledger::new();
-        }
+        let role = if scenario.is_one_node() {
+            LedgerRole::Alone
+        } else {
+            LedgerRole::Root(lending)
+        };
+        let root = store(role, StorePlace::World);
         Self { locals, root }
     }
 
     /// Whether data centers have ledgers of their own below the world's.
     pub(crate) fn has_two_levels(&self) -> bool {
         !self.locals.is_empty()
+    }
+
+    /// Whether there is one node with a journal of its own.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.root.role == LedgerRole::Alone
     }
 
     /// The store that nodes of this data center talk to.
@@ -129,7 +154,15 @@ impl Stores {
 
     /// The ledger that lends what the limits allow.
     pub(crate) fn root(&self) -> &Ledger {
-        &self.root.ledger
+        self.root.ledger()
+    }
+
+    /// The same, unless the store is another server than when it was written: whoever opens it next
+    /// will not believe it.
+    pub(crate) fn believed_root(&self) -> Option<&Ledger> {
+        let record = self.root.record.as_ref();
+        let believed = record.filter(|record| record.keeper == self.root.identity);
+        believed.map(|record| &record.ledger)
     }
 
     pub(crate) fn at(&mut self, place: StorePlace) -> &mut Store {
@@ -156,10 +189,7 @@ impl Stores {
 
     /// The longest time for which anything is lent.
     pub(crate) fn longest_lease(&self) -> Span {
-        match self.root.role {
-            Role::Root(lending) => lending.ttl,
-            Role::Below(_) => LEASE_TTL,
-        }
+        self.root.role.lending().ttl
     }
 
     /// How long a free slot may go unnoticed.
@@ -181,27 +211,41 @@ impl Stores {
 }
 
 impl Store {
-    fn new(role: Role, mut lives: Lot, history: Option<History>) -> Self {
-        let mut store = Self {
-            ledger: Ledger::new(),
+    fn new(role: LedgerRole, history: Option<History>) -> Self {
+        let identity = Identity(1);
+        Self {
             role,
-            lives,
+            record: None,
+            version: 0,
+            identity,
+            // A first start, of which everybody knows that it is the first.
+            kept: Kept {
+                keeper: identity,
+                since: Millis::ZERO,
+                is_first: true,
+            },
+            nothing: Ledger::new(),
             counters: BTreeMap::new(),
             clock_error_ms: 0,
             down_until: Millis::ZERO,
-            damage: Damage::None,
             free_since: None,
+            kept_lately: None,
             history,
             uses: Uses::new(UPSTREAM_PERIOD),
             recorder: None,
-        };
-        store.ledger = match role {
-            // A first start, of which everybody knows that it is the first.
-            Role::Root(_) => Ledger::first_start(Life(lives.word())),
-            Role::Below(id) => Ledger::below_world(Life(lives.word()), id),
-        };
-        store.lives = lives;
-        store
+        }
+    }
+
+    /// Whose memory its ledger is.
+    pub(crate) fn role(&self) -> LedgerRole {
+        self.role
+    }
+
+    /// The ledger as it is.
+    pub(crate) fn ledger(&self) -> &Ledger {
+        self.record
+            .as_ref()
+            .map_or(&self.nothing, |record| &record.ledger)
     }
 
     fn is_down(&self, now: Millis) -> bool {
@@ -213,121 +257,144 @@ impl Store {
     }
 
     fn record(&mut self, place: StorePlace) {
-        let recorder = Recorder::new(place, self.role, self.ledger.life);
+        let recorder = Recorder::new(place, self.role, Life::ALONE);
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// Answers a child. `None`: the store is down.
-    pub(crate) fn sync(&mut self, request: SyncRequest, now: Millis) -> Option<Reply> {
-        let at = self.load(now)?;
-        let lending = match self.role {
-            Role::Root(lending) => lending,
-            Role::Below(_) => LendingTerms::default(),
-        };
-        let (sent_at, wanted) = (request.sent_at, request.wants.slots);
-        let held = request.held.seats;
-        let asked = self.recorder.is_some().then(|| Box::new(request.clone()));
-        let reply = self.ledger.handle_sync(request, lending, at);
-        if let Some(request) = asked {
-            let reply = Box::new(reply.clone());
-            self.note_deed(at, || Deed::Sync { request, reply });
+    /// What a caller is told who wants to decide. `None`: the store is down.
+    pub(crate) fn load(&mut self, now: Millis) -> Option<Loaded> {
+        if self.is_down(now) {
+            return None;
         }
-        if let Reply::Lent(answer) = &reply {
-            let asked = wanted.saturating_sub(held);
+        let seen = self.seen(now);
+        let is_first_start = Opening::needs_first_start(self.role, seen) && {
+            let ttl = self.role.lending().ttl;
+            match FirstStart::of(self.kept, self.identity, seen.now, ttl) {
+                FirstStart::Yes => true,
+                FirstStart::No => false,
+                FirstStart::Moved(kept) => {
+                    self.kept = kept;
+                    false
+                }
+            }
+        };
+        Some(Loaded {
+            seen,
+            is_first_start,
+        })
+    }
+
+    fn seen(&self, now: Millis) -> Seen {
+        let version = self.record.as_ref().map_or(0, |_| self.version);
+        Seen {
+            expected: Expected {
+                version: RecordVersion(version),
+                identity: self.identity,
+            },
+            now: self.clock(now),
+            keeper: self.record.as_ref().map(|record| record.keeper),
+        }
+    }
+
+    /// Writes what follows from a deed, if the record is still the one that the caller saw.
+    /// `None`: the store is down.
+    pub(crate) fn write(&mut self, draft: Draft, deed: &Deed, now: Millis) -> Option<Outcome> {
+        if self.is_down(now) {
+            return None;
+        }
+        let expected = self.seen(now).expected;
+        if expected.identity != draft.expected.identity {
+            return Some(Outcome::OtherStore);
+        }
+        if expected.version != draft.expected.version {
+            return self.load(now).map(Outcome::Conflict);
+        }
+        self.note_opening(draft.opening);
+        let left = self.record.take().map(|record| record.ledger);
+        let mut ledger = draft.opening.open(left, draft.now);
+        // As whoever reads a record from a store does.
+        ledger.rebuild_sums();
+        let exchange = deed.perform(&mut ledger, self.role.lending(), draft.now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(draft.now, (deed, exchange.as_ref()), &ledger);
+        }
+        if let Some(history) = &mut self.history {
+            history.note(&ledger, now);
+        }
+        self.version += 1;
+        let keeper = self.identity;
+        self.record = Some(Record { ledger, keeper });
+        if let (Deed::Sync { request, .. }, Some(exchange)) = (deed, &exchange) {
+            self.note_sync(request, exchange, now);
+            if exchange.errand.is_some() {
+                self.kept_lately = self.kept_now(now);
+            }
+        }
+        Some(Outcome::Written(Box::new(exchange)))
+    }
+
+    fn note_opening(&mut self, opening: Opening) {
+        let Some(recorder) = &mut self.recorder else {
+            return;
+        };
+        let before = self
+            .record
+            .as_ref()
+            .map(|record| Box::new(record.ledger.clone()));
+        match (opening, before) {
+            (Opening::AsLeft | Opening::Alone, _) => {}
+            (Opening::Below(life, _) | Opening::Epoch(life, _), Some(record)) => {
+                recorder.note_damage(Found::Older { record, life });
+            }
+            (Opening::First(life) | Opening::Below(life, _), None) if self.version == 0 => {
+                recorder.note_first_life(life);
+            }
+            (
+                Opening::First(life)
+                | Opening::Below(life, _)
+                | Opening::FoundEmpty(life, _)
+                | Opening::Epoch(life, _),
+                _,
+            ) => {
+                let is_first = matches!(opening, Opening::First(_));
+                recorder.note_damage(Found::Nothing { life, is_first });
+            }
+        }
+    }
+
+    fn note_sync(&mut self, request: &SyncRequest, exchange: &Exchange, now: Millis) {
+        if let Reply::Lent(answer) = &exchange.reply {
+            let asked = request.wants.slots.saturating_sub(request.held.seats);
             // Where somebody asks, it may fetch half as many more, and two.
             let ahead = asked / 2 + 2 * u32::from(asked > 0);
             self.uses.note(answer.granted.seats.max(asked) + ahead);
         }
-        self.note_write(now);
-        if !self.is_free(sent_at) {
+        if !self.is_free(request.sent_at) {
             self.free_since = None;
         } else if self.free_since.is_none() {
             self.free_since = Some(now);
         }
-        Some(reply)
     }
 
-    /// Draws a request to the world. `None`: the store is down, or there is nobody above.
-    pub(crate) fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
-        let at = self.load(now)?;
-        let request = self.ledger.poll_upstream(at);
-        self.note_deed(at, || Deed::PollUpstream {
-            request: request.clone().map(Box::new),
-        });
-        self.note_write(now);
-        request
+    /// What it kept in hand although slots were scarce, by the newest request to the root, and how
+    /// much of that was in use lately.
+    pub(crate) fn take_kept(&mut self) -> Option<(u32, u32)> {
+        self.kept_lately.take()
     }
 
-    /// What it keeps in hand although slots are scarce, and how much of that was in use lately.
-    pub(crate) fn kept(&mut self, now: Millis) -> Option<(u32, u32)> {
-        let upstream = self.ledger.upstream.as_deref()?;
+    fn kept_now(&mut self, now: Millis) -> Option<(u32, u32)> {
+        let used = self.uses.tell(now);
+        let ledger = self.ledger();
+        let upstream = ledger.upstream.as_deref()?;
         let world = &upstream.outlook;
         let is_scarce = world.waiting > 0 || world.seats_free.min(world.admissions_free) == 0;
-        let used = self.uses.tell(now);
-        let wants = self.ledger.unmet();
+        let wants = ledger.unmet();
         let kept = upstream.lease.held().seats;
         let kept = kept.saturating_sub(wants.first.saturating_add(wants.later));
+        // Far from the root, slots of those who are called lie ready for them.
+        let called = world.watermark.count(ledger.waiting());
+        let kept = kept.saturating_sub(called);
         is_scarce.then_some((kept, used))
-    }
-
-    /// Applies a reply of the world. `false`: the store is down.
-    pub(crate) fn handle_upstream(&mut self, reply: Reply, now: Millis) -> bool {
-        let Some(at) = self.load(now) else {
-            return false;
-        };
-        let heard = self.recorder.is_some().then(|| Box::new(reply.clone()));
-        self.ledger.handle_upstream(reply, at);
-        if let Some(reply) = heard {
-            self.note_deed(at, || Deed::HandleUpstream { reply });
-        }
-        self.note_write(now);
-        true
-    }
-
-    /// How long after its last request to the world the next one is due.
-    pub(crate) fn upstream_period(&self) -> Span {
-        self.ledger.upstream_period()
-    }
-
-    /// Loads the record, as a caller does who knows this store: returns the time by the store's
-    /// clock.
-    fn load(&mut self, now: Millis) -> Option<Millis> {
-        if self.is_down(now) {
-            return None;
-        }
-        let at = self.clock(now);
-        let damage = std::mem::replace(&mut self.damage, Damage::None);
-        if damage == Damage::None {
-            return Some(at);
-        }
-        let life = Life(self.lives.word());
-        if let Some(recorder) = &mut self.recorder {
-            let record = Box::new(self.ledger.clone());
-            recorder.note_damage(match damage {
-                Damage::Wiped => Found::Nothing { life },
-                Damage::None | Damage::Strange => Found::Older { record, life },
-            });
-        }
-        match (self.role, damage) {
-            (Role::Below(id), _) => self.ledger = Ledger::below_world(life, id),
-            (Role::Root(lending), Damage::Wiped) => {
-                self.ledger = Ledger::found_empty(life, lending, at);
-            }
-            (Role::Root(lending), _) => self.ledger.begin_epoch(life, lending, at),
-        }
-        Some(at)
-    }
-
-    fn note_deed(&mut self, at: Millis, deed: impl FnOnce() -> Deed) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.note(at, deed(), &self.ledger);
-        }
-    }
-
-    fn note_write(&mut self, now: Millis) {
-        if let Some(history) = &mut self.history {
-            history.note(&self.ledger, now);
-        }
     }
 
     /// The next number of a counter; `None`: the store is down.
@@ -345,23 +412,30 @@ impl Store {
         self.down_until = self.down_until.max(until);
     }
 
-    /// The store comes back empty, as another server.
-    pub(crate) fn wipe(&mut self) {
-        self.ledger = Ledger::new();
+    /// The store comes back empty, as another server. A node puts the deployment's record back.
+    pub(crate) fn wipe(&mut self, now: Millis) {
+        self.become_another();
+        self.record = None;
+        self.version += 1;
         self.counters.clear();
-        self.damage = Damage::Wiped;
-        self.free_since = None;
+        self.kept = Kept {
+            keeper: self.identity,
+            since: self.clock(now.max(self.down_until)),
+            is_first: false,
+        };
     }
 
     /// A replica takes over that has not got the last writes.
     pub(crate) fn lose_writes(&mut self, last: Span, now: Millis) {
         let old = self.history.as_mut().and_then(|h| h.before(now - last));
-        if let Some(record) = old {
-            self.ledger = record;
+        if let (Some(ledger), Some(record)) = (old, &mut self.record) {
+            record.ledger = ledger;
         }
-        if self.damage == Damage::None {
-            self.damage = Damage::Strange;
-        }
+        self.become_another();
+    }
+
+    fn become_another(&mut self) {
+        self.identity = Identity(self.identity.0 + 1);
         self.free_since = None;
     }
 
@@ -377,9 +451,10 @@ impl Store {
 
     /// Whether it has a seat and an admission to lend, at a time by the clocks that write tickets.
     fn is_free(&self, at: Millis) -> bool {
-        let upstream = self.ledger.upstream.as_ref();
+        let ledger = self.ledger();
+        let upstream = ledger.upstream.as_ref();
         upstream.is_none_or(|upstream| upstream.lease.is_live(at))
-            && self.ledger.seats_to_admit() > 0
-            && self.ledger.admissions_free(at, at.minute()) > 0
+            && ledger.seats_to_admit() > 0
+            && ledger.admissions_free(at, at.minute()) > 0
     }
 }

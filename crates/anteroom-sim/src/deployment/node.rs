@@ -1,18 +1,20 @@
-//! A node: the production room, its clock, and its conversation with the store.
+//! A node: the production room, its loop and its view, a clock that may be wrong, and a data folder.
 //!
-//! It asks the room what the gateway would ask, in the same order: whoever is inside and not due
-//! passes without the room.
+//! What is asked, in which order and when, is the core's; here it is only driven.
 
 use anteroom_core::allocation::CounterKey;
 use anteroom_core::decision::Place;
-use anteroom_core::id::VisitorId;
-use anteroom_core::room::check_in::Return;
+use anteroom_core::id::{NodeId, VisitorId};
+pub(crate) use anteroom_core::room::passage::MetAs;
+use anteroom_core::room::passage::{Arriving, Passage, Step};
 use anteroom_core::room::syncing::SYNC_PERIOD;
-use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::room::view::View;
+use anteroom_core::room::{Capacity, Predecessors, Room, RoomIdentity};
 use anteroom_core::rules::Rules;
-use anteroom_core::sync::SyncRequest;
-use anteroom_core::ticket::{Standing, Ticket};
-use anteroom_core::time::{Millis, Span};
+use anteroom_core::sync::Revocation;
+use anteroom_core::sync_loop::{Patience, SyncLoop};
+use anteroom_core::ticket::Ticket;
+use anteroom_core::time::Millis;
 
 use crate::judge::idle::Uses;
 use crate::run::slab::Key;
@@ -21,23 +23,44 @@ use crate::run::slab::Key;
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) room: Room,
+    /// What lets visitors pass without asking the room.
+    pub(crate) view: View,
+    pub(crate) sync_loop: SyncLoop,
     pub(crate) rules: Rules,
     pub(crate) data_center: u32,
     /// Rises with every start; what was meant for a former life is dropped.
     pub(crate) life: u32,
     pub(crate) is_alive: bool,
-    /// It has said goodbye and speaks to its store no more.
+    /// It has been told to stop.
     pub(crate) is_draining: bool,
-    /// What it told its store last: for a bug that is planted, and otherwise empty.
-    pub(crate) last_told: Option<Box<SyncRequest>>,
     /// It stands still until then.
     pub(crate) paused_until: Millis,
     /// No message passes between it and its store until then.
     pub(crate) cut_until: Millis,
     pub(crate) clock: Clock,
-    pub(crate) talk: Talk,
+    /// Requests that wait for the end of a sync, by its number.
+    pub(crate) waiting: Vec<(Key, u64)>,
+    /// When its loop is to be looked at next, as far as that is planned.
+    pub(crate) looked_at: Option<Millis>,
+    folder: Folder,
+    is_paced: bool,
+    process: NodeId,
     /// For the judge.
     pub(crate) uses: Uses,
+}
+
+/// The data folder: names of processes that ran on it and are dead, until their ledger knows.
+#[derive(Debug, Default)]
+struct Folder {
+    dead: Vec<NodeId>,
+    /// Whether the ledger still counts one of them.
+    is_counted: bool,
+    /// Which tickets they refused.
+    revoked: Vec<Revocation>,
+    /// Whether it counts the process that runs now.
+    is_own_counted: bool,
+    /// Which tickets that one refuses.
+    own_revoked: Vec<Revocation>,
 }
 
 /// A clock that may be wrong, and never goes back.
@@ -71,23 +94,6 @@ impl Clock {
     }
 }
 
-/// The conversation with the store: one round at a time.
-#[derive(Debug, Default)]
-pub(crate) struct Talk {
-    /// Number of the newest round; never used twice, over all lives.
-    pub(crate) round: u32,
-    pub(crate) is_under_way: bool,
-    /// The last round failed: nobody waits for the next one.
-    pub(crate) is_failing: bool,
-    /// Somebody needs another round as soon as this one is over.
-    pub(crate) is_wanted: bool,
-    pub(crate) sent_at: Millis,
-    /// Who waits for the round under way.
-    pub(crate) asking: Vec<Key>,
-    /// Who waits for the one after it.
-    pub(crate) asking_next: Vec<Key>,
-}
-
 /// A request of a browser, as far as it matters here.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
@@ -99,12 +105,52 @@ pub(crate) struct Request {
     pub(crate) life: u32,
     pub(crate) arrived_at: Millis,
     pub(crate) ticket: Option<Ticket>,
-    /// Its id if it is taken for somebody new.
-    pub(crate) fresh: VisitorId,
-    pub(crate) may_ask_parent: bool,
+    /// How far it has come.
+    pub(crate) passage: Passage,
+    /// How long it waits for its node's parent, and how often.
+    pub(crate) patience: Patience,
     pub(crate) asked: u8,
     /// A number that it waits for or has taken.
     pub(crate) number: Option<(CounterKey, u64)>,
+}
+
+/// What a browser sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sent {
+    pub(crate) role: Role,
+    pub(crate) owner: Key,
+    pub(crate) ticket: Option<Ticket>,
+    /// Its id if it is taken for somebody new.
+    pub(crate) fresh: VisitorId,
+}
+
+impl Request {
+    /// A request that reaches a node now.
+    pub(crate) fn new(sent: Sent, (node, met): (u32, &Node), now: Millis) -> Self {
+        let passage = Passage::new(Arriving {
+            ticket: sent.ticket,
+            fresh: sent.fresh,
+            is_navigation: sent.role != Role::Part,
+            // Those who wait ask by script.
+            gets_page: sent
+                .ticket
+                .is_none_or(|ticket| ticket.accepted_at.is_some()),
+            is_look: false,
+            is_held: false,
+        });
+        Self {
+            role: sent.role,
+            owner: sent.owner,
+            node,
+            life: met.life,
+            arrived_at: now,
+            ticket: sent.ticket,
+            passage,
+            patience: met.patience(now),
+            asked: 0,
+            number: None,
+        }
+    }
 }
 
 /// What a request is for.
@@ -131,39 +177,53 @@ pub(crate) enum Said {
     TakeNumber(CounterKey),
 }
 
-/// As whom it met the sender.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum MetAs {
-    Inside,
-    Waiting,
-    New,
-}
-
 impl Node {
-    pub(crate) fn new(identity: RoomIdentity, data_center: u32, rules: Rules) -> Self {
+    pub(crate) fn new(
+        identity: RoomIdentity,
+        data_center: u32,
+        rules: Rules,
+        is_paced: bool,
+        now: Millis,
+    ) -> Self {
+        let before = Predecessors::default();
+        let room = Room::new(identity, before, rules, Capacity::default(), now);
         Self {
-            room: Room::new(identity, rules, Capacity::default()),
+            view: View::of(&room),
+            room,
+            sync_loop: SyncLoop::new(is_paced, now),
             rules,
             data_center,
             life: 0,
             is_alive: true,
             is_draining: false,
-            last_told: None,
             paused_until: Millis::ZERO,
             cut_until: Millis::ZERO,
             clock: Clock::default(),
-            talk: Talk::default(),
+            waiting: Vec::new(),
+            looked_at: None,
+            folder: Folder::default(),
+            is_paced,
+            process: identity.process,
             uses: Uses::new(SYNC_PERIOD),
         }
     }
 
-    /// Starts a new life, which knows nothing of the last one.
-    pub(crate) fn start(&mut self, identity: RoomIdentity) {
-        self.room = Room::new(identity, self.rules, Capacity::default());
+    /// Starts a new life, which knows nothing of the last one but its name.
+    pub(crate) fn start(&mut self, identity: RoomIdentity, now: Millis) {
+        self.clock.restart();
+        let before = Predecessors {
+            dead: self.folder.dead.clone(),
+            is_counted: self.folder.is_counted,
+            revoked: self.folder.revoked.clone(),
+        };
+        let node_now = self.clock.read(now);
+        self.room = Room::new(identity, before, self.rules, Capacity::default(), node_now);
+        self.view = View::of(&self.room);
+        self.sync_loop = SyncLoop::new(self.is_paced, now);
+        self.process = identity.process;
+        self.folder.is_own_counted = false;
         self.is_alive = true;
         self.is_draining = false;
-        self.clock.restart();
-        self.talk.is_failing = false;
     }
 
     /// Ends this life. Who waited for an answer gets none.
@@ -171,98 +231,99 @@ impl Node {
         self.is_alive = false;
         self.is_draining = false;
         self.life += 1;
-        let round = self.talk.round.wrapping_add(1);
-        self.talk = Talk {
-            round,
-            ..Talk::default()
-        };
+        self.looked_at = None;
+        self.waiting.clear();
+        self.folder.dead.push(self.process);
+        if self.folder.is_own_counted {
+            self.folder.is_counted = true;
+            let own = std::mem::take(&mut self.folder.own_revoked);
+            self.folder.revoked.extend(own);
+        }
     }
 
-    /// Decides about a request at `now` by this node's clock.
-    pub(crate) fn ask(&mut self, request: &Request, now: Millis) -> (Said, MetAs) {
-        let is_navigation = request.role != Role::Part;
-        let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
-        if let Some(ticket) = accepted {
-            if passes_at_once(&self.room, &ticket, is_navigation, now) {
-                return (Said::Pass, MetAs::Inside);
-            }
-            let visit = Return {
-                ticket,
-                is_navigation,
-                may_ask_parent: request.may_ask_parent,
+    /// Whether visitors may be sent here: it runs, and tickets are worth something to it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_alive && self.room.is_joined()
+    }
+
+    /// The room has changed in what lets visitors pass.
+    pub(crate) fn renew_view(&mut self) {
+        self.view = View::of(&self.room);
+    }
+
+    /// The parent has answered: it knows of this process, and that those before it are dead.
+    pub(crate) fn note_joined(&mut self) {
+        if self.room.has_heard_from_parent() {
+            self.folder = Folder {
+                is_own_counted: true,
+                own_revoked: self.room.revocations(),
+                ..Folder::default()
             };
-            match self.room.handle_check_in(visit, now) {
-                CheckIn::Renewed(renewed) => return (Said::Renewed(renewed), MetAs::Inside),
-                CheckIn::AskParent => return (Said::AskParent, MetAs::Inside),
-                // It may have ended while its check-in waited for the parent.
-                CheckIn::Pass if self.is_inside(&ticket, now) => {
-                    return (Said::Pass, MetAs::Inside);
-                }
-                CheckIn::Pass | CheckIn::Over => {}
-            }
         }
-        let (visit, met_as) = self.visit(request, now);
-        let verdict = match request.number {
-            Some(number) => self.room.handle_number(visit, number, now),
-            None => self.room.handle_visit(visit, now),
+    }
+
+    /// It is about to say goodbye: its name vouches for no successor from now on.
+    pub(crate) fn leave_folder(&mut self) {
+        self.folder.is_own_counted = false;
+    }
+
+    /// Decides about a request at `now` by this node's clock, as far as it can be decided at once.
+    /// `started_at` is that moment by the clock of the loop.
+    pub(crate) fn ask(
+        &mut self,
+        request: &mut Request,
+        now: Millis,
+        started_at: Millis,
+    ) -> (Said, MetAs) {
+        let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
+        let is_navigation = request.role != Role::Part;
+        if let Some(ticket) = accepted.filter(|_| request.asked == 0)
+            && self
+                .view
+                .pass_at_once(&ticket, is_navigation, now)
+                .is_some()
+        {
+            return (Said::Pass, MetAs::Inside);
+        }
+        let mut met_as = request.passage.met_as();
+        let mut step = match request.number.take() {
+            Some(number) => request.passage.handle_number(number, &mut self.room, now),
+            None => request.passage.decide(&mut self.room, now),
         };
-        let said = match verdict {
-            Verdict::Admit(ticket) => Said::Admit(ticket),
-            Verdict::Queue(ticket, place) => Said::Queue(ticket, place),
-            Verdict::AskParent => Said::AskParent,
-            Verdict::TakeNumber(key) => Said::TakeNumber(key),
+        if step == Step::NotInside {
+            request.patience = self.patience(started_at);
+            step = request.passage.decide(&mut self.room, now);
+        }
+        if met_as != MetAs::Inside || !matches!(step, Step::Pass { .. } | Step::AskParent) {
+            met_as = request.passage.met_as();
+        }
+        let said = match step {
+            Step::Pass {
+                ticket,
+                is_new_ticket,
+                wants_sync,
+                ..
+            } => {
+                if wants_sync {
+                    self.sync_loop.hurry();
+                }
+                if is_new_ticket {
+                    Said::Renewed(ticket)
+                } else {
+                    Said::Pass
+                }
+            }
+            Step::Admit(ticket) => Said::Admit(ticket),
+            Step::Queue(ticket, place) => Said::Queue(ticket, place),
+            Step::AskParent => Said::AskParent,
+            Step::TakeNumber(key) => Said::TakeNumber(key),
+            Step::MayCome | Step::NotInside => unreachable!("nobody looks, and everybody goes on"),
         };
         (said, met_as)
     }
 
-    fn visit(&self, request: &Request, now: Millis) -> (Visit, MetAs) {
-        let waiting = request.ticket.filter(|ticket| {
-            self.standing(ticket, now) == Standing::Waiting && !self.room.is_revoked(ticket.visitor)
-        });
-        let visit = Visit {
-            visitor: waiting.map_or(request.fresh, |ticket| ticket.visitor),
-            ticket: waiting,
-            may_ask_parent: request.may_ask_parent,
-            // Those who wait ask by script.
-            gets_page: waiting.is_none(),
-        };
-        let met_as = if waiting.is_some() {
-            MetAs::Waiting
-        } else {
-            MetAs::New
-        };
-        (visit, met_as)
+    /// How long somebody waits who comes now.
+    pub(crate) fn patience(&self, now: Millis) -> Patience {
+        Patience::new(now)
     }
-
-    fn is_inside(&self, ticket: &Ticket, now: Millis) -> bool {
-        matches!(self.standing(ticket, now), Standing::Inside { .. })
-    }
-
-    fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
-        let closed_through = self.room.outlook().closed_through;
-        ticket.standing(now, closed_through, self.room.rules())
-    }
-
-    /// How long after its last request the next round is due.
-    pub(crate) fn pause(&self) -> Span {
-        self.room.sync_period()
-    }
-}
-
-/// Whether the gateway would let this ticket pass without asking the room.
-fn passes_at_once(room: &Room, ticket: &Ticket, is_navigation: bool, now: Millis) -> bool {
-    let rules = room.rules();
-    let outlook = room.outlook();
-    let standing = ticket.standing(now, outlook.closed_through, rules);
-    let Some(seat) = ticket.seats.of(room.data_center()) else {
-        return false;
-    };
-    let may_be_renewed = rules.session_renewal || ticket.is_provisional;
-    let is_due = may_be_renewed && ticket.is_check_in_due(now, rules.seat_grid(), is_navigation);
-    matches!(standing, Standing::Inside { .. })
-        && room.has_heard_from_parent()
-        && seat.epoch == outlook.epoch
-        && !is_due
-        && !ticket.is_from_the_future(now)
-        && !room.is_revoked(ticket.visitor)
 }

@@ -8,9 +8,9 @@ use anteroom_core::time::{Millis, Span};
 use super::Judge;
 use crate::outcome::Promise;
 
-/// Stretches that are looked back at. A child counts by two periods of its own clock; those overlap
-/// three of anybody else's.
-const LOOKED_AT: usize = 3;
+/// Stretches that are looked back at. A child counts by two periods of its own clock, which overlap
+/// three of anybody else's; and what was asked for in one of them comes in the next.
+const LOOKED_AT: usize = 4;
 
 /// What a child took, handed on or was asked for, by periods.
 #[derive(Clone, Copy, Debug)]
@@ -68,13 +68,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_in_use_counts_for_two_periods_and_is_forgotten_after_a_third() {
+    fn what_was_in_use_counts_until_a_fourth_period_begins() {
         let mut uses = Uses::new(Span(250));
         uses.note(3);
         assert_eq!(uses.tell(Millis(1_000)), 3);
         uses.note(1);
         assert_eq!(uses.tell(Millis(1_249)), 4);
-        assert_eq!(uses.tell(Millis(1_750)), 0);
+        assert_eq!(uses.tell(Millis(1_999)), 4);
+        assert_eq!(uses.tell(Millis(2_249)), 0);
         uses.note(1);
         assert_eq!(uses.tell(Millis(9_000)), 1);
     }

@@ -54,7 +54,10 @@ impl Judge {
         let gap = now.since(before);
         // A first seat may be shorter than the session.
         let seat = end.since(ticket.last_check_in_at);
-        let is_often = gap.times(2) <= meeting.session.min(seat);
+        let clocks = self.tolerance.times(4);
+        let is_often = gap.times(2) + clocks <= meeting.session.min(seat);
+        // The right to prolong seats comes from the root, and a few trips later.
+        let is_often = is_often && meeting.session >= self.slack();
         watched.is_steady &=
             is_often && meeting.is_in_touch && meeting.is_renewed && now >= self.upset_until;
         // A seat is kept for it until it has been away for as long again, twice.
@@ -79,7 +82,7 @@ impl Judge {
         });
         if let Some(away) = &mut away {
             let admitted_at = self.newest_admission();
-            let heard_of = away.since + HEARD_OF_WITHIN;
+            let heard_of = away.since + HEARD_OF_WITHIN + self.slack();
             away.is_passed_over |= admitted_at.is_some_and(|at| at >= heard_of);
             // Where the world is in trouble, nobody elsewhere hears of it.
             if !self.is_calm(now) {
@@ -90,6 +93,13 @@ impl Judge {
         // Without a seat, and not known to lack one.
         watched.is_steady &= away.is_some() || !meeting.is_due;
         watched.away = away;
+    }
+
+    /// Somebody with a ticket that is good where it is shown has to wait for a store.
+    pub(crate) fn check_made_to_wait(&mut self, now: Millis) {
+        self.report(Promise::Inside, now, || {
+            "a visitor with a valid ticket waits for a store".to_owned()
+        });
     }
 
     /// Somebody who came with an accepted ticket was treated as new, at `node_now` by the clock of
@@ -103,7 +113,7 @@ impl Judge {
         now: Millis,
     ) {
         let is_ours = watched.id == Some(ticket.visitor);
-        if is_ours && watched.is_logged_out {
+        if is_ours && watched.is_logged_out || self.is_logged_out(ticket.visitor) {
             return;
         }
         let end = ticket.seats.ends_at().unwrap_or_default();

@@ -75,7 +75,7 @@ impl Judge {
             return;
         }
         let since = *self.recovery.idle_since.get_or_insert(now);
-        if now.since(since) >= STUCK && !self.recovery.has_complained {
+        if now.since(since) >= STUCK + self.slack() && !self.recovery.has_complained {
             self.recovery.has_complained = true;
             let asking = glance.asking;
             self.report(Promise::Recovery, now, || {
@@ -86,8 +86,17 @@ impl Judge {
 
     fn has_room(&self, root: &Ledger, now: Millis) -> bool {
         let taken = root.inside().saturating_add(root.phantoms());
+        // Seats that visitors who are inside lack where they are now come first.
+        let wants = root.unmet();
+        let taken = taken.saturating_add(wants.first.saturating_add(wants.later));
         let admitted = root.admitted_in(now.minute());
-        root.reserve.is_none() && taken < self.seats.limit() && admitted < self.rate.limit()
+        // While files differ the lowest limits hold.
+        let Some(limits) = root.terms.map(|terms| terms.limits) else {
+            return false;
+        };
+        let seats = limits.total_active_users.min(self.seats.limit());
+        let rate = limits.new_users_per_minute.min(self.rate.limit());
+        root.reserve.is_none() && taken < seats && admitted < rate
     }
 
     /// Compares the ledger with what is really inside, when a run is over and calm.
@@ -95,18 +104,26 @@ impl Judge {
         if !self.has_promised_limits || !self.is_calm(now) {
             return;
         }
-        let inside = u64::from(self.seats.inside(now));
         let root = glance.root;
-        let counted = u64::from(root.inside()) + u64::from(root.phantoms()) + root.seats_lent();
-        if counted < inside {
-            self.report(Promise::Recovery, now, || {
-                format!("the ledger knows of {counted} seats and {inside} are taken")
-            });
-        }
         if root.reserve.is_some() || root.phantoms() > 0 {
             let phantoms = root.phantoms();
             self.report(Promise::Recovery, now, || {
                 format!("{phantoms} seats are still counted for nobody")
+            });
+        }
+    }
+
+    /// Compares what the root counts with who is inside: at every step, for a seat that it does not
+    /// count it will grant to somebody else.
+    pub(crate) fn check_root(&mut self, root: &Ledger, now: Millis) {
+        if !self.has_promised_limits || root.reserve.is_some() || root.terms.is_none() {
+            return;
+        }
+        let inside = u64::from(self.seats.inside(now));
+        let counted = u64::from(root.inside()) + u64::from(root.phantoms()) + root.seats_lent();
+        if counted < inside {
+            self.report(Promise::Seats, now, || {
+                format!("the root counts {counted} seats where {inside} are taken")
             });
         }
     }
@@ -117,7 +134,8 @@ impl Judge {
         if !(glance.is_simple && self.has_promised_limits && self.is_calm(now)) {
             return;
         }
-        let inside = self.seats.inside_lately(glance.given_back_within, now);
+        let given_back_within = glance.given_back_within + self.slack();
+        let inside = self.seats.inside_lately(given_back_within, now);
         let counted = glance.root.inside();
         if counted > inside {
             self.report(Promise::Recovery, now, || {
@@ -153,7 +171,9 @@ impl Judge {
     /// Somebody who waits was told that others are to go first.
     pub(crate) fn check_held_back(&mut self, now: Millis) {
         let since = self.recovery.unused_since;
-        if since.is_some_and(|since| now.since(since) >= HELD_BACK) && self.has_promised_limits {
+        if since.is_some_and(|since| now.since(since) >= HELD_BACK + self.slack())
+            && self.has_promised_limits
+        {
             self.report(Promise::NoWaste, now, || {
                 format!("slots were kept for {HELD_BACK} for people who did not come for them")
             });
@@ -163,7 +183,9 @@ impl Judge {
     /// A newcomer was told that others are to go first.
     pub(crate) fn check_turned_away(&mut self, now: Millis) {
         let since = self.recovery.spare_since;
-        if since.is_some_and(|since| now.since(since) >= SPARE) && self.has_promised_limits {
+        if since.is_some_and(|since| now.since(since) >= SPARE + self.slack())
+            && self.has_promised_limits
+        {
             self.report(Promise::NoWaste, now, || {
                 "a newcomer was told to wait for others, of whom there are none".to_owned()
             });

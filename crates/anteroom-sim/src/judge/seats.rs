@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anteroom_core::time::{Millis, Span};
 
 /// How long it is remembered who has left.
-const LATELY: Span = Span::from_secs(15);
+const LATELY: Span = Span::from_secs(60);
 
 /// Who is inside, by the end of their newest ticket.
 #[derive(Debug)]
@@ -60,6 +60,9 @@ impl Seats {
         if after > now + self.tolerance {
             *self.ends.entry(after).or_insert(0) += 1;
             self.inside += 1;
+        } else {
+            // By a slow clock its holder is inside, by a fast one it has left.
+            self.left.push_back((now, 1));
         }
         self.inside_max = self.inside_max.max(self.inside);
         self.above_max = self.above_max.max(self.inside.saturating_sub(self.most));

@@ -9,7 +9,7 @@ use super::event::Event;
 use super::slab::Key;
 use super::visiting::code_of;
 use crate::crowd::{CopyUse, Phase, TicketCopy};
-use crate::deployment::node::{MetAs, Request, Role, Said};
+use crate::deployment::node::{MetAs, Request, Role, Said, Sent};
 use crate::dice::Draw;
 use crate::measure::Entry;
 
@@ -171,22 +171,18 @@ impl Simulation {
                 let plan = &self.deployment.data_centers[home as usize];
                 let other = plan.first_node + visitor.lot.below(plan.plan.nodes);
                 let met = &self.deployment.nodes[other as usize];
-                if met.is_alive && met.paused_until <= self.now {
+                if met.is_open() && met.paused_until <= self.now {
                     node = other;
                 }
             }
-            let part = Request {
+            let sent = Sent {
                 role: Role::Part,
                 owner: page.owner,
-                node,
-                life: self.deployment.nodes[node as usize].life,
-                arrived_at: self.now,
                 ticket: Some(ticket),
                 fresh: visitor.fresh_id(),
-                may_ask_parent: true,
-                asked: 0,
-                number: None,
             };
+            let met = &self.deployment.nodes[node as usize];
+            let part = Request::new(sent, (node, met), self.now);
             self.events += 1;
             self.decide(part);
         }
@@ -201,7 +197,7 @@ impl Simulation {
         let ticket = visitor.ticket.filter(|ticket| ticket.accepted_at.is_some());
         if let Some(ticket) = ticket {
             let met = &self.deployment.nodes[node as usize];
-            let is_there = met.is_alive && met.paused_until <= self.now;
+            let is_there = met.is_open() && met.paused_until <= self.now;
             if logs_out && is_there {
                 self.log_out(key, ticket, node);
             }
@@ -274,7 +270,14 @@ impl Simulation {
         let what = match said {
             Said::Admit(t) => format!("admits visitor {visitor} until {}", until(t)),
             Said::Renewed(t) => format!("prolongs visitor {visitor} until {}", until(t)),
-            Said::Queue(_, place) => format!("queues visitor {visitor} ({})", place.reason.name()),
+            Said::Queue(_, place) => {
+                let since = place.arrived_at.since(starts_at);
+                let after = place.ask_after.unwrap_or_default();
+                let reason = place.reason.name();
+                format!(
+                    "queues visitor {visitor} ({reason}), there since {since}, to ask in {after}"
+                )
+            }
             _ => format!("passes visitor {visitor}"),
         };
         self.note(|deployment| {

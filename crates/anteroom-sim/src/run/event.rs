@@ -1,5 +1,7 @@
 //! What may happen at a moment.
 
+use anteroom_core::time::Millis;
+
 use super::slab::Key;
 
 /// Something that is planned; small, because millions of them wait.
@@ -15,20 +17,10 @@ pub(super) enum Event {
     CopySent { copy: Key },
     /// Nobody waits longer than this for an answer from above.
     PatienceEnds { request: Key },
-    /// A node's pause between two rounds is over.
-    RoundDue { node: u32, round: u32 },
-    /// A round got no answer.
-    RoundFails { node: u32, round: u32 },
-    /// A message is at the store.
-    AtStore { message: Key },
-    /// A message is at the node.
-    AtNode { message: Key },
-    /// A data center's pause between two rounds with the world is over.
-    UplinkDue { data_center: u32, round: u32 },
-    /// A round with the world got no answer.
-    UplinkFails { data_center: u32, round: u32 },
-    /// An errand between a data center and the world comes to the end of a leg.
-    ErrandArrives { errand: Key },
+    /// A node's loop is to be looked at.
+    LoopDue { node: u32, at: Millis },
+    /// A message between a node and a store comes to the end of a leg.
+    Message { message: Key },
     /// A request for a number is at its counter.
     AtCounter { request: Key },
     /// The number is back.

@@ -11,6 +11,8 @@ use anteroom_scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
 
 /// How long a node goes on answering after its goodbye.
 const DRAIN_MAX: Span = Span::from_secs(2);
+/// A process that is not ready to end is looked at again after that.
+const LOOK_AGAIN: Span = Span(100);
 /// Messages that were on their way when a fault ended have arrived by then, and those who were
 /// refused meanwhile have asked again.
 const MARGIN: Span = Span::from_secs(5);
@@ -60,7 +62,9 @@ impl Simulation {
                     clock.set_error(by_ms, drifts_ppm, self.now);
                 }
             }
-            FaultKind::Limits { within, .. } | FaultKind::SessionDuration { within, .. } => {
+            FaultKind::Limits { within, .. }
+            | FaultKind::Pacing { within, .. }
+            | FaultKind::SessionDuration { within, .. } => {
                 self.spread_rules(index, within);
             }
         }
@@ -73,9 +77,14 @@ impl Simulation {
             FaultKind::StoreWiped { .. } | FaultKind::StoreLosesWrites { .. } => {
                 Span::from_secs(90)
             }
-            // Nobody's word about the time agrees with another's any more.
-            FaultKind::StoreClockSteps { .. } | FaultKind::NodeClockIsOff { .. } => {
-                self.judge.handle_trouble(Millis::NEVER, false);
+            // What the checkers tolerate of it, they tolerate all the time.
+            FaultKind::NodeClockIsOff { .. } => return,
+            // New rules are no excuse for those inside: nobody is put out by them.
+            FaultKind::Limits { within, .. }
+            | FaultKind::Pacing { within, .. }
+            | FaultKind::SessionDuration { within, .. } => {
+                let effects = within + self.deployment.stores.longest_lease() + MARGIN;
+                self.judge.handle_trouble(self.now + effects, true);
                 return;
             }
             _ => kind.lasts(),
@@ -123,53 +132,45 @@ impl Simulation {
         let Some(index) = self.deployment.node_at(place) else {
             return;
         };
-        let node = &self.deployment.nodes[index as usize];
-        if node.is_alive && node.paused_until <= self.now {
-            self.send_goodbye(index);
-            // Who waits for an answer is told what is known.
-            let talk = &mut self.deployment.nodes[index as usize].talk;
-            talk.is_failing = true;
-            let mut waiting = std::mem::take(&mut talk.asking);
-            waiting.append(&mut talk.asking_next);
-            for key in waiting {
-                if let Some(mut request) = self.parked.remove(key) {
-                    request.may_ask_parent = false;
-                    self.resume(request);
-                }
-            }
-        }
         let node = &mut self.deployment.nodes[index as usize];
         if !node.is_alive {
             return;
         }
         node.is_draining = true;
+        node.sync_loop.stop();
         let life = node.life;
+        self.drive(index);
         let drained_after = Span(after.0 / 2).min(DRAIN_MAX);
         self.plan(self.now + drained_after, Event::Stops { node: index, life });
         self.plan(self.now + after, Event::Starts { node: index });
     }
 
-    /// A node that has said goodbye has answered the last of its visitors.
+    /// A node that was told to stop has answered the last of its visitors. It ends when all is said.
     pub(super) fn handle_stop(&mut self, index: u32, life: u32) {
         let node = &mut self.deployment.nodes[index as usize];
-        if node.is_alive && node.life == life {
+        if !node.is_alive || node.life != life {
+            return;
+        }
+        if node.sync_loop.is_finished() {
             node.stop();
+        } else {
+            self.plan(self.now + LOOK_AGAIN, Event::Stops { node: index, life });
         }
     }
 
     pub(super) fn handle_start(&mut self, index: u32) {
-        let data_center = self.deployment.nodes[index as usize].data_center;
-        if self.deployment.nodes[index as usize].is_alive {
+        let node = &self.deployment.nodes[index as usize];
+        let data_center = node.data_center;
+        if node.is_alive {
+            if node.is_draining {
+                self.plan(self.now + LOOK_AGAIN, Event::Starts { node: index });
+            }
             return;
         }
         let identity = self.deployment.new_life(data_center);
-        let node = &mut self.deployment.nodes[index as usize];
-        node.start(identity);
-        self.write_old_row(index);
-        let node = &self.deployment.nodes[index as usize];
-        let round = node.talk.round;
+        self.deployment.nodes[index as usize].start(identity, self.now);
         self.note(|deployment| format!("{} starts", deployment.name_of(index)));
-        self.handle_round_due(index, round);
+        self.drive(index);
     }
 
     fn cut(&mut self, link: LinkPlace, until: Millis) {
@@ -191,7 +192,7 @@ impl Simulation {
         let stores = &mut self.deployment.stores;
         match kind {
             FaultKind::StoreDown { store, lasts } => stores.at(store).take_down(now + lasts),
-            FaultKind::StoreWiped { store } => stores.at(store).wipe(),
+            FaultKind::StoreWiped { store } => stores.at(store).wipe(now),
             FaultKind::StoreLosesWrites { store, last } => stores.at(store).lose_writes(last, now),
             FaultKind::StoreClockSteps { store, by_ms } => stores.at(store).step_clock(by_ms),
             _ => {}
@@ -225,10 +226,12 @@ impl Simulation {
         }
         match fault.kind {
             FaultKind::Limits { limits, .. } => node.rules.limits = limits,
+            FaultKind::Pacing { pacing, .. } => node.rules.pacing = pacing,
             FaultKind::SessionDuration { session, .. } => node.rules.session_duration = session,
             _ => return,
         }
         node.room.handle_rules(node.rules);
+        node.renew_view();
         let is_alive = node.is_alive;
         let highest = self.deployment.highest_limits();
         self.judge.handle_limits(highest, self.now);

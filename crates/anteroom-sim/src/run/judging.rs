@@ -41,6 +41,29 @@ impl Simulation {
             .note_meeting(&mut visitor.watched, &ticket, meeting, self.now);
     }
 
+    /// The root has written its record.
+    pub(super) fn check_root(&mut self) {
+        if let Some(root) = self.deployment.stores.believed_root() {
+            self.judge.check_root(root, self.now);
+        }
+    }
+
+    /// A request is about to wait for its node's store. Whoever has a valid ticket waits for nothing;
+    /// only a seat in another data center than its own is worth a moment, while there is a lease.
+    pub(super) fn judge_wait(&mut self, request: &Request) {
+        let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
+        let (Some(ticket), MetAs::Inside) = (accepted, request.passage.met_as()) else {
+            return;
+        };
+        let node = &mut self.deployment.nodes[request.node as usize];
+        let node_now = node.clock.read(self.now);
+        let seat = ticket.seats.of(node.room.data_center());
+        let is_at_home = seat.is_some_and(|seat| seat.ends_at > node_now);
+        if is_at_home || !node.room.has_live_lease(node_now) {
+            self.judge.check_made_to_wait(self.now);
+        }
+    }
+
     /// Lays an answer before the judge.
     pub(super) fn judge_answer(
         &mut self,
@@ -76,8 +99,6 @@ impl Simulation {
             && let Some(owner) = self.crowd.visitors.get_mut(request.owner)
             && let Some(ticket) = request.ticket
             && owner.watched.is_gone(ticket.visitor)
-            // Who has been out of touch for longer than a seat lasts is not waited for.
-            && node_now < node.room.lease_ends_at() + rules.longest_seat()
         {
             let accepted_at = owner.watched.accepted_at();
             self.judge.check_passed_after_logout(accepted_at, now);
@@ -101,8 +122,12 @@ impl Simulation {
                     let rank = (met_as == MetAs::Waiting).then(|| rank_of(*ticket));
                     self.judge.check_order(Admission { rank, watermark }, now);
                 }
+                self.check_root();
             }
-            Said::Renewed(ticket) => self.judge.handle_ticket(watched, ticket, now),
+            Said::Renewed(ticket) => {
+                self.judge.handle_ticket(watched, ticket, now);
+                self.check_root();
+            }
             Said::Queue(ticket, place) if has_order => {
                 let rank = ticket.filter(|_| met_as == MetAs::Waiting).map(rank_of);
                 self.judge_refusal(request, place.reason, rank, watermark);
@@ -136,13 +161,14 @@ impl Simulation {
         let stores = &self.deployment.stores;
         let refusal = Refusal {
             arrived_at: request.arrived_at,
-            unnoticed: stores.unnoticed(),
+            unnoticed: stores.unnoticed() + self.judge.slack(),
         };
         // Two far trips do not fit into the wait that is promised, and what the first one brought
-        // somebody else may have taken.
+        // somebody else may have taken. Where not even one fits, errands also lose races for the
+        // root's record, and nobody waits for those.
         let has_waited = stores.has_two_levels()
             && request.asked > 0
-            && now.since(request.arrived_at) >= PATIENCE;
+            && (self.judge.is_root_far() || now.since(request.arrived_at) >= PATIENCE);
         if let Some(since) = refusal.free_since(now).filter(|_| !has_waited) {
             let data_center = self.deployment.nodes[request.node as usize].data_center;
             let was_free = stores.has_been_free_since(data_center, since, now);

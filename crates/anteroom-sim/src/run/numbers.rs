@@ -15,7 +15,6 @@ const NO_NUMBER: u64 = u64::MAX;
 
 impl Simulation {
     pub(super) fn take_number(&mut self, mut request: Request, key: CounterKey) {
-        request.may_ask_parent = false;
         request.number = Some((key, NO_NUMBER));
         let node = request.node;
         match key.scope {

@@ -1,17 +1,18 @@
 //! Visitors send requests: when, to which node, and with what.
 
 use anteroom_core::decision::QueueReason;
+use anteroom_core::sync_loop::PATIENCE as PATIENCE_OF_ALL;
 use anteroom_core::time::{Millis, Span};
 
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
 use crate::crowd::{CopyUse, Phase, TicketCopy};
-use crate::deployment::node::{MetAs, Request, Role, Said};
+use crate::deployment::node::{MetAs, Request, Role, Said, Sent};
 use crate::dice::Draw;
 
 /// Longest wait of a visitor for an answer from above, as in the gateway.
-pub(super) const PATIENCE: Span = Span(250);
+pub(super) const PATIENCE: Span = PATIENCE_OF_ALL;
 /// Whoever finds nobody, or whose node dies, tries again about now.
 const RETRY_FROM: Span = Span(1_000);
 const RETRY_TO: Span = Span(2_000);
@@ -102,7 +103,7 @@ impl Simulation {
             return;
         };
         let met = &self.deployment.nodes[node as usize];
-        if !met.is_alive {
+        if !met.is_open() {
             self.retry(key);
             return;
         }
@@ -111,18 +112,13 @@ impl Simulation {
             self.plan(at, Event::Reaches { visitor: key });
             return;
         }
-        let request = Request {
+        let sent = Sent {
             role: Role::Page,
             owner: key,
-            node,
-            life: met.life,
-            arrived_at: self.now,
             ticket: visitor.ticket.filter(|_| visitor.keeps_cookies),
             fresh: visitor.fresh_id(),
-            may_ask_parent: true,
-            asked: 0,
-            number: None,
         };
+        let request = Request::new(sent, (node, met), self.now);
         self.note_meeting(&request);
         self.decide(request);
     }
@@ -139,7 +135,7 @@ impl Simulation {
             return;
         };
         let met = &self.deployment.nodes[node as usize];
-        if !met.is_alive {
+        if !met.is_open() {
             self.drop_copy(owner);
             return;
         }
@@ -162,37 +158,38 @@ impl Simulation {
             self.drop_copy(owner);
             return;
         }
-        let request = Request {
+        let sent = Sent {
             role: if use_as == CopyUse::Tab {
                 Role::Tab
             } else {
                 Role::Replay
             },
             owner,
-            node,
-            life: met.life,
-            arrived_at: self.now,
             ticket: Some(ticket),
             fresh: visitor.fresh_id(),
-            may_ask_parent: true,
-            asked: 0,
-            number: None,
         };
+        let request = Request::new(sent, (node, met), self.now);
         self.decide(request);
     }
 
     /// Has a node decide, as far as it can at once.
-    pub(super) fn decide(&mut self, request: Request) {
-        let node = &mut self.deployment.nodes[request.node as usize];
+    pub(super) fn decide(&mut self, mut request: Request) {
+        let index = request.node;
+        let node = &mut self.deployment.nodes[index as usize];
         let now = node.clock.read(self.now);
-        let (said, met_as) = node.ask(&request, now);
+        let (said, met_as) = node.ask(&mut request, now, self.now);
         if is_use(&request, &said) {
             node.uses.note(1);
         }
+        // Somebody may have passed for want of a credit, and is in no hurry itself.
+        let wants_sync = node.sync_loop.is_hurried();
         match said {
             Said::AskParent => self.park(request),
             Said::TakeNumber(key) => self.take_number(request, key),
             said => self.answer(&request, said, met_as, now),
+        }
+        if wants_sync {
+            self.drive_soon(index);
         }
     }
 
@@ -206,9 +203,10 @@ impl Simulation {
             self.plan(paused_until, Event::PatienceEnds { request: key });
             return;
         }
-        if let Some(mut request) = self.parked.remove(key) {
-            request.may_ask_parent = false;
-            self.resume(request);
+        if let Some(request) = self.parked.remove(key) {
+            let node = &mut self.deployment.nodes[request.node as usize];
+            node.waiting.retain(|(waiting, _)| *waiting != key);
+            self.end_wait(request, false);
         }
     }
 
@@ -285,8 +283,11 @@ impl Simulation {
         };
         if is_new && visitor.watched.is_of(ticket.visitor) {
             self.judge.handle_log_out(&mut visitor.watched, self.now);
+        } else if is_new {
+            self.judge.handle_stray_log_out(ticket.visitor);
         }
         if is_new {
+            self.deployment.nodes[node as usize].renew_view();
             self.hurry(node);
         }
         self.note(|deployment| {

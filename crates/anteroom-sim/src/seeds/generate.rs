@@ -1,19 +1,23 @@
-//! A small world for a seed: few seats, short sessions, many faults. Each seed leaves some kinds of
-//! behaviour and of faults out, so that those it has meet often.
+//! A small world for a seed: mostly few seats, short sessions and many faults; some have up to two
+//! hundred seats, or sessions of up to an hour. Each seed leaves some kinds of behaviour and of faults
+//! out, so that those it has meet often.
 
-use anteroom_core::rules::{Limits, Rules, SeatNeedsCookie};
+mod faults;
+
+use anteroom_core::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_core::time::{Millis, Span};
 
-use crate::dice::{Dice, Draw, Purpose};
+use crate::dice::{Dice, Draw, Purpose, whole};
 use anteroom_scenario::model::{
-    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
-    RatePoint, RoomPlan, Scenario, StorePlace,
+    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, RatePoint, RoomPlan, Scenario,
 };
 
 /// The worlds begin half a minute before a full one, so that minutes change early.
 const STARTS_AT: Millis = Millis(1_694_432_730_000);
-/// Long enough for leases and seats to end; most worlds run out of steps before.
+/// Long enough for leases and seats of short sessions to end.
 const LENGTH: Span = Span::from_secs(240);
+/// Most events that are left for one session of visitors, on average: long sessions are for few.
+const REQUESTS_PER_SESSION: f64 = 12.0;
 
 /// The small world of a seed.
 #[must_use]
@@ -21,45 +25,40 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut dice = Dice::new(seed, Purpose::World);
     let data_centers = data_centers(&mut dice);
     let mut rules = rules(&mut dice);
-    let world_lease = dice.between(Span::from_secs(4), Span::from_secs(20));
+    // A lease that ends while one errand is under way helps nobody.
+    let is_far = data_centers[0].to_world.from >= Span(150);
+    let shortest = if is_far { 12 } else { 4 };
+    let world_lease = dice.between(Span::from_secs(shortest), Span::from_secs(20));
     let shape = Shape {
         world_lease,
         data_centers: data_centers.len(),
         nodes: data_centers[0].nodes as usize,
         has_world: data_centers.len() > 1 || data_centers[0].to_world.to > Span::ZERO,
+        pace: Pace::of(rules.session_duration),
     };
-    let rate = f64::from(rules.limits.total_active_users) / rules.session_duration.0 as f64 * 1e3;
-    let per_second = (rate * f64::from(1 + dice.below(9))).clamp(0.4, 5.0);
-    let arrivals = Arrivals {
-        data_center: None,
-        points: vec![
-            RatePoint {
-                at: Span::ZERO,
-                per_second,
-            },
-            RatePoint {
-                at: LENGTH,
-                per_second,
-            },
-        ],
-    };
-    let behaviour = behaviour(&mut dice, rules.session_duration);
-    let faults = faults(&mut dice, shape, rules);
-    let (behaviour, faults) = match dice.below(100) {
-        0..6 => (jam(&mut dice, behaviour), Vec::new()),
+    let mut behaviour = behaviour(&mut dice, rules.session_duration);
+    let mut faults = faults::faults(&mut dice, shape, rules, &mut behaviour);
+    match dice.below(100) {
+        0..6 => {
+            behaviour = jam(&mut dice, behaviour);
+            faults.clear();
+        }
         6..14 => {
             rules.session_duration = dice.between(Span::from_secs(12), Span::from_secs(20));
             rules.session_renewal = true;
-            (travellers(&mut dice, behaviour), Vec::new())
+            behaviour = travellers(&mut dice, behaviour);
+            faults.clear();
         }
-        _ => (behaviour, faults),
-    };
+        _ => {}
+    }
+    let length = length(&faults, rules);
+    let arrivals = arrivals(&mut dice, rules, length);
     Scenario {
         name: format!("seed {seed}"),
         about: String::new(),
         seed,
         starts_at: STARTS_AT,
-        length: LENGTH,
+        length,
         sample_every: Span::from_secs(60),
         world_lease,
         compare: Vec::new(),
@@ -74,6 +73,53 @@ pub fn scenario(seed: u64) -> Scenario {
     }
 }
 
+/// How long it takes until the seats that are given last before the last fault have ended.
+fn length(faults: &[FaultPlan], rules: Rules) -> Span {
+    let sessions = faults.iter().filter_map(|fault| match fault.kind {
+        FaultKind::SessionDuration { session, .. } => Some(session),
+        _ => None,
+    });
+    let longest = sessions.fold(rules.session_duration, Span::max);
+    let last = faults
+        .iter()
+        .map(|fault| fault.at + fault.kind.lasts())
+        .max();
+    let needed = last.unwrap_or_default() + longest + longest + Span::from_secs(60);
+    needed.clamp(LENGTH, Span::from_secs(9_000))
+}
+
+/// Several times as many as there is room for come; in worlds with long sessions fewer a second.
+fn arrivals(dice: &mut Dice, rules: Rules, length: Span) -> Arrivals {
+    let seats = f64::from(rules.limits.total_active_users);
+    let rate = seats / rules.session_duration.0 as f64 * 1e3;
+    let wanted = rate * f64::from(1 + dice.below(9));
+    let is_long = length > LENGTH;
+    let per_second = if is_long {
+        wanted.clamp(0.02, 0.5 + seats / 60.0)
+    } else {
+        wanted.clamp(0.4, 5.0)
+    };
+    // Many seats are taken within a minute, or nothing happens in a short world.
+    let at_first = per_second.max(seats / 40.0);
+    let point = |secs, per_second| RatePoint {
+        at: Span::from_secs(secs),
+        per_second,
+    };
+    let end = RatePoint {
+        at: length,
+        per_second,
+    };
+    Arrivals {
+        data_center: None,
+        points: vec![
+            point(0, at_first),
+            point(60, at_first),
+            point(60, per_second),
+            end,
+        ],
+    }
+}
+
 /// How many of what there is.
 #[derive(Clone, Copy)]
 struct Shape {
@@ -81,6 +127,24 @@ struct Shape {
     data_centers: usize,
     nodes: usize,
     has_world: bool,
+    pace: Pace,
+}
+
+/// How fast things happen: faults of a world with long sessions last longer and are further apart.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Pace {
+    Short,
+    Long,
+}
+
+impl Pace {
+    fn of(session: Span) -> Self {
+        if session <= Span::from_secs(20) {
+            Self::Short
+        } else {
+            Self::Long
+        }
+    }
 }
 
 fn data_centers(dice: &mut Dice) -> Vec<DataCenterPlan> {
@@ -91,9 +155,16 @@ fn data_centers(dice: &mut Dice) -> Vec<DataCenterPlan> {
         from: Span(0),
         to: Span(4),
     };
-    let far = Delay {
-        from: Span(10),
-        to: Span(90),
+    let far = if dice.chance(0.25) {
+        Delay {
+            from: Span(150),
+            to: Span(400),
+        }
+    } else {
+        Delay {
+            from: Span(10),
+            to: Span(90),
+        }
     };
     let near = Delay {
         from: Span::ZERO,
@@ -111,30 +182,65 @@ fn data_centers(dice: &mut Dice) -> Vec<DataCenterPlan> {
 }
 
 fn rules(dice: &mut Dice) -> Rules {
+    let session_duration = match dice.below(10) {
+        0..7 => short_session(dice),
+        7 | 8 => dice.between(Span::from_secs(20), Span::from_secs(300)),
+        _ => dice.between(Span::from_secs(300), Span::from_secs(3_600)),
+    };
+    let opens_after = dice.between(Span::from_secs(2), Span::from_secs(20));
+    let is_opened = dice.chance(0.05);
     Rules {
         limits: limits(dice),
-        session_duration: session(dice),
+        session_duration,
         session_renewal: !dice.chance(0.1),
-        pacing: dice.chance(0.5),
-        seat_needs_cookie: if dice.chance(0.5) {
-            SeatNeedsCookie::Never
-        } else {
-            SeatNeedsCookie::NearLimit
+        queueing_method: match dice.below(20) {
+            0 => QueueingMethod::Random,
+            1 => QueueingMethod::Reject,
+            2 => QueueingMethod::Passthrough,
+            _ => QueueingMethod::Fifo,
         },
-        ask_again: Some(Span::from_secs(1)),
+        opens_at: is_opened.then_some(STARTS_AT + opens_after),
+        draw: is_opened && dice.chance(0.5),
+        pacing: dice.chance(0.5),
+        seat_needs_cookie: match dice.below(10) {
+            0..4 => SeatNeedsCookie::Never,
+            4..8 => SeatNeedsCookie::NearLimit,
+            _ => SeatNeedsCookie::Always,
+        },
+        ask_again: (!dice.chance(0.3)).then_some(Span::from_secs(1)),
         ..Rules::default()
     }
 }
 
 fn limits(dice: &mut Dice) -> Limits {
+    if dice.chance(0.1) {
+        return Limits {
+            total_active_users: 20 + dice.below(181),
+            new_users_per_minute: 20 + dice.below(400),
+        };
+    }
     Limits {
         total_active_users: 1 + dice.below(12),
         new_users_per_minute: 1 + dice.below(60),
     }
 }
 
-fn session(dice: &mut Dice) -> Span {
+fn short_session(dice: &mut Dice) -> Span {
     Span::from_secs(u64::from(1 + dice.below(20)))
+}
+
+/// Another length of the session: anything short, or up to a hundred times as long or as short.
+fn new_session(dice: &mut Dice, rules: Rules) -> Span {
+    if dice.chance(0.5) {
+        return short_session(dice);
+    }
+    let factor = u64::from(2 + dice.below(99));
+    let session = if dice.chance(0.6) {
+        rules.session_duration.times(factor)
+    } else {
+        Span(rules.session_duration.0 / factor)
+    };
+    session.clamp(Span::from_secs(1), Span::from_secs(3_600))
 }
 
 /// A figure in some worlds, nothing in the others.
@@ -151,7 +257,13 @@ fn behaviour(dice: &mut Dice, session: Span) -> Behaviour {
     let parallel_requests = if dice.chance(0.4) { dice.below(5) } else { 0 };
     Behaviour {
         pages: 1.0 + dice.unit() * if keeps_coming { 60.0 } else { 5.0 },
-        think_time: dice.between(Span(200), Span(300 + session.0 / 3)),
+        think_time: match Pace::of(session) {
+            Pace::Short => dice.between(Span(200), Span(300 + session.0 / 3)),
+            Pace::Long => {
+                let often = Span(whole(session.0 as f64 / REQUESTS_PER_SESSION));
+                dice.between(Span(often.0 / 2), often + often)
+            }
+        },
         parallel_requests,
         second_tab: sometimes(dice, 0.3, 0.6),
         patience: dice.chance(0.3).then_some(Span::from_secs(20)),
@@ -186,205 +298,4 @@ fn travellers(dice: &mut Dice, behaviour: Behaviour) -> Behaviour {
         log_out: 0.0,
         ..behaviour
     }
-}
-
-fn faults(dice: &mut Dice, shape: Shape, rules: Rules) -> Vec<FaultPlan> {
-    let kinds: Vec<u32> = (0..3).map(|_| dice.below(KINDS)).collect();
-    let mut faults = Vec::new();
-    if dice.chance(0.3) {
-        clocks(dice, shape, &mut faults);
-    }
-    let mut at = Span::from_secs(3);
-    if dice.chance(0.25) {
-        return themed(dice, shape, rules, faults);
-    }
-    let count = if dice.chance(0.2) { 0 } else { dice.below(8) };
-    for _ in 0..count {
-        at = at + dice.between(Span(100), Span(12_000));
-        let kind = kinds[dice.below(3) as usize];
-        if let Some(kind) = fault(dice, kind, shape, rules) {
-            faults.push(FaultPlan { at, kind });
-        }
-        if dice.chance(0.3) {
-            // Two at once, or nearly.
-            let kind = dice.below(KINDS);
-            let kind = fault(dice, kind, shape, rules);
-            let after = at + dice.between(Span::ZERO, Span(400));
-            faults.extend(kind.map(|kind| FaultPlan { at: after, kind }));
-        }
-    }
-    keep_a_witness(&mut faults);
-    faults
-}
-
-/// Faults that only together are worth looking at.
-fn themed(
-    dice: &mut Dice,
-    shape: Shape,
-    rules: Rules,
-    mut faults: Vec<FaultPlan>,
-) -> Vec<FaultPlan> {
-    let node = NodePlace {
-        data_center: below(dice, shape.data_centers),
-        node: below(dice, shape.nodes),
-    };
-    let long = dice.between(Span::from_secs(12), Span::from_secs(40));
-    let within = Span::ZERO;
-    let at = dice.between(Span::from_secs(3), Span::from_secs(10));
-    let soon = at + dice.between(Span::ZERO, Span::from_secs(6));
-    let later = soon + dice.between(Span(500), Span::from_secs(8));
-    let mut plan = |at, kind| faults.push(FaultPlan { at, kind });
-    match dice.below(4) {
-        // A node that is alone while its rules change.
-        0 => {
-            let link = LinkPlace::NodeToStore(node);
-            plan(at, FaultKind::Cut { link, lasts: long });
-            let session = Span(rules.session_duration.0 + 15_000);
-            plan(soon, FaultKind::SessionDuration { session, within });
-            plan(later, FaultKind::Crash { node, after: long });
-        }
-        // A data center that is alone for longer than its lease.
-        1 if shape.has_world => {
-            let link = LinkPlace::ToWorld(node.data_center);
-            let lasts = shape.world_lease + rules.longest_seat() + long;
-            plan(Span::from_secs(2), FaultKind::Cut { link, lasts });
-        }
-        // Limits that fall while messages are late.
-        2 => {
-            let (lost, doubled) = (0.1, 0.4);
-            let delayed = Span(3_000);
-            let bad = FaultKind::BadNetwork {
-                lost,
-                doubled,
-                delayed,
-                lasts: long,
-            };
-            plan(at, bad);
-            for at in [soon, later] {
-                let limits = limits(dice);
-                plan(at, FaultKind::Limits { limits, within });
-            }
-        }
-        // A node that comes and goes.
-        _ => {
-            for at in [at, soon + Span(2_000), later + Span(4_000)] {
-                let after = dice.between(Span(200), Span(1_500));
-                plan(at, FaultKind::Crash { node, after });
-            }
-        }
-    }
-    faults
-}
-
-/// Clocks within what is tolerated, from the start on.
-fn clocks(dice: &mut Dice, shape: Shape, faults: &mut Vec<FaultPlan>) {
-    for data_center in 0..shape.data_centers {
-        for node in 0..shape.nodes {
-            let by_ms = i64::from(dice.below(600)) - 300;
-            // As far as clocks are slewed; a tenth of a second in a world of four minutes.
-            let drifts_ppm = i32::try_from(dice.below(900)).unwrap_or(0) - 450;
-            let node = NodePlace { data_center, node };
-            faults.push(FaultPlan {
-                at: Span::ZERO,
-                kind: FaultKind::NodeClockIsOff {
-                    node,
-                    by_ms,
-                    drifts_ppm,
-                },
-            });
-        }
-    }
-}
-
-/// If everybody who has known the world's ledger is lost together with it, nobody can tell the
-/// loss from a first start: then the deployment is a new one, and no old ticket is worth anything.
-/// So while the world's store is lost the first data center is spared.
-fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
-    let loses_world = |fault: &FaultPlan| {
-        let (FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. }) =
-            fault.kind
-        else {
-            return false;
-        };
-        store == StorePlace::World
-    };
-    if !faults.iter().any(loses_world) {
-        return;
-    }
-    faults.retain(|fault| match fault.kind {
-        FaultKind::Crash { node, .. } | FaultKind::Restart { node, .. } => {
-            node.data_center != 0 || node.node != 0
-        }
-        FaultKind::Pause { node, .. } => node.data_center != 0 || node.node != 0,
-        FaultKind::Cut { link, .. } => match link {
-            LinkPlace::NodeToStore(node) => node.data_center != 0 || node.node != 0,
-            LinkPlace::ToWorld(data_center) => data_center != 0,
-        },
-        FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. } => {
-            store != StorePlace::Local(0)
-        }
-        FaultKind::StoreDown { store, .. } => store != StorePlace::Local(0),
-        _ => true,
-    });
-}
-
-/// How many kinds [`fault`] knows.
-const KINDS: u32 = 13;
-
-fn fault(dice: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultKind> {
-    let lasts = dice.between(Span(200), Span(25_000));
-    let within = dice.between(Span::ZERO, Span(3_000));
-    let node = NodePlace {
-        data_center: below(dice, shape.data_centers),
-        node: below(dice, shape.nodes),
-    };
-    let data_center = below(dice, shape.data_centers);
-    let store = if !shape.has_world || dice.chance(0.3) {
-        StorePlace::World
-    } else {
-        StorePlace::Local(data_center)
-    };
-    Some(match kind {
-        0 => FaultKind::Crash { node, after: lasts },
-        1 => FaultKind::Restart { node, after: lasts },
-        2 => FaultKind::Pause { node, lasts },
-        3 => FaultKind::Cut {
-            link: LinkPlace::NodeToStore(node),
-            lasts,
-        },
-        4 if shape.has_world => FaultKind::Cut {
-            link: LinkPlace::ToWorld(data_center),
-            lasts,
-        },
-        5 | 6 => FaultKind::BadNetwork {
-            lost: dice.unit() * 0.4,
-            doubled: dice.unit() * 0.5,
-            delayed: dice.between(Span::ZERO, Span(3_000)),
-            lasts,
-        },
-        7 => FaultKind::StoreDown { store, lasts },
-        8 => FaultKind::StoreWiped { store },
-        9 => FaultKind::StoreLosesWrites {
-            store,
-            last: dice.between(Span(100), Span(8_000)),
-        },
-        10 => FaultKind::StoreClockSteps {
-            store,
-            by_ms: i64::from(dice.below(40_000)) - 20_000,
-        },
-        11 => FaultKind::Limits {
-            limits: limits(dice),
-            within,
-        },
-        12 if rules.session_renewal => FaultKind::SessionDuration {
-            session: session(dice),
-            within,
-        },
-        _ => return None,
-    })
-}
-
-fn below(dice: &mut Dice, bound: usize) -> usize {
-    let bound = u32::try_from(bound).unwrap_or(u32::MAX);
-    dice.below(bound) as usize
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anteroom_core::rules::AllocationKind;
 use anteroom_core::time::Span;
 
-use super::{STEPS_MAX, breaks, generate, run_scenario};
+use super::{breaks, generate, run_scenario, steps_max};
 use crate::outcome::Violation;
 use crate::run::Simulation;
 use anteroom_scenario::model::{Behaviour, Scenario};
@@ -123,7 +123,7 @@ fn tell(scenario: &Scenario, violation: Option<&Violation>, lines: usize) -> Str
 fn trace(scenario: &Scenario, lines: usize) -> Vec<String> {
     let simulation = Simulation::new(scenario, 0, AllocationKind::Leases);
     let mut simulation = simulation.with_trace(lines);
-    while simulation.events() < STEPS_MAX && simulation.judge().violation_count() == 0 {
+    while simulation.events() < steps_max(scenario) && simulation.judge().violation_count() == 0 {
         if !simulation.step() {
             break;
         }

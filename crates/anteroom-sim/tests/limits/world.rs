@@ -6,7 +6,7 @@ use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_core::ledger::{Ledger, LendingTerms};
 use anteroom_core::room::check_in::Return;
-use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_core::sync::Reply;
 use anteroom_core::ticket::Ticket;
@@ -81,7 +81,7 @@ impl World {
             ..Rules::default()
         };
         Self {
-            room: new_room(rules, 1),
+            room: new_room(rules, 1, Millis(1_694_432_754_000)),
             ledger: Ledger::new(),
             rules,
             now: Millis(1_694_432_754_000),
@@ -242,6 +242,10 @@ impl World {
             is_navigation,
             may_ask_parent: true,
         };
+        if !self.room.is_joined() {
+            // No process lets anybody pass before its ledger knows of it.
+            self.sync(true, true);
+        }
         let mut done = self.room.handle_check_in(visit, self.now);
         if done == CheckIn::AskParent {
             self.sync(true, true);
@@ -334,15 +338,23 @@ impl World {
 
     fn start_anew(&mut self) {
         self.lives += 1;
-        self.room = new_room(self.rules, self.lives);
+        self.room = new_room(self.rules, self.lives, self.now);
     }
 }
 
-fn new_room(rules: Rules, life: u64) -> Room {
+fn new_room(rules: Rules, life: u64, now: Millis) -> Room {
     let identity = RoomIdentity {
         node: NodeId(life),
+        process: NodeId(life),
+        is_alone: true,
         data_center: DataCenterId(1),
         lottery_key: LotteryKey([1; 16]),
     };
-    Room::new(identity, rules, Capacity::default())
+    Room::new(
+        identity,
+        Predecessors::default(),
+        rules,
+        Capacity::default(),
+        now,
+    )
 }

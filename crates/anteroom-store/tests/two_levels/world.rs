@@ -6,7 +6,7 @@ use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
 use anteroom_core::ledger::{Ledger, LendingTerms};
 use anteroom_core::room::check_in::Return;
-use anteroom_core::room::{Capacity, CheckIn, Room, RoomIdentity, Verdict, Visit};
+use anteroom_core::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_core::rules::{Limits, Rules};
 use anteroom_core::sync::{Reply, SyncRequest};
 use anteroom_core::ticket::Ticket;
@@ -132,10 +132,21 @@ impl World {
         let id = NodeId(self.new_life());
         let identity = RoomIdentity {
             node: id,
+            process: id,
+            is_alone: false,
             data_center: data_center(node / 2),
             lottery_key: LotteryKey([1; 16]),
         };
-        (Room::new(identity, self.rules, Capacity::default()), id)
+        (
+            Room::new(
+                identity,
+                Predecessors::default(),
+                self.rules,
+                Capacity::default(),
+                self.now,
+            ),
+            id,
+        )
     }
 
     pub(crate) fn perform(&mut self, step: Step) {

@@ -15,6 +15,7 @@ use super::record::{
 #[derive(Serialize, Deserialize)]
 pub(super) struct ChildRecord {
     pub(super) node: u64,
+    process: u64,
     data_center: u32,
     generation: u32,
     number: u64,
@@ -92,6 +93,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
     fn from((node, child): (&NodeId, &Child)) -> Self {
         Self {
             node: node.0,
+            process: child.process.0,
             data_center: child.data_center.0,
             generation: child.generation,
             number: child.number,
@@ -125,6 +127,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
 impl From<ChildRecord> for Child {
     fn from(record: ChildRecord) -> Self {
         Self {
+            process: NodeId(record.process),
             data_center: DataCenterId(record.data_center),
             generation: record.generation,
             number: record.number,

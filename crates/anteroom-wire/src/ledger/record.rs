@@ -3,6 +3,8 @@
 //! Those of the ledger's children are in [`children`](super::children), those of its parent in
 //! [`upstream`](super::upstream).
 
+use std::collections::BTreeMap;
+
 use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
 use anteroom_core::ledger::{
     Child, Departed, Group, Ledger, LeftWaiting, Logouts, Reserve, RevokedList, Unfreed,
@@ -36,6 +38,7 @@ pub(super) struct LedgerRecord {
     unfreed: Vec<UnfreedRecord>,
     refused_through: u64,
     heed_until: u64,
+    missing: Vec<(u64, u64)>,
     left_waiting: Vec<(u64, u32)>,
     left_waiting_until: u64,
     heard_at: u64,
@@ -105,6 +108,18 @@ pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> WaitingCounts {
         .collect()
 }
 
+fn missing_out(logouts: &Logouts) -> Vec<(u64, u64)> {
+    let missing = logouts.missing.iter();
+    missing.map(|(node, until)| (node.0, until.0)).collect()
+}
+
+fn missing_in(missing: Vec<(u64, u64)>) -> BTreeMap<NodeId, Millis> {
+    let missing = missing.into_iter();
+    missing
+        .map(|(node, until)| (NodeId(node), Millis(until)))
+        .collect()
+}
+
 pub(super) fn minutes_out(minutes: &[(Minute, u32)]) -> Vec<(u64, u32)> {
     minutes
         .iter()
@@ -153,6 +168,7 @@ impl From<&Ledger> for LedgerRecord {
                 .collect(),
             refused_through: ledger.logouts.refused_through,
             heed_until: ledger.logouts.heed_until.0,
+            missing: missing_out(&ledger.logouts),
             left_waiting: waiting_out(&ledger.left_waiting.counts),
             left_waiting_until: ledger.left_waiting.until.0,
             heard_at: ledger.heard_at.0,
@@ -191,6 +207,7 @@ impl From<LedgerRecord> for Ledger {
             unfreed: unfreed.map(Unfreed::from).collect(),
             refused_through: record.refused_through,
             heed_until: Millis(record.heed_until),
+            missing: missing_in(record.missing),
         };
         ledger.left_waiting = LeftWaiting {
             counts: waiting_in(record.left_waiting),

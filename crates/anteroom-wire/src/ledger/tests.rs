@@ -33,6 +33,7 @@ fn row() -> SeatRow {
 
 fn child() -> Child {
     Child {
+        process: NodeId(77),
         data_center: DataCenterId(7),
         generation: 5,
         number: 77,
@@ -125,6 +126,7 @@ fn full() -> Ledger {
             listed_at: 8,
         }],
         refused_through: 6,
+        missing: [(NodeId(8), Millis(9))].into(),
         heed_until: Millis(66_000),
     };
     ledger.left_waiting.counts.add(Millis(2_000), 5);

@@ -45,7 +45,33 @@ impl Sums {
         self.groups.contains_key(&data_center)
     }
 
-    /// Data centers with children.
+    /// The data centers that have children.
+    pub(super) fn with_members(&self) -> Vec<DataCenterId> {
+        self.groups.keys().copied().collect()
+    }
+
+    /// Panics if another one says something else of the same children.
+    pub(in crate::ledger) fn assert_same_members(&self, rebuilt: &Self) {
+        let sorted = |sums: &Self| {
+            let groups = sums.groups.iter();
+            let members = groups.flat_map(|(&id, group)| {
+                let list = group.list.iter();
+                list.map(move |member| (id, member.node, member.closed_through, member.nodes))
+            });
+            let mut members: Vec<_> = members.collect();
+            members.sort_unstable();
+            members
+        };
+        assert_eq!(sorted(self), sorted(rebuilt), "members of data centers");
+        for (id, group) in &self.groups {
+            assert!(
+                group.next_end <= rebuilt.next_end_in(*id),
+                "no interval ends earlier than is known"
+            );
+        }
+    }
+
+    /// How many data centers have children.
     pub(in crate::ledger) fn data_centers(&self) -> usize {
         self.groups.len()
     }
@@ -79,6 +105,7 @@ impl Sums {
     pub(super) fn join(&mut self, node: NodeId, child: &Child) {
         // What rows there are of those who were here before is not known.
         let group = self.groups.entry(child.data_center).or_default();
+        group.next_end = group.next_end.min(child.row.first_end());
         group.list.push(Member::of(node, child));
         self.are_terms_old = true;
     }

@@ -82,5 +82,23 @@ fn while_a_node_that_fell_silent_may_let_the_ticket_pass_its_seat_is_kept() {
     }
     assert_eq!(two.ledger.children.len(), 1, "the other is given up");
     assert_eq!(two.ledger.inside(), 2);
-    assert!(two.ledger.logouts.heed_until >= two.now + LONGEST - LEASE_TTL - Span(2_000));
+    assert_eq!(two.ledger.logouts.missing.len(), 1);
+    // Somebody else says what he will, and time passes: the other one is still missed.
+    two.now = two.now + LONGEST.times(2);
+    two.nodes[0].is_final = true;
+    two.nodes[0].generation = 0;
+    two.nodes[0].revocations = vec![Revocation {
+        until: two.now + LONGEST,
+        ..logout()
+    }];
+    for _ in 0..3 {
+        two.speak(0);
+    }
+    assert_eq!(two.ledger.logouts.refused_through, 0);
+    // A process that takes its place is as good as itself.
+    two.nodes[0].replaces = vec![NodeId(2)];
+    two.speak(0);
+    assert!(two.ledger.logouts.missing.is_empty());
+    two.speak(0);
+    assert_ne!(two.ledger.logouts.refused_through, 0);
 }

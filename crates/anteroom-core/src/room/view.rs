@@ -1,0 +1,78 @@
+//! What is needed to let a visitor pass who is inside, without asking the room.
+
+use hashbrown::HashSet;
+
+use super::Room;
+use crate::hash::FixedState;
+use crate::id::{DataCenterId, Epoch, VisitorId};
+use crate::rules::Rules;
+use crate::seats::SeatTerms;
+use crate::ticket::{Standing, Ticket};
+use crate::time::Millis;
+
+/// A copy of what changes seldom, replaced as a whole after every change. Whoever holds one decides
+/// about most requests of visitors inside without a lock, a lookup or a round trip, whether the
+/// node's lease runs or not.
+#[derive(Clone, Debug)]
+pub struct View {
+    rules: Rules,
+    seat_terms: SeatTerms,
+    closed_through: Millis,
+    data_center: DataCenterId,
+    epoch: Epoch,
+    revoked: HashSet<VisitorId, FixedState>,
+    believes_until: Millis,
+}
+
+impl View {
+    /// The room as it is now.
+    #[must_use]
+    pub fn of(room: &Room) -> Self {
+        Self {
+            rules: room.rules,
+            seat_terms: room.seat_terms,
+            closed_through: room.outlook.closed_through,
+            data_center: room.identity.data_center,
+            epoch: room.outlook.epoch,
+            revoked: room.revoked().into_iter().collect(),
+            believes_until: room.believes_until(),
+        }
+    }
+
+    /// Whether the session of this visitor was ended, as far as it is known here.
+    #[must_use]
+    pub fn is_revoked(&self, visitor: VisitorId) -> bool {
+        !self.revoked.is_empty() && self.revoked.contains(&visitor)
+    }
+
+    /// What a ticket is worth at `now`.
+    #[must_use]
+    pub fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
+        ticket.standing(now, self.closed_through, &self.rules)
+    }
+
+    /// Until when the holder of this ticket is inside, if there is nothing else to decide.
+    #[must_use]
+    pub fn pass_at_once(
+        &self,
+        ticket: &Ticket,
+        is_navigation: bool,
+        now: Millis,
+    ) -> Option<Millis> {
+        let Standing::Inside { ends_at } = self.standing(ticket, now) else {
+            return None;
+        };
+        let seat = ticket.seats.of(self.data_center)?;
+        // A seat that is longer than those of now has nothing to gain before it is shorter.
+        let is_longer = self.seat_terms.renewable_end(now) > seat.ends_at;
+        let is_renewable = self.rules.session_renewal && is_longer;
+        let is_due = (ticket.is_provisional || is_renewable)
+            && ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation);
+        let is_plain = now < self.believes_until
+            && seat.epoch == self.epoch
+            && !is_due
+            && !ticket.is_from_the_future(now)
+            && !self.is_revoked(ticket.visitor);
+        is_plain.then_some(ends_at)
+    }
+}

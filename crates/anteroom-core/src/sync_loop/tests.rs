@@ -1,0 +1,175 @@
+//! The loop against a clock that is moved by hand, with answers that come when a test says so.
+
+use super::*;
+use crate::hash::LotteryKey;
+use crate::id::{DataCenterId, NodeId};
+use crate::room::{Capacity, Predecessors, RoomIdentity};
+use crate::rules::Rules;
+
+const START: Millis = Millis(1_694_432_700_000);
+
+fn room() -> Room {
+    let identity = RoomIdentity {
+        node: NodeId(1),
+        process: NodeId(1),
+        is_alone: false,
+        data_center: DataCenterId(1),
+        lottery_key: LotteryKey([1; 16]),
+    };
+    let (rules, capacity) = (Rules::default(), Capacity::default());
+    Room::new(identity, Predecessors::default(), rules, capacity, START)
+}
+
+struct Node {
+    room: Room,
+    sync_loop: SyncLoop,
+    now: Millis,
+}
+
+impl Node {
+    fn new() -> Self {
+        Self {
+            room: room(),
+            sync_loop: SyncLoop::new(true, START),
+            now: START,
+        }
+    }
+
+    fn poll(&mut self) -> Option<Action> {
+        self.sync_loop.poll_action(false, self.now)
+    }
+
+    /// Begins the sync that must be due now.
+    fn begin(&mut self) -> Sync {
+        match self.poll() {
+            Some(Action::Sync(sync)) => sync,
+            other => panic!("{other:?} instead of a sync"),
+        }
+    }
+
+    fn answer(&mut self, sync: &Sync, errand: Option<SyncRequest>) {
+        let request = self.room.poll_sync(self.now);
+        let exchange = Exchange {
+            reply: Reply::Stale,
+            errand,
+            others_back_after: None,
+        };
+        let both = (&request, &exchange);
+        let is_present =
+            self.sync_loop
+                .handle_exchange(sync.round, both, &self.room, |period| period, self.now);
+        assert!(is_present);
+    }
+
+    fn deadline(&self) -> Option<Span> {
+        let at = self.sync_loop.next_deadline(false, self.now)?;
+        Some(at.since(self.now))
+    }
+}
+
+#[test]
+fn syncs_follow_each_other_by_the_rooms_period_and_sooner_in_a_hurry() {
+    let mut node = Node::new();
+    let sync = node.begin();
+    assert_eq!(node.poll(), None);
+    node.answer(&sync, None);
+    let period = node.room.sync_period();
+    assert_eq!(node.deadline(), Some(period));
+    node.sync_loop.hurry();
+    assert_eq!(node.deadline(), Some(Span::ZERO));
+    node.begin();
+    assert_eq!(node.deadline(), Some(TIME_OUT));
+}
+
+#[test]
+fn a_store_that_does_not_answer_is_asked_again_after_a_pause_whoever_is_in_a_hurry() {
+    let mut node = Node::new();
+    let lost = node.begin();
+    node.now = node.now + TIME_OUT;
+    node.sync_loop.hurry();
+    assert_eq!(node.poll(), None);
+    assert!(node.sync_loop.round().is_failing);
+    assert_eq!(node.deadline(), Some(PAUSE_AFTER_FAILURE));
+    node.now = node.now + PAUSE_AFTER_FAILURE;
+    let next = node.begin();
+    let request = node.room.poll_sync(node.now);
+    let exchange = Exchange {
+        reply: Reply::Stale,
+        errand: None,
+        others_back_after: None,
+    };
+    let late = (&request, &exchange);
+    let (room, now) = (&node.room, node.now);
+    let counts = node
+        .sync_loop
+        .handle_exchange(lost.round, late, room, |period| period, now);
+    assert!(!counts, "an answer to a sync that has failed ends none");
+    node.answer(&next, None);
+    assert!(!node.sync_loop.round().is_failing);
+}
+
+#[test]
+fn what_the_root_says_goes_to_the_parent_at_once_only_if_somebody_waits() {
+    for is_awaited in [false, true] {
+        let mut node = Node::new();
+        let sync = node.begin();
+        let request = node.room.poll_sync(node.now);
+        node.answer(&sync, Some(request));
+        let Some(Action::AskRoot { errand, .. }) = node.poll() else {
+            panic!("no errand");
+        };
+        node.now = node.now + Span(80);
+        node.sync_loop.hurry();
+        let before = node.sync_loop.next_deadline(is_awaited, node.now);
+        assert!(
+            before > Some(node.now),
+            "it waits for what the errand brings"
+        );
+        let change = node
+            .sync_loop
+            .handle_root_reply(errand, Reply::Stale, node.now);
+        assert_eq!(change, Change::None);
+        let Some(Action::Sync(sync)) = node.sync_loop.poll_action(is_awaited, node.now) else {
+            panic!("no sync although somebody is in a hurry");
+        };
+        assert_eq!(sync.news, Some(Reply::Stale));
+    }
+}
+
+#[test]
+fn a_loop_that_stops_brings_home_what_it_carries_says_goodbye_and_ends() {
+    let mut node = Node::new();
+    let sync = node.begin();
+    let request = node.room.poll_sync(node.now);
+    node.answer(&sync, Some(request.clone()));
+    let Some(Action::AskRoot { errand, .. }) = node.poll() else {
+        panic!("no errand");
+    };
+    node.sync_loop.stop();
+    assert_eq!(node.poll(), None, "it carries a request");
+    node.sync_loop.handle_root_failure(errand, node.now);
+    let Some(Action::Goodbye(goodbye)) = node.poll() else {
+        panic!("no goodbye");
+    };
+    node.answer(&goodbye, Some(request));
+    let Some(Action::AskRoot { errand, .. }) = node.poll() else {
+        panic!("what a data center without nodes gives back is carried, too");
+    };
+    node.sync_loop
+        .handle_root_reply(errand, Reply::Stale, node.now);
+    assert_eq!(node.poll(), Some(Action::Deliver(Reply::Stale)));
+    assert!(!node.sync_loop.is_finished());
+    node.sync_loop.handle_delivered();
+    assert!(node.sync_loop.is_finished());
+    assert_eq!(node.deadline(), None);
+}
+
+#[test]
+fn whoever_stops_while_the_store_does_not_answer_ends_without_a_goodbye() {
+    let mut node = Node::new();
+    node.begin();
+    node.now = node.now + TIME_OUT;
+    node.sync_loop.stop();
+    assert_eq!(node.poll(), None);
+    assert!(node.sync_loop.is_finished());
+}

@@ -1,0 +1,303 @@
+//! Which process runs on a data folder, and which ones ran there and are dead?
+//!
+//! A ledger waits for a process that fell silent before it frees seats of ended sessions: it may
+//! still let visitors pass. A process that finds the name of a dead one in its own folder says so,
+//! and nobody waits any longer.
+//!
+//! Each process has a file in `processes/`, named after it and locked for as long as it runs. The
+//! file says for each room whose ledger knows the process which tickets it refuses: a successor that
+//! starts while the ledger cannot be reached refuses them, too. Before the process says goodbye to a
+//! ledger it takes the room from its file: from then on its name vouches for nobody there.
+//!
+//! The file is for a process that dies, not for a machine that does: nothing is synced to the disk.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use anteroom_core::id::{NodeId, VisitorId};
+use anteroom_core::room::Predecessors;
+use anteroom_core::sync::Revocation;
+use anteroom_core::time::Millis;
+use anteroom_wire::deployment::{from_hex, hex};
+use parking_lot::Mutex;
+
+const FOLDER: &str = "processes";
+
+/// The file of this process, and what it found when it came.
+#[derive(Debug)]
+pub struct ProcessFile {
+    id: NodeId,
+    own: Mutex<Own>,
+    predecessors: Vec<Predecessor>,
+}
+
+#[derive(Debug)]
+struct Own {
+    /// Locked as long as it is open.
+    file: File,
+    rooms: Rooms,
+}
+
+/// By room: which tickets are refused.
+type Rooms = BTreeMap<String, BTreeMap<VisitorId, Millis>>;
+
+/// A process that ran on this folder and is dead.
+#[derive(Clone, Debug)]
+struct Predecessor {
+    id: NodeId,
+    path: PathBuf,
+    /// The rooms whose ledgers still count it: where it has not said goodbye.
+    rooms: Rooms,
+}
+
+impl ProcessFile {
+    /// Enters a data folder under the name `id`, and looks who was there.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if the folder cannot be read or written.
+    pub fn enter(data_dir: &Path, id: NodeId) -> io::Result<Self> {
+        let folder = data_dir.join(FOLDER);
+        fs::create_dir_all(&folder)?;
+        let mut predecessors = Vec::new();
+        for entry in fs::read_dir(&folder)? {
+            predecessors.extend(dead_process(&entry?.path())?);
+        }
+        let file = new_file(&folder, id)?;
+        let own = Own {
+            file,
+            rooms: Rooms::new(),
+        };
+        Ok(Self {
+            id,
+            own: Mutex::new(own),
+            predecessors,
+        })
+    }
+
+    /// The name of this process.
+    #[must_use]
+    pub fn id(&self) -> NodeId {
+        self.id
+    }
+
+    /// Who was here before, as far as `room` is concerned.
+    #[must_use]
+    pub fn predecessors(&self, room: &str) -> Predecessors {
+        let counted = self.predecessors.iter();
+        let counted: Vec<_> = counted
+            .filter_map(|before| before.rooms.get(room))
+            .collect();
+        let revoked = counted.iter().flat_map(|refused| refused.iter());
+        Predecessors {
+            dead: self.predecessors.iter().map(|before| before.id).collect(),
+            is_counted: !counted.is_empty(),
+            revoked: revoked
+                .map(|(&visitor, &until)| refusal(visitor, until))
+                .collect(),
+        }
+    }
+
+    /// The ledger of `room` knows this process from now on, and that it refuses these tickets.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if that cannot be written down; the process vouches for no successor then.
+    pub fn note_joined(&self, room: &str, refused: &[Revocation]) -> io::Result<()> {
+        let mut own = self.own.lock();
+        let refused = refused.iter().map(|entry| (entry.visitor, entry.until));
+        let refused: BTreeMap<_, _> = refused.collect();
+        if own.rooms.get(room) == Some(&refused) {
+            return Ok(());
+        }
+        own.rooms.insert(room.to_owned(), refused);
+        let written = own.write();
+        if written.is_err() {
+            own.rooms.remove(room);
+            // Nothing that is left in the file may be believed.
+            let _ = own.file.set_len(0);
+        }
+        written
+    }
+
+    /// The ledgers of all rooms have heard that those before are dead: their files are not needed
+    /// any more.
+    pub fn forget_predecessors(&self) {
+        for before in &self.predecessors {
+            // What cannot be deleted is told once more by the next process, and does no harm.
+            let _ = fs::remove_file(&before.path);
+        }
+    }
+
+    /// This process is about to say goodbye to the ledger of `room`: there its name vouches for no
+    /// successor. Told to the folder first and to the ledger afterwards.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if that cannot be written down; then no goodbye may be said.
+    pub fn leave(&self, room: &str) -> io::Result<()> {
+        let mut own = self.own.lock();
+        own.rooms.remove(room);
+        own.write()
+    }
+}
+
+impl Own {
+    /// Writes the file anew. Cut short by a crash it vouches for too little, never for too much: a
+    /// room counts once its last line is there.
+    fn write(&mut self) -> io::Result<()> {
+        let mut text = String::new();
+        for (room, refused) in &self.rooms {
+            for (visitor, until) in refused {
+                let id = hex(&visitor.0);
+                text.push_str(&format!("refuses {id} {}\n", until.0));
+            }
+            text.push_str(&format!("room {room}\n"));
+        }
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+fn refusal(visitor: VisitorId, until: Millis) -> Revocation {
+    Revocation {
+        visitor,
+        seat_ends_at: Millis::ZERO,
+        until,
+    }
+}
+
+/// What a file says. A line that was cut off by a crash, and what belongs to it, says nothing.
+fn parse(text: &str) -> Rooms {
+    let mut rooms = Rooms::new();
+    let mut refused = BTreeMap::new();
+    let whole = text
+        .split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'));
+    for line in whole {
+        if let Some(room) = line.strip_prefix("room ") {
+            rooms.insert(room.to_owned(), std::mem::take(&mut refused));
+        } else if let Some((visitor, until)) = parse_refusal(line) {
+            refused.insert(visitor, until);
+        }
+    }
+    rooms
+}
+
+fn parse_refusal(line: &str) -> Option<(VisitorId, Millis)> {
+    let (id, until) = line.strip_prefix("refuses ")?.split_once(' ')?;
+    Some((VisitorId(from_hex(id)?), Millis(until.parse().ok()?)))
+}
+
+fn name_of(id: NodeId) -> String {
+    format!("{:016x}", id.0)
+}
+
+/// A file that nobody ever sees without its lock.
+fn new_file(folder: &Path, id: NodeId) -> io::Result<File> {
+    let name = name_of(id);
+    let draft = folder.join(format!("{name}.new"));
+    let file = File::create_new(&draft)?;
+    file.lock()?;
+    fs::rename(&draft, folder.join(name))?;
+    Ok(file)
+}
+
+/// The dead process to which a file belongs; `None` if it lives, or it is no such file.
+fn dead_process(path: &Path) -> io::Result<Option<Predecessor>> {
+    let name = path.file_stem().and_then(|name| name.to_str());
+    let id = name.and_then(|name| u64::from_str_radix(name, 16).ok());
+    let (Some(id), None) = (id, path.extension()) else {
+        return Ok(None);
+    };
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        Err(TryLockError::Error(error)) => return Err(error),
+    }
+    let text = fs::read_to_string(path).unwrap_or_default();
+    Ok(Some(Predecessor {
+        id: NodeId(id),
+        path: path.to_owned(),
+        rooms: parse(&text),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn enter(folder: &Path, id: u64) -> ProcessFile {
+        ProcessFile::enter(folder, NodeId(id)).unwrap()
+    }
+
+    #[test]
+    fn a_process_that_died_vouches_for_its_successor_in_the_rooms_that_knew_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = enter(folder.path(), 1);
+        let refused = [refusal(VisitorId([7; 16]), Millis(900))];
+        first.note_joined("shop", &[]).unwrap();
+        first.note_joined("the other", &[]).unwrap();
+        first.note_joined("shop", &refused).unwrap();
+        let beside = enter(folder.path(), 2);
+        assert_eq!(beside.predecessors("shop"), Predecessors::default());
+        drop((first, beside));
+        let next = enter(folder.path(), 3);
+        let shop = next.predecessors("shop");
+        assert_eq!((shop.is_counted, shop.revoked), (true, refused.to_vec()));
+        let mut dead = shop.dead;
+        dead.sort_unstable();
+        assert_eq!(dead, [NodeId(1), NodeId(2)]);
+        assert!(next.predecessors("the other").is_counted);
+        assert!(!next.predecessors("a third").is_counted);
+        next.forget_predecessors();
+        drop(next);
+        assert_eq!(
+            enter(folder.path(), 4).predecessors("shop").dead,
+            [NodeId(3)]
+        );
+    }
+
+    #[test]
+    fn a_process_that_said_goodbye_vouches_for_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = enter(folder.path(), 1);
+        first.note_joined("shop", &[]).unwrap();
+        first.note_joined("other", &[]).unwrap();
+        first.leave("shop").unwrap();
+        drop(first);
+        let third = enter(folder.path(), 3);
+        assert_eq!(third.predecessors("shop").dead, [NodeId(1)]);
+        assert!(!third.predecessors("shop").is_counted);
+        assert!(third.predecessors("other").is_counted);
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_vouches_for_too_little_and_never_for_too_much() {
+        let whole = format!("refuses {} 5\nroom shop\n", hex(&[7; 16]));
+        assert_eq!(parse(&whole)["shop"].len(), 1);
+        for length in 0..whole.len() {
+            assert_eq!(parse(&whole[..length]), Rooms::new(), "{length}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_process_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let processes = folder.path().join(FOLDER);
+        fs::create_dir_all(&processes).unwrap();
+        for name in ["notes.txt", "0000000000000009.new", "xyz"] {
+            fs::write(processes.join(name), "room shop\n").unwrap();
+        }
+        let found = enter(folder.path(), 1).predecessors("shop");
+        assert_eq!(found, Predecessors::default());
+    }
+}
