@@ -62,8 +62,9 @@ pub struct RoomIdentity {
 pub struct Predecessors {
     /// All that are dead.
     pub dead: Vec<NodeId>,
-    /// Whether the room's parent still counts one of them: it knew it, and heard no goodbye.
-    pub is_counted: bool,
+    /// Until when one of them was in touch with the room's parent at least, if the parent still counts
+    /// it: it knew it, and heard no goodbye.
+    pub in_touch_until: Option<Millis>,
     /// Which tickets they refused: the parent relies on that.
     pub revoked: Vec<Revocation>,
 }
@@ -186,7 +187,7 @@ pub struct Room {
     /// Dead processes whose places this one takes, until the parent has heard of it.
     replaces: Vec<NodeId>,
     has_predecessor: bool,
-    /// When the newest lease ended, or when this process began.
+    /// When the newest lease ended: of this process, or before its first one of those before it.
     in_touch_until: Millis,
     demand: Demand,
     moving: Moving,
@@ -208,9 +209,9 @@ impl Room {
             identity,
             rules,
             seat_terms: SeatTerms::of(&rules).with_seats_up_to(Span::ZERO),
-            has_predecessor: before.is_counted,
+            has_predecessor: before.in_touch_until.is_some(),
             replaces: before.dead,
-            in_touch_until: now,
+            in_touch_until: before.in_touch_until.unwrap_or(now),
             lease: Lease::default(),
             till: AnyTill::new(rules.allocation),
             row: SeatRow::default(),
@@ -355,14 +356,22 @@ impl Room {
         self.has_heard_from_parent() || self.has_predecessor
     }
 
+    /// When the newest lease of this process ends or ended. Before its first lease: until when a
+    /// process before it was in touch, or when this one began.
+    #[must_use]
+    pub fn in_touch_until(&self) -> Millis {
+        self.in_touch_until.max(self.lease.ends_at())
+    }
+
     /// Until when a ticket is believed. The parent waits so long for a child that fell silent
-    /// before it frees the seats of ended sessions again.
+    /// before it frees the seats of ended sessions again, and no longer for a process that took
+    /// that child's place.
     #[must_use]
     pub fn believes_until(&self) -> Millis {
         if self.identity.is_alone {
             return Millis::NEVER;
         }
-        self.in_touch_until.max(self.lease.ends_at()) + FORGOTTEN_AFTER
+        self.in_touch_until() + FORGOTTEN_AFTER
     }
 
     /// Panics in a debug build if this is a room that no sequence of transitions makes.

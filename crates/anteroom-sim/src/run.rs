@@ -331,6 +331,7 @@ impl Looking {
     fn of(self, deployment: &Deployment) -> Glance<'_> {
         Glance {
             root: deployment.stores.root(),
+            kept_for_movers: deployment.stores.kept_for_movers(),
             asking: self.asking,
             is_open: self.is_open,
             is_simple: self.is_simple,

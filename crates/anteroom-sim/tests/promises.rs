@@ -6,7 +6,7 @@ use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
 use anteroom_scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
-    RatePoint, RoomPlan, Scenario,
+    RatePoint, RoomPlan, Scenario, StorePlace,
 };
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run;
@@ -143,6 +143,29 @@ fn a_session_that_is_made_longer_or_shorter_throws_nobody_out() {
         println!("{before} s to {after} s");
         let outcome = outcome_of(&scenario);
         assert_eq!(outcome.figures.admitted, 100, "{before} s to {after} s");
+        assert_eq!(outcome.violations, []);
+    }
+}
+
+/// The root loses its memory while its data centers run on: until everybody is counted again, each
+/// renewal finds its node without a credit, and the credit must still be there a page later.
+#[test]
+fn whoever_keeps_coming_is_renewed_while_the_root_counts_anew() {
+    for changes_node in [0.0, 1.0] {
+        // At each node one, so that nobody finds the credit that somebody else wished for.
+        let mut scenario = full_room(Span::from_secs(12), Span::from_secs(150));
+        scenario.rooms[0].rules.limits.total_active_users = 6;
+        scenario.rooms[0].behaviour.think_time = Span::from_secs(1);
+        scenario.rooms[0].behaviour.changes_node = changes_node;
+        scenario.faults.push(FaultPlan {
+            at: Span::from_secs(60),
+            kind: FaultKind::StoreLosesWrites {
+                store: StorePlace::World,
+                last: Span::from_secs(4),
+            },
+        });
+        let outcome = outcome_of(&scenario);
+        assert_eq!(outcome.figures.admitted, 6, "{changes_node}");
         assert_eq!(outcome.violations, []);
     }
 }

@@ -5,9 +5,10 @@
 //! and nobody waits any longer.
 //!
 //! Each process has a file in `processes/`, named after it and locked for as long as it runs. The
-//! file says for each room whose ledger knows the process which tickets it refuses: a successor that
-//! starts while the ledger cannot be reached refuses them, too. Before the process says goodbye to a
-//! ledger it takes the room from its file: from then on its name vouches for nobody there.
+//! file says for each room whose ledger knows the process until when it was in touch and which
+//! tickets it refuses: a successor that starts while the ledger cannot be reached refuses them, too,
+//! and believes tickets no longer than the dead process would have. Before the process says goodbye
+//! to a ledger it takes the room from its file: from then on its name vouches for nobody there.
 //!
 //! The file is for a process that dies, not for a machine that does: nothing is synced to the disk.
 
@@ -19,11 +20,15 @@ use std::path::{Path, PathBuf};
 use anteroom_core::id::{NodeId, VisitorId};
 use anteroom_core::room::Predecessors;
 use anteroom_core::sync::Revocation;
-use anteroom_core::time::Millis;
+use anteroom_core::time::{Millis, Span};
 use anteroom_wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
 const FOLDER: &str = "processes";
+
+/// How far the file may lag behind what it says of the time of the newest lease. Of 48 hours it
+/// matters little, and a node's lease is renewed several times a second.
+const LAG: Span = Span::from_secs(600);
 
 /// The file of this process, and what it found when it came.
 #[derive(Debug)]
@@ -40,8 +45,16 @@ struct Own {
     rooms: Rooms,
 }
 
-/// By room: which tickets are refused.
-type Rooms = BTreeMap<String, BTreeMap<VisitorId, Millis>>;
+type Rooms = BTreeMap<String, Joined>;
+
+/// A room whose ledger knows the process.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Joined {
+    /// Until when the ledger's newest lease ran, at least.
+    in_touch_until: Millis,
+    /// The tickets that are refused, and until when.
+    refused: BTreeMap<VisitorId, Millis>,
+}
 
 /// A process that ran on this folder and is dead.
 #[derive(Clone, Debug)]
@@ -90,29 +103,42 @@ impl ProcessFile {
         let counted: Vec<_> = counted
             .filter_map(|before| before.rooms.get(room))
             .collect();
-        let revoked = counted.iter().flat_map(|refused| refused.iter());
+        let revoked = counted.iter().flat_map(|joined| joined.refused.iter());
         Predecessors {
             dead: self.predecessors.iter().map(|before| before.id).collect(),
-            is_counted: !counted.is_empty(),
+            // The ledger waits for the last one of them.
+            in_touch_until: counted.iter().map(|joined| joined.in_touch_until).max(),
             revoked: revoked
                 .map(|(&visitor, &until)| refusal(visitor, until))
                 .collect(),
         }
     }
 
-    /// The ledger of `room` knows this process from now on, and that it refuses these tickets.
+    /// The ledger of `room` knows this process until its lease ends `in_touch_until`, and that it
+    /// refuses these tickets. Writes only what matters: other tickets, or a lease ten minutes later.
     ///
     /// # Errors
     ///
     /// [`io::Error`] if that cannot be written down; the process vouches for no successor then.
-    pub fn note_joined(&self, room: &str, refused: &[Revocation]) -> io::Result<()> {
+    pub fn note_joined(
+        &self,
+        room: &str,
+        in_touch_until: Millis,
+        refused: &[Revocation],
+    ) -> io::Result<()> {
         let mut own = self.own.lock();
         let refused = refused.iter().map(|entry| (entry.visitor, entry.until));
-        let refused: BTreeMap<_, _> = refused.collect();
-        if own.rooms.get(room) == Some(&refused) {
+        let joined = Joined {
+            in_touch_until,
+            refused: refused.collect(),
+        };
+        let is_written = |old: &Joined| {
+            old.refused == joined.refused && in_touch_until < old.in_touch_until + LAG
+        };
+        if own.rooms.get(room).is_some_and(is_written) {
             return Ok(());
         }
-        own.rooms.insert(room.to_owned(), refused);
+        own.rooms.insert(room.to_owned(), joined);
         let written = own.write();
         if written.is_err() {
             own.rooms.remove(room);
@@ -149,12 +175,12 @@ impl Own {
     /// room counts once its last line is there.
     fn write(&mut self) -> io::Result<()> {
         let mut text = String::new();
-        for (room, refused) in &self.rooms {
-            for (visitor, until) in refused {
+        for (room, joined) in &self.rooms {
+            for (visitor, until) in &joined.refused {
                 let id = hex(&visitor.0);
                 text.push_str(&format!("refuses {id} {}\n", until.0));
             }
-            text.push_str(&format!("room {room}\n"));
+            text.push_str(&format!("room {} {room}\n", joined.in_touch_until.0));
         }
         self.file.set_len(0)?;
         self.file.rewind()?;
@@ -178,13 +204,23 @@ fn parse(text: &str) -> Rooms {
         .split_inclusive('\n')
         .filter_map(|line| line.strip_suffix('\n'));
     for line in whole {
-        if let Some(room) = line.strip_prefix("room ") {
-            rooms.insert(room.to_owned(), std::mem::take(&mut refused));
+        if let Some((room, in_touch_until)) = parse_room(line) {
+            let refused = std::mem::take(&mut refused);
+            let joined = Joined {
+                in_touch_until,
+                refused,
+            };
+            rooms.insert(room.to_owned(), joined);
         } else if let Some((visitor, until)) = parse_refusal(line) {
             refused.insert(visitor, until);
         }
     }
     rooms
+}
+
+fn parse_room(line: &str) -> Option<(&str, Millis)> {
+    let (until, room) = line.strip_prefix("room ")?.split_once(' ')?;
+    Some((room, Millis(until.parse().ok()?)))
 }
 
 fn parse_refusal(line: &str) -> Option<(VisitorId, Millis)> {
@@ -244,20 +280,22 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
         let refused = [refusal(VisitorId([7; 16]), Millis(900))];
-        first.note_joined("shop", &[]).unwrap();
-        first.note_joined("the other", &[]).unwrap();
-        first.note_joined("shop", &refused).unwrap();
+        first.note_joined("shop", Millis(50), &[]).unwrap();
+        first.note_joined("the other", Millis(60), &[]).unwrap();
+        first.note_joined("shop", Millis(70), &refused).unwrap();
         let beside = enter(folder.path(), 2);
         assert_eq!(beside.predecessors("shop"), Predecessors::default());
         drop((first, beside));
         let next = enter(folder.path(), 3);
         let shop = next.predecessors("shop");
-        assert_eq!((shop.is_counted, shop.revoked), (true, refused.to_vec()));
+        assert_eq!(shop.in_touch_until, Some(Millis(70)));
+        assert_eq!(shop.revoked, refused);
         let mut dead = shop.dead;
         dead.sort_unstable();
         assert_eq!(dead, [NodeId(1), NodeId(2)]);
-        assert!(next.predecessors("the other").is_counted);
-        assert!(!next.predecessors("a third").is_counted);
+        let in_touch_until = |room| next.predecessors(room).in_touch_until;
+        assert_eq!(in_touch_until("the other"), Some(Millis(60)));
+        assert_eq!(in_touch_until("a third"), None);
         next.forget_predecessors();
         drop(next);
         assert_eq!(
@@ -267,23 +305,49 @@ mod tests {
     }
 
     #[test]
+    fn the_file_lags_ten_minutes_behind_the_lease_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = enter(folder.path(), 1);
+        let mut newest = Millis(1_000);
+        for _ in 0..100 {
+            newest = newest + Span::from_secs(61);
+            first.note_joined("shop", newest, &[]).unwrap();
+        }
+        drop(first);
+        let found = enter(folder.path(), 2).predecessors("shop").in_touch_until;
+        let found = found.expect("it joined");
+        assert!(found <= newest && newest < found + LAG, "{found:?}");
+    }
+
+    #[test]
+    fn of_two_dead_processes_the_one_that_was_in_touch_last_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let (first, second) = (enter(folder.path(), 1), enter(folder.path(), 2));
+        first.note_joined("shop", Millis(70), &[]).unwrap();
+        second.note_joined("shop", Millis(50), &[]).unwrap();
+        drop((first, second));
+        let found = enter(folder.path(), 3).predecessors("shop");
+        assert_eq!(found.in_touch_until, Some(Millis(70)));
+    }
+
+    #[test]
     fn a_process_that_said_goodbye_vouches_for_nobody() {
         let folder = tempfile::tempdir().unwrap();
         let first = enter(folder.path(), 1);
-        first.note_joined("shop", &[]).unwrap();
-        first.note_joined("other", &[]).unwrap();
+        first.note_joined("shop", Millis(50), &[]).unwrap();
+        first.note_joined("other", Millis(50), &[]).unwrap();
         first.leave("shop").unwrap();
         drop(first);
         let third = enter(folder.path(), 3);
         assert_eq!(third.predecessors("shop").dead, [NodeId(1)]);
-        assert!(!third.predecessors("shop").is_counted);
-        assert!(third.predecessors("other").is_counted);
+        assert_eq!(third.predecessors("shop").in_touch_until, None);
+        assert!(third.predecessors("other").in_touch_until.is_some());
     }
 
     #[test]
     fn a_file_that_was_cut_short_vouches_for_too_little_and_never_for_too_much() {
-        let whole = format!("refuses {} 5\nroom shop\n", hex(&[7; 16]));
-        assert_eq!(parse(&whole)["shop"].len(), 1);
+        let whole = format!("refuses {} 5\nroom 9 shop\n", hex(&[7; 16]));
+        assert_eq!(parse(&whole)["shop"].refused.len(), 1);
         for length in 0..whole.len() {
             assert_eq!(parse(&whole[..length]), Rooms::new(), "{length}");
         }
@@ -295,7 +359,7 @@ mod tests {
         let processes = folder.path().join(FOLDER);
         fs::create_dir_all(&processes).unwrap();
         for name in ["notes.txt", "0000000000000009.new", "xyz"] {
-            fs::write(processes.join(name), "room shop\n").unwrap();
+            fs::write(processes.join(name), "room 9 shop\n").unwrap();
         }
         let found = enter(folder.path(), 1).predecessors("shop");
         assert_eq!(found, Predecessors::default());

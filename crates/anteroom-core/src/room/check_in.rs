@@ -96,7 +96,8 @@ impl Room {
         };
         if self.take_credit(now).is_err() {
             // Its seat still runs, so it waits for nothing; the next request finds a credit.
-            self.demand.note_missing_credit();
+            self.demand
+                .note_missing_credit(ticket.visitor, seat.ends_at);
             self.tally.passed_unrenewed += 1;
             return if is_older {
                 CheckIn::Renewed(current)
@@ -104,6 +105,7 @@ impl Room {
                 CheckIn::Pass
             };
         }
+        self.demand.handle_renewed(ticket.visitor);
         self.row.shift(seat.ends_at, new_end);
         self.remember(&ticket, new_end, now);
         self.tally.renewed += 1;
@@ -207,13 +209,13 @@ impl Room {
 
     /// There is no seat here: the visitor is inside all the same, and comes before those who wait.
     fn pass_without_seat(&mut self, visit: Return, now: Millis) -> CheckIn {
-        if !self.uses_leases() {
-            self.demand.note_missing_slot();
-            self.demand.note_missing_credit();
-            return self.pass(visit, now);
-        }
         let ticket = visit.ticket;
         let ends_at = ticket.seats.ends_at().unwrap_or_default();
+        if !self.uses_leases() {
+            self.demand.note_missing_slot();
+            self.demand.note_missing_credit(ticket.visitor, ends_at);
+            return self.pass(visit, now);
+        }
         let seat = (ticket.last_check_in_at, ends_at);
         let session = self.rules.session_duration;
         self.moving.note(ticket.visitor, seat, session, now);

@@ -4,6 +4,7 @@
 //! short, and each would otherwise see only a part of the traffic.
 
 use super::syncing::SYNC_PERIOD;
+use crate::id::VisitorId;
 use crate::sync::Wants;
 use crate::time::Millis;
 
@@ -30,6 +31,7 @@ fn allowance(expected: u32) -> u32 {
 pub(super) struct Demand {
     slots: Missing,
     credits: Missing,
+    unrenewed: Unrenewed,
     admissions: Stretch,
     renewals: Stretch,
     admissions_untold: u32,
@@ -74,6 +76,36 @@ impl Missing {
     /// Whether the parent does not know yet.
     pub(super) fn is_news(&self) -> bool {
         self.untold > 0
+    }
+}
+
+/// Visitors who passed without a renewal because there was no credit, and until when their seats
+/// run: each finds one with its next page, which may take longer than a wish lasts. As many as there
+/// are credits at least; of more than those, some are renewed with a later page.
+#[derive(Clone, Copy, Debug, Default)]
+struct Unrenewed([Option<(VisitorId, Millis)>; CREDITS_MIN as usize]);
+
+impl Unrenewed {
+    fn note(&mut self, visitor: VisitorId, seat_ends_at: Millis) {
+        self.forget(visitor);
+        if let Some(free) = self.0.iter_mut().find(|entry| entry.is_none()) {
+            *free = Some((visitor, seat_ends_at));
+        }
+    }
+
+    fn forget(&mut self, visitor: VisitorId) {
+        for entry in &mut self.0 {
+            *entry = entry.filter(|(known, _)| *known != visitor);
+        }
+    }
+
+    fn count(&mut self, now: Millis) -> u32 {
+        for entry in &mut self.0 {
+            *entry = entry.filter(|(_, seat_ends_at)| *seat_ends_at > now);
+        }
+        self.0
+            .iter()
+            .fold(0, |count, entry| count + u32::from(entry.is_some()))
     }
 }
 
@@ -128,9 +160,15 @@ impl Demand {
         self.slots.note();
     }
 
-    /// A check-in was due and found no credit here.
-    pub(super) fn note_missing_credit(&mut self) {
+    /// A check-in was due and found no credit here. The visitor's seat runs until `seat_ends_at`.
+    pub(super) fn note_missing_credit(&mut self, visitor: VisitorId, seat_ends_at: Millis) {
         self.credits.note();
+        self.unrenewed.note(visitor, seat_ends_at);
+    }
+
+    /// This visitor was renewed: no credit is kept for it.
+    pub(super) fn handle_renewed(&mut self, visitor: VisitorId) {
+        self.unrenewed.forget(visitor);
     }
 
     /// Whether somebody passed for want of a credit, and the parent does not know yet.
@@ -182,7 +220,9 @@ impl Demand {
         self.has_wished = slots > 0;
         Wants {
             slots: slots.min(SLOTS_MAX),
-            credits: credits.max(CREDITS_MIN.min(inside)),
+            credits: credits
+                .max(CREDITS_MIN.min(inside))
+                .max(self.unrenewed.count(now)),
             ..Wants::default()
         }
     }
@@ -251,6 +291,26 @@ mod tests {
         assert_eq!(wanted(9, 100), 9 + 12 + 8);
         assert_eq!(wanted(9, 5), 9 + 5);
         assert_eq!(wanted(9, 0), 9);
+    }
+
+    #[test]
+    fn a_credit_is_kept_for_whoever_found_none_until_it_comes_again_or_its_seat_ends() {
+        let mut demand = Demand::default();
+        let visitor = |number| VisitorId([number; 16]);
+        let credits = |demand: &mut Demand, at| demand.begin_request(0, 0, Millis(at)).credits;
+        for _ in 0..3 {
+            demand.note_missing_credit(visitor(1), Millis(9_000));
+            demand.note_missing_credit(visitor(2), Millis(9_000));
+        }
+        // The wish for it is long over.
+        credits(&mut demand, 1_000);
+        assert_eq!(credits(&mut demand, 3_000), 2);
+        demand.handle_renewed(visitor(2));
+        assert_eq!(credits(&mut demand, 3_001), 1);
+        assert_eq!(credits(&mut demand, 9_000), 0);
+        (0..100).for_each(|number| demand.note_missing_credit(visitor(number), Millis(20_000)));
+        credits(&mut demand, 10_000);
+        assert_eq!(credits(&mut demand, 12_000), CREDITS_MIN);
     }
 
     #[test]

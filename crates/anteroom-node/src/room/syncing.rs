@@ -10,7 +10,7 @@ use std::time::Duration;
 use anteroom_core::room::view::View;
 use anteroom_core::sync::{Reply, Revocation, SyncRequest};
 use anteroom_core::sync_loop::{Action, Change, ERRAND_TIME_OUT, Sync, SyncLoop, TIME_OUT};
-use anteroom_core::time::Span;
+use anteroom_core::time::{Millis, Span};
 use anteroom_store::{BoxFuture, Exchange, StoreError, SyncError, chain};
 use tokio::sync::watch;
 use tokio::time::{sleep_until, timeout};
@@ -215,18 +215,18 @@ impl RoomHandle {
             self.view.store(Arc::new(View::of(room)));
             self.movement.lock().note(room.outlook(), room_now);
             let is_joined = room.has_heard_from_parent() && !request.is_leaving;
-            is_joined.then(|| room.revocations())
+            is_joined.then(|| (room.in_touch_until(), room.revocations()))
         });
-        if let Some(refused) = joined {
-            self.note_joined(&refused);
+        if let Some((in_touch_until, refused)) = joined {
+            self.note_joined(in_touch_until, &refused);
         }
     }
 
     /// The parent knows of this process, and with the next sync that it refuses these tickets: its
     /// name is worth something to a successor from now on.
-    fn note_joined(&self, refused: &[Revocation]) {
+    fn note_joined(&self, in_touch_until: Millis, refused: &[Revocation]) {
         if let Some(process) = &self.shared.process
-            && let Err(error) = process.note_joined(&self.name, refused)
+            && let Err(error) = process.note_joined(&self.name, in_touch_until, refused)
         {
             tracing::warn!(
                 room = %self.name,

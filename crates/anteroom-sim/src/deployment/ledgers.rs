@@ -165,6 +165,17 @@ impl Stores {
         believed.map(|record| &record.ledger)
     }
 
+    /// Seats that data centers keep for visitors who are inside and lack one where they are now.
+    pub(crate) fn kept_for_movers(&self) -> u32 {
+        let kept = self.locals.iter().filter_map(|local| {
+            let ledger = local.ledger();
+            let held = ledger.upstream.as_deref()?.lease.held().seats;
+            let wants = ledger.unmet();
+            Some(held.min(wants.first.saturating_add(wants.later)))
+        });
+        kept.fold(0, u32::saturating_add)
+    }
+
     pub(crate) fn at(&mut self, place: StorePlace) -> &mut Store {
         match place {
             StorePlace::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),

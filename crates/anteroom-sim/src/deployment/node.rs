@@ -53,12 +53,12 @@ pub(crate) struct Node {
 #[derive(Debug, Default)]
 struct Folder {
     dead: Vec<NodeId>,
-    /// Whether the ledger still counts one of them.
-    is_counted: bool,
+    /// Until when one of them was in touch that the ledger still counts.
+    in_touch_until: Option<Millis>,
     /// Which tickets they refused.
     revoked: Vec<Revocation>,
-    /// Whether it counts the process that runs now.
-    is_own_counted: bool,
+    /// The same of the process that runs now.
+    own_in_touch_until: Option<Millis>,
     /// Which tickets that one refuses.
     own_revoked: Vec<Revocation>,
 }
@@ -213,7 +213,7 @@ impl Node {
         self.clock.restart();
         let before = Predecessors {
             dead: self.folder.dead.clone(),
-            is_counted: self.folder.is_counted,
+            in_touch_until: self.folder.in_touch_until,
             revoked: self.folder.revoked.clone(),
         };
         let node_now = self.clock.read(now);
@@ -221,7 +221,7 @@ impl Node {
         self.view = View::of(&self.room);
         self.sync_loop = SyncLoop::new(self.is_paced, now);
         self.process = identity.process;
-        self.folder.is_own_counted = false;
+        self.folder.own_in_touch_until = None;
         self.is_alive = true;
         self.is_draining = false;
     }
@@ -234,8 +234,8 @@ impl Node {
         self.looked_at = None;
         self.waiting.clear();
         self.folder.dead.push(self.process);
-        if self.folder.is_own_counted {
-            self.folder.is_counted = true;
+        if let Some(until) = self.folder.own_in_touch_until {
+            self.folder.in_touch_until = self.folder.in_touch_until.max(Some(until));
             let own = std::mem::take(&mut self.folder.own_revoked);
             self.folder.revoked.extend(own);
         }
@@ -255,7 +255,7 @@ impl Node {
     pub(crate) fn note_joined(&mut self) {
         if self.room.has_heard_from_parent() {
             self.folder = Folder {
-                is_own_counted: true,
+                own_in_touch_until: Some(self.room.in_touch_until()),
                 own_revoked: self.room.revocations(),
                 ..Folder::default()
             };
@@ -264,7 +264,7 @@ impl Node {
 
     /// It is about to say goodbye: its name vouches for no successor from now on.
     pub(crate) fn leave_folder(&mut self) {
-        self.folder.is_own_counted = false;
+        self.folder.own_in_touch_until = None;
     }
 
     /// Decides about a request at `now` by this node's clock, as far as it can be decided at once.

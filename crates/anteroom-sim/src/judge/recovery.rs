@@ -24,6 +24,8 @@ const HELD_BACK: Span = Span::from_secs(8);
 pub(crate) struct Glance<'a> {
     /// The ledger that lends and borrows nothing.
     pub(crate) root: &'a Ledger,
+    /// Seats that data centers keep for visitors who are inside and lack one where they are now.
+    pub(crate) kept_for_movers: u32,
     /// Visitors who still ask.
     pub(crate) asking: u32,
     /// The rules let somebody in at all at present.
@@ -33,6 +35,16 @@ pub(crate) struct Glance<'a> {
     /// No ticket is counted twice in this scenario: by visits to several data centers, copies of
     /// waiting tickets and the like.
     pub(crate) is_simple: bool,
+}
+
+impl Glance<'_> {
+    /// Whether more slots are free than there are people who ask for one.
+    fn has_spare_slots(self, now: Millis) -> bool {
+        let outlook = self.root.outlook(DataCenterId(1), now);
+        let slots = outlook.seats_free.min(outlook.admissions_free);
+        // One or two may be counted who have just gone in, or left.
+        slots > self.asking.saturating_add(2)
+    }
 }
 
 /// How long nothing has gone on.
@@ -67,7 +79,7 @@ impl Judge {
         self.check_drift(glance, now);
         self.watch_spare_slots(glance, now);
         self.watch_unused_slots(glance, now);
-        let has_room = self.has_room(glance.root, now);
+        let has_room = self.has_room(glance, now);
         let should_go_on =
             self.has_promised_limits && self.is_calm(now) && glance.is_open && glance.asking > 0;
         if !(should_go_on && has_room) {
@@ -84,11 +96,14 @@ impl Judge {
         }
     }
 
-    fn has_room(&self, root: &Ledger, now: Millis) -> bool {
+    fn has_room(&self, glance: Glance<'_>, now: Millis) -> bool {
+        let root = glance.root;
         let taken = root.inside().saturating_add(root.phantoms());
-        // Seats that visitors who are inside lack where they are now come first.
+        // Seats that visitors who are inside lack where they are now come first, and some are with
+        // their data centers already.
         let wants = root.unmet();
         let taken = taken.saturating_add(wants.first.saturating_add(wants.later));
+        let taken = taken.saturating_add(glance.kept_for_movers);
         let admitted = root.admitted_in(now.minute());
         // While files differ the lowest limits hold.
         let Some(limits) = root.terms.map(|terms| terms.limits) else {
@@ -146,11 +161,7 @@ impl Judge {
 
     /// Whether more slots have been free for a while than there are people who ask for one.
     fn watch_spare_slots(&mut self, glance: Glance<'_>, now: Millis) {
-        let outlook = glance.root.outlook(DataCenterId(1), now);
-        let slots = outlook.seats_free.min(outlook.admissions_free);
-        // One or two may be counted who have just gone in, or left.
-        let is_spare = slots > glance.asking.saturating_add(2);
-        if is_spare && glance.is_simple && self.is_calm(now) {
+        if glance.has_spare_slots(now) && glance.is_simple && self.is_calm(now) {
             self.recovery.spare_since.get_or_insert(now);
         } else {
             self.recovery.spare_since = None;
@@ -161,7 +172,9 @@ impl Judge {
         let root = glance.root;
         let at = root.heard_at;
         let has_slot = root.seats_to_admit() > 0 && root.admissions_free(at, at.minute()) > 0;
-        if has_slot && glance.is_open && self.is_calm(now) {
+        // Where nobody asks, a slot is kept for nobody.
+        let may_go_on = glance.is_open && glance.asking > 0 && self.is_calm(now);
+        if has_slot && may_go_on {
             self.recovery.unused_since.get_or_insert(now);
         } else {
             self.recovery.unused_since = None;
@@ -181,8 +194,10 @@ impl Judge {
     }
 
     /// A newcomer was told that others are to go first.
-    pub(crate) fn check_turned_away(&mut self, now: Millis) {
+    pub(crate) fn check_turned_away(&mut self, glance: Glance<'_>, now: Millis) {
+        // Others may have taken them since it was looked at last.
         let since = self.recovery.spare_since;
+        let since = since.filter(|_| glance.has_spare_slots(now));
         if since.is_some_and(|since| now.since(since) >= SPARE + self.slack())
             && self.has_promised_limits
         {

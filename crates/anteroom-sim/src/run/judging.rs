@@ -150,7 +150,9 @@ impl Simulation {
             None => watermark == Watermark::Open,
         };
         if reason == QueueReason::NotYourTurn && rank.is_none() && !is_eligible {
-            self.judge.check_turned_away(now);
+            let glance = self.glance();
+            self.judge
+                .check_turned_away(glance.of(&self.deployment), now);
         }
         if reason == QueueReason::NotYourTurn && rank.is_some() && !is_eligible {
             self.judge.check_held_back(now);

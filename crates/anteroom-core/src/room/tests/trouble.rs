@@ -147,3 +147,29 @@ fn an_answer_that_comes_late_is_not_applied() {
     assert!(!pair.room.handle_reply(late, pair.now));
     assert!(!pair.room.handle_reply(Reply::Stale, pair.now));
 }
+
+#[test]
+fn a_process_that_starts_cut_off_believes_tickets_no_longer_than_the_dead_one_would_have() {
+    let mut pair = Pair::new(rules(5, 100));
+    let ticket = pair.admit();
+    let identity = RoomIdentity {
+        is_alone: false,
+        ..pair.room.identity
+    };
+    let check_in = |in_touch_until: Millis| {
+        let before = Predecessors {
+            dead: alloc::vec![NodeId(1)],
+            in_touch_until: Some(in_touch_until),
+            revoked: Vec::new(),
+        };
+        let mut room = Room::new(identity, before, rules(5, 100), Capacity::default(), START);
+        let back = Return {
+            ticket,
+            is_navigation: true,
+            may_ask_parent: true,
+        };
+        room.handle_check_in(back, START)
+    };
+    assert_eq!(check_in(START - FORGOTTEN_AFTER + Span(1)), CheckIn::Pass);
+    assert_eq!(check_in(START - FORGOTTEN_AFTER), CheckIn::Over);
+}
