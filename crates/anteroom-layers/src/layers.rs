@@ -58,8 +58,9 @@ pub struct NextLayers {
 }
 
 impl Layers {
-    /// Starts everything that stands before a service. Visitors inside pass at once; nobody is admitted before the
-    /// store has answered.
+    /// Starts everything that stands before a service. Nobody is admitted before the store has
+    /// answered. Visitors inside pass at once if an earlier process on the data folder ended without
+    /// a goodbye; otherwise this waits for the store, for half a minute at most.
     ///
     /// # Errors
     ///
@@ -278,8 +279,8 @@ async fn join_ledgers(node: &Node) -> Result<(), OpenError> {
         return Ok(());
     }
     tracing::warn!(
-        "no store knows of this node yet, and the last process on this data folder said goodbye: \
-         nobody is let through before the store has answered; check [store]"
+        "no store has answered yet, and no process that ended without a goodbye ran on this data \
+         folder before: nobody is let through before the store answers; check [store]"
     );
     let has_joined = tokio::time::timeout(FIRST_CONTACT, node.joined()).await;
     has_joined.map_err(|_| OpenError::NotJoined)

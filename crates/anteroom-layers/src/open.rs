@@ -36,7 +36,8 @@ pub enum OpenError {
     Join(#[from] JoinError),
     /// No ledger knows of this node, or of one before it on the same data folder.
     #[error(
-        "no store has answered in half a minute, and nobody vouches for this node; check [store] and start it again"
+        "no store has answered in half a minute, and no earlier process on this data folder vouches \
+         for this node; check [store] and start it again"
     )]
     NotJoined,
     /// The system has no random numbers for leases.

@@ -157,8 +157,9 @@ impl RoomHandle {
         self.shared.clock.wall()
     }
 
-    /// Decides about one request. A visitor who is inside waits for nothing; anybody else waits for
-    /// the store, if at all, no longer than 250 ms.
+    /// Decides about one request. A visitor who is inside waits for nothing, unless it has its seat
+    /// in another data center or no ledger has ever heard of this process. Then, like anybody else,
+    /// it waits for the store no longer than 250 ms.
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
         let ticket = self.open(arrival.tickets, now);
