@@ -33,7 +33,7 @@ use crate::origin::{OriginHealth, OriginOutcome};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow, SeatTerms};
 use crate::snapshot::Snapshot;
-use crate::sync::{Outlook, Revocation, Used};
+use crate::sync::{Held, Outlook, Revocation, Used};
 use crate::ticket::Ticket;
 use crate::time::{Millis, Minute, Span};
 use crate::waiting::WaitingBook;
@@ -329,9 +329,13 @@ impl Room {
         if old.allocation != rules.allocation || old.limits != rules.limits {
             self.till = AnyTill::new(rules.allocation);
         }
-        // What was lent under the old limits goes back first, and with it the right to prolong
-        // seats: the parent counts with the longest one that it knows of.
-        self.lease.give_back(crate::sync::Held::default());
+        // What was lent under the old limits goes back first. The right to prolong seats stays: a
+        // seat is no longer than the lease says, and whoever comes now may come for the last time
+        // before its seat ends.
+        self.lease.give_back(Held {
+            credits: self.lease.held().credits,
+            ..Held::default()
+        });
         // What the parent said of the old limits is worth no refusal.
         self.outlook.as_of = Millis::ZERO;
         self.adopt_seat_terms();

@@ -173,3 +173,20 @@ fn a_process_that_starts_cut_off_believes_tickets_no_longer_than_the_dead_one_wo
     assert_eq!(check_in(START - FORGOTTEN_AFTER + Span(1)), CheckIn::Pass);
     assert_eq!(check_in(START - FORGOTTEN_AFTER), CheckIn::Over);
 }
+
+#[test]
+fn changed_rules_cost_nobody_a_renewal() {
+    let mut pair = Pair::new(rules(5, 100));
+    let ticket = pair.admit();
+    pair.sync();
+    pair.wait(6_000);
+    pair.sync();
+    pair.room.handle_rules(rules(4, 100));
+    let back = Return {
+        ticket,
+        is_navigation: true,
+        may_ask_parent: true,
+    };
+    let done = pair.room.handle_check_in(back, pair.now);
+    assert!(matches!(done, CheckIn::Renewed(_)), "{done:?}");
+}
