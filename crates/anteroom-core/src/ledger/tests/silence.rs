@@ -131,3 +131,29 @@ fn credits_count_in_full_while_seats_may_run_that_this_ledger_was_never_told_of(
     };
     assert_eq!(phantoms_of(old, START), 0);
 }
+
+#[test]
+fn a_late_message_of_the_life_before_does_not_time_the_reserve() {
+    let lending = LendingTerms::default();
+    let sent = |ledger: Ledger, number: u64, parent: Life, at: Millis| {
+        let message = SyncRequest {
+            parent: Some(parent),
+            sent_at: at,
+            closed_through: at,
+            ..request(1, number, 0)
+        };
+        ledger.sync(&message, lending, at).0
+    };
+    let reserve_of = |ledger: &Ledger| ledger.reserve.expect("it may have lost its memory");
+    let root = Ledger::found_empty(Life(7), lending, START);
+    // It was on its way for a minute: what was lent meanwhile ends a minute later.
+    let root = sent(root, 1, Life(0), START);
+    assert!(!reserve_of(&root).is_timed);
+    let loss = START + Span::from_secs(60);
+    let root = sent(root, 2, Life(7), loss);
+    let reserve = reserve_of(&root);
+    assert_eq!((reserve.is_timed, reserve.began_at), (true, loss));
+    assert!(reserve.ends_at >= loss + lending.ttl);
+    let root = sent(root, 3, Life(7), loss + Span(1));
+    assert_eq!(reserve_of(&root).began_at, loss);
+}
