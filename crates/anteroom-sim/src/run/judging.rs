@@ -35,7 +35,9 @@ impl Simulation {
             away_in: (!is_at_home).then_some(node.data_center),
             is_due: request.role == Role::Page && check_in_age > interval,
             session: node.room.rules().session_duration,
-            is_renewed: node.room.rules().session_renewal,
+            // Outside of the limits whoever loses a ticket gets another one at once.
+            is_renewed: node.room.rules().session_renewal
+                && node.room.rules().queueing_method != QueueingMethod::Passthrough,
         };
         self.judge
             .note_meeting(&mut visitor.watched, &ticket, meeting, self.now);
