@@ -12,7 +12,7 @@
 //!
 //! The file is for a process that dies, not for a machine that does: nothing is synced to the disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -43,6 +43,8 @@ struct Own {
     /// Locked as long as it is open.
     file: File,
     rooms: Rooms,
+    /// Rooms whose ledgers heard or will hear a goodbye.
+    left: BTreeSet<String>,
 }
 
 type Rooms = BTreeMap<String, Joined>;
@@ -82,6 +84,7 @@ impl ProcessFile {
         let own = Own {
             file,
             rooms: Rooms::new(),
+            left: BTreeSet::new(),
         };
         Ok(Self {
             id,
@@ -157,8 +160,9 @@ impl ProcessFile {
         }
     }
 
-    /// This process is about to say goodbye to the ledger of `room`: there its name vouches for no
-    /// successor. Told to the folder first and to the ledger afterwards.
+    /// This process is about to say goodbye to the ledger of `room`: there neither its name vouches
+    /// for a successor nor those of the processes before it, whose places it took. Told to the folder
+    /// first and to the ledger afterwards.
     ///
     /// # Errors
     ///
@@ -166,7 +170,24 @@ impl ProcessFile {
     pub fn leave(&self, room: &str) -> io::Result<()> {
         let mut own = self.own.lock();
         own.rooms.remove(room);
-        own.write()
+        own.left.insert(room.to_owned());
+        own.write()?;
+        for before in &self.predecessors {
+            let rooms = before.rooms.iter();
+            let rooms = rooms.filter(|(name, _)| !own.left.contains(*name));
+            let text = written(rooms);
+            match File::options()
+                .write(true)
+                .truncate(true)
+                .open(&before.path)
+            {
+                Ok(mut file) => file.write_all(text.as_bytes())?,
+                // Its ledgers have all heard that it is dead.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -174,18 +195,24 @@ impl Own {
     /// Writes the file anew. Cut short by a crash it vouches for too little, never for too much: a
     /// room counts once its last line is there.
     fn write(&mut self) -> io::Result<()> {
-        let mut text = String::new();
-        for (room, joined) in &self.rooms {
-            for (visitor, until) in &joined.refused {
-                let id = hex(&visitor.0);
-                text.push_str(&format!("refuses {id} {}\n", until.0));
-            }
-            text.push_str(&format!("room {} {room}\n", joined.in_touch_until.0));
-        }
+        let text = written(&self.rooms);
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())
     }
+}
+
+/// What a file says of these rooms.
+fn written<'a>(rooms: impl IntoIterator<Item = (&'a String, &'a Joined)>) -> String {
+    let mut text = String::new();
+    for (room, joined) in rooms {
+        for (visitor, until) in &joined.refused {
+            let id = hex(&visitor.0);
+            text.push_str(&format!("refuses {id} {}\n", until.0));
+        }
+        text.push_str(&format!("room {} {room}\n", joined.in_touch_until.0));
+    }
+    text
 }
 
 fn refusal(visitor: VisitorId, until: Millis) -> Revocation {
@@ -342,6 +369,24 @@ mod tests {
         assert_eq!(third.predecessors("shop").dead, [NodeId(1)]);
         assert_eq!(third.predecessors("shop").in_touch_until, None);
         assert!(third.predecessors("other").in_touch_until.is_some());
+    }
+
+    #[test]
+    fn whoever_says_goodbye_takes_the_word_of_those_before_it_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = enter(folder.path(), 1);
+        first.note_joined("shop", Millis(50), &[]).unwrap();
+        first.note_joined("other", Millis(60), &[]).unwrap();
+        drop(first);
+        let second = enter(folder.path(), 2);
+        second.leave("shop").unwrap();
+        drop(second);
+        let third = enter(folder.path(), 3);
+        assert_eq!(third.predecessors("shop").in_touch_until, None);
+        let other = third.predecessors("other").in_touch_until;
+        assert_eq!(other, Some(Millis(60)));
+        third.forget_predecessors();
+        third.leave("other").unwrap();
     }
 
     #[test]
