@@ -38,6 +38,7 @@ pub fn scenario(seed: u64) -> Scenario {
     };
     let mut behaviour = behaviour(&mut dice, rules.session_duration);
     let mut faults = faults::faults(&mut dice, shape, rules, &mut behaviour);
+    let mut is_rush = false;
     match dice.below(100) {
         0..6 => {
             behaviour = jam(&mut dice, behaviour);
@@ -49,10 +50,19 @@ pub fn scenario(seed: u64) -> Scenario {
             behaviour = travellers(&mut dice, behaviour);
             faults.clear();
         }
+        14..20 => {
+            rules.limits = limits_of_a_rush(&mut dice);
+            rules.queueing_method = QueueingMethod::Fifo;
+            is_rush = true;
+        }
         _ => {}
     }
     let length = length(&faults, rules);
-    let arrivals = arrivals(&mut dice, rules, length);
+    let arrivals = if is_rush {
+        rushes(rules.limits, length)
+    } else {
+        arrivals(&mut dice, rules, length)
+    };
     Scenario {
         name: format!("seed {seed}"),
         about: String::new(),
@@ -117,6 +127,41 @@ fn arrivals(dice: &mut Dice, rules: Rules, length: Span) -> Arrivals {
             point(60, per_second),
             end,
         ],
+    }
+}
+
+/// Seats for all who come, and few admissions a minute: the minute runs out first.
+fn limits_of_a_rush(dice: &mut Dice) -> Limits {
+    Limits {
+        total_active_users: 100 + dice.below(101),
+        new_users_per_minute: 8 + dice.below(33),
+    }
+}
+
+/// Nearly nobody comes, but in the last seconds of each minute about as many as it may admit: when
+/// they have been admitted, nodes hold admissions of the next minute.
+fn rushes(limits: Limits, length: Span) -> Arrivals {
+    const LASTS: Span = Span::from_secs(3);
+    let quiet = 0.02;
+    let rush = f64::from(limits.new_users_per_minute) * 1.2 / (LASTS.0 as f64 / 1e3);
+    let point = |at, per_second| RatePoint { at, per_second };
+    let mut points = vec![point(Span::ZERO, quiet)];
+    let first_edge = STARTS_AT.minute().next().starts_at().since(STARTS_AT);
+    let mut edge = first_edge;
+    while edge < length.min(LENGTH) {
+        let begins = edge.less(LASTS);
+        points.extend([
+            point(begins, quiet),
+            point(begins, rush),
+            point(edge, rush),
+            point(edge, quiet),
+        ]);
+        edge = edge + Span::from_secs(60);
+    }
+    points.push(point(length, quiet));
+    Arrivals {
+        data_center: None,
+        points,
     }
 }
 
