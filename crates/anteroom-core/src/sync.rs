@@ -158,6 +158,9 @@ pub struct Wants {
     pub first: u32,
     /// Seats that it would like to find free when more such visitors ask.
     pub later: u32,
+    /// Of the seats that it holds, those that are for such visitors: they do not count towards
+    /// `slots`.
+    pub kept: u32,
     /// Renewal credits.
     pub credits: u32,
 }

@@ -48,7 +48,7 @@ impl Ledger {
         upstream.asked_at = now;
         let number = upstream.lease.begin_request(at);
         let pool = upstream.lease.held();
-        let first = claims.saturating_sub(pool.seats);
+        let kept = claims.min(pool.seats);
         upstream.told_nodes = self.sums.nodes;
         upstream.told_closed = closed_through;
         upstream.has_freed = false;
@@ -78,8 +78,9 @@ impl Ledger {
             wants: Wants {
                 slots: keep.admissions.saturating_add(lent.seats),
                 ahead: keep.ahead.saturating_add(lent.ahead),
-                first,
+                first: claims - kept,
                 later: 0,
+                kept,
                 credits: keep.credits.saturating_add(lent.credits),
             },
             used: upstream.used,

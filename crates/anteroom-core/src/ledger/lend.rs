@@ -38,7 +38,9 @@ impl Ledger {
             // What was lent of the minute before is reported by now, or was not used.
             child.held.turn_to(granted.minute.max(child.held.minute));
             child.held.seats += granted.seats;
-            child.wants.first = child.wants.first.saturating_sub(granted.seats);
+            let first = child.wants.first.min(granted.seats);
+            child.wants.first -= first;
+            child.wants.kept += first;
             child.held.credits += granted.credits;
             child.held.add_admissions(&granted);
             child.longest_seat = child.longest_seat.max(longest_seat);
@@ -110,11 +112,12 @@ impl Ledger {
         let ahead_free = self.admissions_free(request.sent_at, minute.next());
         // A seat without an admission lets nobody in, nor an admission without a seat: they would
         // only be missing elsewhere.
-        let seats = part(self.seats_to_admit(), wanted(child.held.seats), others);
+        let seats_held = child.seats_to_admit();
+        let seats = part(self.seats_to_admit(), wanted(seats_held), others);
         let admissions = part(admissions_free, wanted(admissions_held), others);
-        let pairs = (child.held.seats + seats).min(admissions_held + admissions);
+        let pairs = (seats_held + seats).min(admissions_held + admissions);
         Held {
-            seats: first + seats.min(pairs.saturating_sub(child.held.seats)),
+            seats: first + seats.min(pairs.saturating_sub(seats_held)),
             admissions: admissions.min(pairs.saturating_sub(admissions_held)),
             ahead: part(ahead_free, wanted_ahead, others),
             minute,
@@ -136,6 +139,7 @@ impl Ledger {
             credits: saturating_u32(unmet.credits),
             // They come along with slots, and nobody asks for them alone.
             ahead: 0,
+            kept: 0,
         }
     }
 

@@ -60,9 +60,19 @@ pub(super) struct Unmet {
     pub(super) later: u64,
 }
 
+impl Child {
+    /// Seats that it holds for those who wait.
+    ///
+    /// The others are kept for visitors who are inside and lack a seat where they are. If they
+    /// counted, too, whoever waits would get none as long as one is kept.
+    pub(super) fn seats_to_admit(&self) -> u32 {
+        self.held.seats.saturating_sub(self.wants.kept)
+    }
+}
+
 impl Unmet {
     pub(super) fn of(child: &Child) -> Self {
-        let slots = child.wants.slots.saturating_sub(child.held.seats);
+        let slots = child.wants.slots.saturating_sub(child.seats_to_admit());
         let credits = child.wants.credits.saturating_sub(child.held.credits);
         Self {
             children: u32::from(slots > 0),

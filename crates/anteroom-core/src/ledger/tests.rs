@@ -108,6 +108,26 @@ fn a_seat_for_somebody_inside_comes_first_and_one_that_is_kept_goes_to_nobody_el
 }
 
 #[test]
+fn a_seat_that_a_child_keeps_for_somebody_inside_does_not_count_towards_the_slots_it_wants() {
+    let mut first = request(1, 1, 0);
+    first.wants.first = 1;
+    let (ledger, answer) = lent(Ledger::new(), &first, START);
+    assert_eq!((answer.granted.seats, answer.granted.admissions), (1, 0));
+    let mut next = request(1, 2, 1);
+    next.held.seats = 1;
+    (next.wants.slots, next.wants.kept) = (1, 1);
+    let (ledger, answer) = lent(ledger, &next, START);
+    assert_eq!((answer.granted.seats, answer.granted.admissions), (1, 1));
+    assert_eq!(ledger.unmet().slots, 0);
+    // Without a visitor who waits it gets no admission for the seat that is kept.
+    let mut calm = request(1, 3, 1);
+    calm.held.seats = 1;
+    calm.wants.kept = 1;
+    let (_, answer) = lent(ledger, &calm, START);
+    assert_eq!((answer.granted.seats, answer.granted.admissions), (0, 0));
+}
+
+#[test]
 fn a_lease_that_was_given_up_is_void_and_its_claims_count_as_nothing() {
     let ledger = ten_lent(0);
     let late = START + LEASE_TTL;

@@ -77,7 +77,8 @@ impl Room {
             minute: now.minute(),
         });
         let mut request = self.request(wants, false, now);
-        request.wants.first = asking.saturating_sub(request.held.seats);
+        request.wants.kept = asking.min(request.held.seats);
+        request.wants.first = asking - request.wants.kept;
         request
     }
 

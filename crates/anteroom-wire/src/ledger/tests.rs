@@ -67,6 +67,7 @@ fn child() -> Child {
             credits: 8,
             first: 2,
             later: 5,
+            kept: 1,
         },
         terms: terms(),
         terms_version: 2,
