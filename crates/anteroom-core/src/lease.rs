@@ -17,6 +17,7 @@ const DRIFT_PER_MILLE: u64 = 5;
 /// - A lease that has ended grants nothing, whatever is left in it.
 /// - Admissions are of one minute and die with it; those of the next may be held before it begins.
 /// - Only the answer to the newest request changes it upwards.
+/// - It allows no longer seat than the parent was told with the newest request, until it answers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
     generation: u32,
@@ -204,6 +205,12 @@ impl Lease {
     #[must_use]
     pub fn generation(&self) -> u32 {
         self.generation
+    }
+
+    /// Lowers the longest seat to what the parent is told. It computes phantom seats with that from
+    /// now on, so its answer alone may allow longer ones again.
+    pub fn lower_longest_seat(&mut self, told: Span) {
+        self.longest_seat = self.longest_seat.min(told);
     }
 
     /// Lowers what is held to at most `keep`; the rest is given back with the next request. Lowered

@@ -38,13 +38,15 @@ impl Ledger {
         let claims = saturating_u32(self.sums.unmet().claims());
         let group_of = self.upstream.as_ref()?.data_center;
         let group = self.groups.get(&group_of);
-        let closed_through = group.map_or(Millis::ZERO, |group| group.ready_through);
+        let ready_through = group.map_or(Millis::ZERO, |group| group.ready_through);
+        let closed_through = ready_through - self.silent_clocks();
         let (life, at) = (self.life, self.heard_at);
         self.hear_refusals();
         self.assert_sound();
         let upstream = self.upstream.as_deref_mut()?;
         upstream.tell(&self.revoked, &self.logouts);
         upstream.lease.give_back(keep);
+        upstream.lease.lower_longest_seat(longest_seat);
         upstream.asked_at = now;
         let number = upstream.lease.begin_request(at);
         let pool = upstream.lease.held();

@@ -27,6 +27,7 @@ impl Ledger {
                     self.reserve.is_none(),
                     "only the root holds a reserve: below it all is lent by somebody who remembers"
                 );
+                upstream.lease.assert_sound();
                 assert!(
                     upstream.answered <= upstream.lease.to_parts().newest,
                     "nobody answers what was not asked"

@@ -27,19 +27,26 @@ impl Ledger {
     /// Without a live child nothing is given back: the next one that comes says how far it is.
     pub(super) fn close_intervals(&mut self, speaker: DataCenterId) {
         if let Some(ready) = self.ready(speaker) {
-            let is_alone = self.sums.data_centers() == 1;
+            let apart = if self.sums.data_centers() == 1 {
+                self.silent_clocks()
+            } else {
+                CLOCKS_APART
+            };
             let group = self.groups.entry(speaker).or_default();
             group.ready_through = group.ready_through.max(ready.min(self.heard_at));
-            let closed = if is_alone {
-                group.ready_through
-            } else {
-                group.ready_through - CLOCKS_APART
-            };
+            let closed = group.ready_through - apart;
             self.close_at_root(speaker, closed);
         }
         for silent in self.silent_groups() {
             self.close_at_root(silent, self.agreed_now());
         }
+    }
+
+    /// How far behind the children that speak a process may be that is silent, or drains, and still
+    /// lets visitors pass by its own clock.
+    pub(super) fn silent_clocks(&self) -> Span {
+        let may_pass = !self.is_known_to_all() && self.logouts.may_others_pass(self.agreed_now());
+        if may_pass { CLOCKS_APART } else { Span::ZERO }
     }
 
     /// Data centers with seats and without a live child.

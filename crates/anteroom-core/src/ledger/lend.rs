@@ -116,7 +116,7 @@ impl Ledger {
         let seats = part(self.seats_to_admit(), wanted(seats_held), others);
         let admissions = part(admissions_free, wanted(admissions_held), others);
         let pairs = (seats_held + seats).min(admissions_held + admissions);
-        Held {
+        let granted = Held {
             seats: first + seats.min(pairs.saturating_sub(seats_held)),
             admissions: admissions.min(pairs.saturating_sub(admissions_held)),
             ahead: part(ahead_free, wanted_ahead, others),
@@ -125,7 +125,14 @@ impl Ledger {
                 Some(upstream) => credits.min(upstream.lease.held().credits),
                 None => credits,
             },
-        }
+        };
+        debug_assert!(
+            granted.seats <= free
+                && granted.admissions <= admissions_free
+                && granted.ahead <= ahead_free,
+            "what is lent was free"
+        );
+        granted
     }
 
     /// What the children would like to hold and do not.
@@ -153,6 +160,7 @@ impl Ledger {
             return 0;
         };
         let taken = u64::from(self.inside()) + u64::from(self.phantoms()) + self.seats_lent();
+        // After the limit was lowered more may be taken than it allows.
         saturating_u32(u64::from(terms.limits.total_active_users).saturating_sub(taken))
     }
 

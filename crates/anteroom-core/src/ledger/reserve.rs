@@ -73,6 +73,7 @@ impl Ledger {
         }
         *self = anew;
         self.begin_reserve(lending.ttl, self.heard_at);
+        self.assert_sound();
     }
 
     /// Ends the reserve on the operator's word that nobody is inside.
@@ -81,6 +82,7 @@ impl Ledger {
         self.has_reserved = true;
         // Where nobody is inside, nobody has a ticket that should be refused.
         self.logouts = Logouts::default();
+        self.assert_sound();
     }
 
     /// Takes note of a child that has seen another epoch than this one.

@@ -175,10 +175,9 @@ impl Logouts {
         }
     }
 
-    /// Whether somebody may pass tickets who does not say which ones it refuses.
-    fn is_anybody_missing(&mut self, agreed: Millis) -> bool {
-        self.missing.retain(|_, until| *until > agreed);
-        agreed < self.heed_until || !self.missing.is_empty()
+    /// Whether a process may pass tickets that does not say which ones it refuses.
+    pub(super) fn may_others_pass(&self, agreed: Millis) -> bool {
+        agreed < self.heed_until || self.missing.values().any(|until| *until > agreed)
     }
 
     /// The root has these entries, in this version of its list.
@@ -201,7 +200,8 @@ impl Ledger {
     /// Learns up to which version of the list all children refuse tickets.
     pub(super) fn hear_refusals(&mut self) {
         let agreed = self.agreed_now();
-        if self.revoked.version() == 0 || self.logouts.is_anybody_missing(agreed) {
+        self.logouts.missing.retain(|_, until| *until > agreed);
+        if self.revoked.version() == 0 || self.logouts.may_others_pass(agreed) {
             return;
         }
         let known = self.children.values().map(|child| child.refuses_through);

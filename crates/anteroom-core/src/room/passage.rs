@@ -150,7 +150,11 @@ impl Passage {
     ) -> Step {
         self.set_may_ask_parent(false);
         match self.stage {
-            Stage::Visiting(visit) => step_of(room.handle_number(visit, number, now)),
+            Stage::Visiting(visit) => {
+                let step = step_of(room.handle_number(visit, number, now));
+                room.assert_sound();
+                step
+            }
             Stage::CheckIn(_) | Stage::Arrived(_) => self.decide(room, now),
         }
     }

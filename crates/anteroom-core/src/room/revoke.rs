@@ -110,6 +110,7 @@ impl Room {
             self.tally.revoked += 1;
             self.demand.note_change();
         }
+        self.assert_sound();
         is_new
     }
 

@@ -102,7 +102,9 @@ impl Room {
         self.assert_sound();
         self.revoked.drop_through(now);
         self.row.drop_through(self.outlook.closed_through);
-        self.longest_known = self.longest_known.max(self.seat_terms.longest_seat());
+        let longest_seat = self.seat_terms.longest_seat();
+        self.longest_known = self.longest_known.max(longest_seat);
+        self.lease.lower_longest_seat(longest_seat);
         let waiting = compact(&self.waiting.counts(now));
         self.telling_waiting.clone_from(&waiting);
         SyncRequest {
@@ -123,7 +125,7 @@ impl Room {
             admitted: self.admitted.clone(),
             row: self.row.clone(),
             closed_through: now,
-            longest_seat: self.seat_terms.longest_seat(),
+            longest_seat,
             longest_known: self.longest_known,
             nodes: 1,
             waiting,

@@ -83,6 +83,29 @@ impl Far {
 }
 
 #[test]
+fn a_data_center_lends_no_longer_seats_than_it_has_told_the_world_until_that_allows_more() {
+    let mut far = Far::new(LATE);
+    let with_seats = |longest_seat| {
+        move |asks: &mut SyncRequest| {
+            asks.longest_seat = longest_seat;
+            asks.terms.longest_seat = longest_seat;
+        }
+    };
+    far.node(0, 0, with_seats(Span(62_000)));
+    let told = far.here.poll_upstream(far.now).expect("a node has spoken");
+    assert_eq!(told.longest_seat, Span(62_000));
+    // The answer is lost, and the session is made longer again.
+    far.node(0, 0, with_seats(Span(62_000)));
+    far.node(0, 0, |asks| asks.longest_seat = Span(62_000));
+    let answer = far.answer.as_ref().expect("it was answered");
+    assert_eq!(answer.longest_seat, Span(62_000));
+    far.errand();
+    far.node(0, 0, |asks| asks.longest_seat = Span(62_000));
+    let answer = far.answer.as_ref().expect("it was answered");
+    assert!(answer.longest_seat > Span(62_000));
+}
+
+#[test]
 fn admissions_of_the_next_minute_are_at_hand_before_it_begins() {
     let mut far = Far::new(LATE);
     far.wait(2_000);

@@ -102,3 +102,28 @@ fn while_a_node_that_fell_silent_may_let_the_ticket_pass_its_seat_is_kept() {
     two.speak(0);
     assert_ne!(two.ledger.logouts.refused_through, 0);
 }
+
+/// The missing process may let visitors pass by a clock that is as far behind as clocks may be.
+#[test]
+fn a_seat_that_ended_is_given_back_a_second_later_while_a_process_is_missing() {
+    for is_missing in [false, true] {
+        let mut two = Two::new();
+        if is_missing {
+            two.ledger.give_up(NodeId(2), START + LEASE_TTL);
+        }
+        let mut inside_at = |after: u64| {
+            two.now = END + Span(after);
+            for index in if is_missing { 0..1 } else { 0..2 } {
+                let node = &mut two.nodes[index];
+                (node.closed_through, node.is_final) = (END + Span(after), true);
+                node.row = SeatRow::default();
+                node.row.add_many(END, 2);
+                two.now = END + Span(after) - Span(100);
+                two.speak(index);
+            }
+            two.ledger.inside()
+        };
+        let expected = if is_missing { [2, 2, 0] } else { [0, 0, 0] };
+        assert_eq!([0, 999, 1_000].map(&mut inside_at), expected);
+    }
+}

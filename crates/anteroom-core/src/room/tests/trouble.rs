@@ -110,6 +110,23 @@ fn a_longer_session_is_given_only_after_the_parent_knows() {
     assert_eq!(pair.room.seat_terms.session, Span(300_000));
 }
 
+/// The parent has the request that names short seats and computes phantom seats with them.
+#[test]
+fn a_session_that_is_lowered_and_raised_again_stays_short_until_an_answer_allows_more() {
+    let mut pair = Pair::new(rules(10, 100));
+    pair.sync();
+    pair.room.handle_rules(Rules {
+        session_duration: Span(60_000),
+        ..rules(10, 100)
+    });
+    // Its answer is lost.
+    let told = pair.room.poll_sync(pair.now).longest_seat;
+    pair.room.handle_rules(rules(10, 100));
+    assert!(pair.room.seat_terms.longest_seat() <= told);
+    pair.sync();
+    assert_eq!(pair.room.seat_terms.session, Span(300_000));
+}
+
 #[test]
 fn a_node_that_slept_past_its_lease_reports_once_more_and_keeps_its_visitors() {
     let mut pair = Pair::new(rules(10, 100));
