@@ -285,10 +285,10 @@ impl Judge {
     /// be its seat must not be somebody else's.
     pub(crate) fn check_passed_after_logout(&mut self, accepted_at: Millis, now: Millis) {
         let inside = self.seats.inside(now) + 1;
-        let most = self.seats.limit();
-        // After a lowering more may be inside, if they were before.
+        // After a lowering more may be inside, if they were before; this one may have been.
         let was_lowered = self.seats.lowered_at() >= accepted_at;
-        if inside > most && !was_lowered && self.has_promised_limits {
+        let most = self.seats.most() + u32::from(was_lowered);
+        if inside > most && self.has_promised_limits {
             self.report(Promise::Seats, now, || {
                 format!("with one who had logged out {inside} inside where {most} may be")
             });

@@ -95,6 +95,11 @@ impl Seats {
         self.lowered_at
     }
 
+    /// How many may be inside: the limit, or what was inside when it was lowered.
+    pub(super) fn most(&self) -> u32 {
+        self.most
+    }
+
     pub(crate) fn limit(&self) -> u32 {
         self.limit
     }

@@ -83,7 +83,11 @@ impl Simulation {
             FaultKind::Limits { within, .. }
             | FaultKind::Pacing { within, .. }
             | FaultKind::SessionDuration { within, .. } => {
-                let effects = within + self.deployment.stores.longest_lease() + MARGIN;
+                let mut effects = within + self.deployment.stores.longest_lease() + MARGIN;
+                if !self.judge.is_calm(self.now) {
+                    // A reserve, or a phantom seat, lasts as long as the longest seat known.
+                    effects = effects + self.longest_seat();
+                }
                 self.judge.handle_trouble(self.now + effects, true);
                 return;
             }
@@ -101,19 +105,19 @@ impl Simulation {
             .handle_trouble(self.now + lasts + effects, is_far_away);
     }
 
-    /// The longest seat that the rules of this scenario ask for at any time.
+    /// The longest seat that rules have asked for until now: a later change of the session is no
+    /// excuse for what a fault does before it.
     fn longest_seat(&self) -> Span {
-        let changed = self
-            .scenario
-            .faults
-            .iter()
-            .filter_map(|fault| match fault.kind {
-                FaultKind::SessionDuration { session, .. } => Some(Rules {
-                    session_duration: session,
-                    ..self.rules
-                }),
-                _ => None,
-            });
+        let elapsed = self.now.since(self.scenario.starts_at);
+        let until_now = self.scenario.faults.iter();
+        let until_now = until_now.filter(|fault| fault.at <= elapsed);
+        let changed = until_now.filter_map(|fault| match fault.kind {
+            FaultKind::SessionDuration { session, .. } => Some(Rules {
+                session_duration: session,
+                ..self.rules
+            }),
+            _ => None,
+        });
         let all = changed.chain(std::iter::once(self.rules));
         all.map(|rules| rules.longest_seat())
             .max()

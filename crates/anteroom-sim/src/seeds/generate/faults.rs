@@ -65,7 +65,7 @@ fn themed(
     let later = soon + dice.between(Span(500), Span::from_secs(8));
     let session = new_session(dice, rules);
     let mut plan = |at, kind| faults.push(FaultPlan { at, kind });
-    match dice.below(8) {
+    match dice.below(9) {
         // A node that is alone while its rules change.
         0 => {
             let link = LinkPlace::NodeToStore(node);
@@ -117,6 +117,26 @@ fn themed(
         6 => {
             plan(later, FaultKind::SessionDuration { session, within });
             behaviour.pages = 200.0;
+        }
+        // A session that is lowered and raised again, by somebody who loses an answer in between.
+        7 => {
+            let short = Span(rules.session_duration.0 / 8).max(Span::from_secs(1));
+            let lowered = FaultKind::SessionDuration {
+                session: short,
+                within,
+            };
+            plan(at, lowered);
+            let link = if shape.has_world && dice.chance(0.5) {
+                LinkPlace::ToWorld(node.data_center)
+            } else {
+                LinkPlace::NodeToStore(node)
+            };
+            let cut_at = at + Span(u64::from(dice.below(1_500)));
+            let lasts = rules.longest_seat() + long;
+            plan(cut_at, FaultKind::Cut { link, lasts });
+            let session = rules.session_duration;
+            plan(later, FaultKind::SessionDuration { session, within });
+            (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
         }
         // A node that comes and goes, while its store's clock is stepped back.
         _ => {
