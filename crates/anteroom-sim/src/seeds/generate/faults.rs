@@ -65,7 +65,7 @@ fn themed(
     let later = soon + dice.between(Span(500), Span::from_secs(8));
     let session = new_session(dice, rules);
     let mut plan = |at, kind| faults.push(FaultPlan { at, kind });
-    match dice.below(9) {
+    match dice.below(8) {
         // A node that is alone while its rules change.
         0 => {
             let link = LinkPlace::NodeToStore(node);
@@ -113,16 +113,16 @@ fn themed(
             (behaviour.log_out, behaviour.replays, behaviour.changes_node) = (0.7, 0.9, 0.8);
             behaviour.pages = behaviour.pages.min(4.0);
         }
+        // A session that is lowered and raised again, by somebody who loses an answer in between.
+        6 if dice.chance(0.5) => {
+            let has_world = shape.has_world;
+            lowered_and_raised(dice, (node, has_world, rules), (at, later, long), &mut plan);
+            (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
+        }
         // A longer or a shorter session for visitors who keep coming.
         6 => {
             plan(later, FaultKind::SessionDuration { session, within });
             behaviour.pages = 200.0;
-        }
-        // A session that is lowered and raised again, by somebody who loses an answer in between.
-        7 => {
-            let has_world = shape.has_world;
-            lowered_and_raised(dice, (node, has_world, rules), (at, later, long), &mut plan);
-            (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
         }
         // A node that comes and goes, while its store's clock is stepped back.
         _ => comes_and_goes(dice, node, [at, soon, later], &mut plan),
