@@ -56,6 +56,19 @@ async fn no_spelling_of_a_path_leads_around_the_room() {
         "/other/%c0%ae%c0%ae/shop",
         "http://shop.example.com/shop",
         "http://SHOP.example.com:80//shop",
+        // For origins that decode twice.
+        "/shop%3fx",
+        "/shop%3Fx/../other",
+        "/shop%23x",
+        "/%2573hop",
+        "/%25%37%33hop",
+        "/%%37%33hop",
+        "/other/%252e%252e/shop",
+        "/other%252f..%252fshop",
+        "/other/..%252fshop",
+        "/shop%253fx",
+        "/shop%2500.css",
+        "/%25c0%25afshop",
     ];
     for target in covered {
         let answer = ask(site.gateway.address, "shop.example.com", target, "").await;
@@ -102,6 +115,23 @@ async fn a_room_covers_whole_segments_and_the_rest_passes_byte_for_byte() {
         assert_eq!(head.header("cookie").unwrap(), "theme=dark");
         assert!(head.header("anteroom-room").is_none());
     }
+}
+
+#[tokio::test]
+async fn what_needs_two_decodings_is_open_where_the_operator_says_so() {
+    let site = Site::start(|origin| {
+        let shop = "path = \"/shop\"\nqueue_all = true";
+        let server = SERVER.to_owned() + "guard_double_decoding = false\n";
+        server + &room("shop", origin, 10, shop)
+    })
+    .await;
+    for target in ["/shop%3fx", "/%2573hop", "/other/%252e%252e/shop"] {
+        let answer = ask(site.gateway.address, "a.example", target, "").await;
+        assert_eq!(status_of(&answer), 200, "{target}: {answer}");
+        assert_eq!(site.origin.last().target, target);
+    }
+    let answer = ask(site.gateway.address, "a.example", "/%73hop", "").await;
+    assert!(is_queued(&answer), "{answer}");
 }
 
 #[tokio::test]
