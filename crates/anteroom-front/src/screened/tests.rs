@@ -2,6 +2,7 @@
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+use tokio::time::timeout;
 
 use super::*;
 use crate::drain::{DrainTrigger, drain};
@@ -215,16 +216,12 @@ async fn nothing_is_passed_on_behind_a_head_behind_which_nobody_knows_what_comes
 async fn read_of(pieces: &[&str], room: usize) -> String {
     let mut scene = Scene::new().await;
     let mut read = Vec::new();
+    let mut buffer = vec![0; room];
     for piece in pieces {
         scene.send(piece).await;
-        let mut buffer = vec![0; room];
-        loop {
-            let count = scene.screened.read(&mut buffer).await.unwrap();
-            read.extend_from_slice(&buffer[..count]);
-            let is_all = scene.screened.encoded.is_empty() && count < room;
-            if is_all {
-                break;
-            }
+        // Time passes only when nothing more is to be read.
+        while let Ok(count) = timeout(SECOND, scene.screened.read(&mut buffer)).await {
+            read.extend_from_slice(&buffer[..count.unwrap()]);
         }
     }
     String::from_utf8(read).unwrap()
