@@ -1,8 +1,8 @@
 //! Does an origin lead to this gateway itself? Then each request would come back to it.
 //!
-//! Origins are compared with every address that the configuration listens on. A name is resolved only if
-//! its port is one of ours. What cannot be resolved in time is not judged: the gateway ends loops that
-//! are not seen here with 508.
+//! Origins are compared with every address that the configuration listens on. A name is resolved
+//! only if its port is one of ours. What cannot be resolved in time is not judged: the gateway ends
+//! loops that are not seen here with 508.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::mpsc;
@@ -99,7 +99,8 @@ fn leads_to(target: IpAddr, listener: SocketAddr) -> bool {
     is_of_family && is_local(target)
 }
 
-/// Whether an address is one of this machine. Nothing is sent: the kernel is asked from where it would.
+/// Whether an address is one of this machine. Nothing is sent: the kernel is asked from where it
+/// would.
 fn is_local(address: IpAddr) -> bool {
     if address.is_loopback() || address.is_unspecified() {
         return true;

@@ -53,7 +53,8 @@ pub fn normalise(text: &str) -> Result<String, PathError> {
     Ok(format!("/{}", segments.join("/")))
 }
 
-/// Whether a path that can be normalised has a `.` or `..` segment: then it is not what it looks like.
+/// Whether a path that can be normalised has a `.` or `..` segment: then it is not what it looks
+/// like.
 #[must_use]
 pub fn has_dot_segments(text: &str) -> bool {
     let escaped = normalise_escapes(text).unwrap_or_default();

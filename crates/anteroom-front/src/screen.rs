@@ -122,8 +122,9 @@ impl Screen {
         Ok(at)
     }
 
-    /// Where `"`, `<` and `>` stand in queries of what was looked at last. They do not change where a
-    /// request ends, but the parser refuses them. Browsers write them encoded, so they are passed on so.
+    /// Where `"`, `<` and `>` stand in queries of what was looked at last. They do not change where
+    /// a request ends, but the parser refuses them. Browsers write them encoded, so they are passed
+    /// on so.
     pub(crate) fn raw(&self) -> &[usize] {
         &self.raw
     }

@@ -134,8 +134,8 @@ impl BypassRules {
         errors.map(|error| error.to_string()).collect()
     }
 
-    /// Says if a rule lets an ordinary visitor's request for the front page pass: allowed, and mostly a
-    /// slip, because a room queues nobody there.
+    /// Says if a rule lets an ordinary visitor's request for the front page pass: allowed, and
+    /// mostly a slip, because a room queues nobody there.
     #[must_use]
     pub fn remark(rule: &BypassRule) -> Option<String> {
         let env = values::environment();

@@ -94,8 +94,8 @@ pub fn without(headers: &mut HeaderMap, prefix: &str) {
     }
 }
 
-/// Removes from an answer every cookie whose name begins with `prefix`: only the gateway hands those
-/// out. Without one, nothing is touched and nothing allocated.
+/// Removes from an answer every cookie whose name begins with `prefix`: only the gateway hands
+/// those out. Without one, nothing is touched and nothing allocated.
 pub fn without_set(headers: &mut HeaderMap, prefix: &str) {
     let is_clean = |line: &HeaderValue| !sets(line.as_bytes(), prefix);
     let lines = headers.get_all(SET_COOKIE);
@@ -113,8 +113,8 @@ pub fn without_set(headers: &mut HeaderMap, prefix: &str) {
     }
 }
 
-/// Whether a browser would send back text that begins with `prefix`. It drops blanks around a name; of
-/// `=name=value`, a cookie without a name, it may send back `name=value`.
+/// Whether a browser would send back text that begins with `prefix`. It drops blanks around a name;
+/// of `=name=value`, a cookie without a name, it may send back `name=value`.
 fn sets(line: &[u8], prefix: &str) -> bool {
     let is_name = |byte: &u8| *byte != b'=' && !byte.is_ascii_whitespace();
     let start = line.iter().position(is_name).unwrap_or(line.len());

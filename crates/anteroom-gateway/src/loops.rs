@@ -1,18 +1,19 @@
-//! Has a request been here before? An origin can lead back to the gateway: by a wrong address, by DNS,
-//! or through a load balancer. Without an end, one request becomes thousands.
+//! Has a request been here before? An origin can lead back to the gateway: by a wrong address, by
+//! DNS, or through a load balancer. Without an end, one request becomes thousands.
 //!
-//! Each process adds a mark of its own to [`HEADER`] of every request that it forwards. A request that
-//! brings the mark back ends here with 508 (Loop Detected), before limits and rooms count it.
+//! Each process adds a mark of its own to [`HEADER`] of every request that it forwards. A request
+//! that brings the mark back ends here with 508 (Loop Detected), before limits and rooms count it.
 //!
-//! The mark is random and new in each process. So several gateways in a row see marks that they do not
-//! know, pass them on, and add their own. A loop through N nodes behind one load balancer ends after at
-//! most N rounds, when a node sees its own mark.
+//! The mark is random and new in each process. So several gateways in a row see marks that they do
+//! not know, pass them on, and add their own. A loop through N nodes behind one load balancer ends
+//! after at most N rounds, when a node sees its own mark.
 //!
 //! # Clients that send the header
 //!
-//! The header can only end the request that carries it. A mark that nobody knows changes nothing, and
-//! nobody can have a mark removed: `Connection` cannot name it. An origin sees the mark; a client that
-//! learned it could only have its own requests refused. Marks are neither keys nor secrets.
+//! The header can only end the request that carries it. A mark that nobody knows changes nothing,
+//! and nobody can have a mark removed: `Connection` cannot name it. An origin sees the mark; a
+//! client that learned it could only have its own requests refused. Marks are neither keys nor
+//! secrets.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::sync::LazyLock;
@@ -32,7 +33,8 @@ pub(crate) const NAME: &str = "anteroom-loop";
 /// mistake; a loop through more nodes than that also ends here. Too small, and long chains break.
 const HOPS_MAX: usize = 15;
 
-/// The hash of nothing under a random key: 64 random bits, for which no source of randomness can fail.
+/// The hash of nothing under a random key: 64 random bits, for which no source of randomness can
+/// fail.
 static TEXT: LazyLock<String> =
     LazyLock::new(|| format!("{:016x}", RandomState::new().build_hasher().finish()));
 

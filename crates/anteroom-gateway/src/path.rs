@@ -16,17 +16,17 @@
 //! 3. on the decoded text: take `\` for `/`, before or after dropping `;params` again;
 //! 4. merge `//`; resolve `.` and `..`.
 //!
-//! An origin may decode twice, as a server and the application behind it do ([`Decoding::Twice`]). Then
-//! these are readings, too:
+//! An origin may decode twice, as a server and the application behind it do ([`Decoding::Twice`]).
+//! Then these are readings, too:
 //!
 //! 5. what stands before a `?`, a `#` or a control byte in the decoded text;
 //! 6. each decoded reading, decoded once more and taken through steps 3 to 5.
 //!
 //! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
-//! outright, because no honest client sends them and origins disagree the most: control bytes
-//! (raw or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that
-//! listing their readings would cost more than [`READING_BYTES_MAX`]. Control bytes that are encoded
-//! twice end the path in a reading and are not refused: clients that encode text twice do send them.
+//! outright, because no honest client sends them and origins disagree the most: control bytes (raw
+//! or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that listing
+//! their readings would cost more than [`READING_BYTES_MAX`]. Control bytes that are encoded twice
+//! end the path in a reading and are not refused: clients that encode text twice do send them.
 //!
 //! Deliberately absent: a third decoding, Unicode normalisation, 8.3 file names.
 
@@ -97,7 +97,8 @@ struct Reading {
 }
 
 impl<'a> Readings<'a> {
-    /// Reads a path as it stands in the request line, without the query, for origins that decode once.
+    /// Reads a path as it stands in the request line, without the query, for origins that decode
+    /// once.
     ///
     /// # Errors
     ///
@@ -155,8 +156,8 @@ impl<'a> Readings<'a> {
             .chain(others.map(|reading| reading.text.as_str()))
     }
 
-    /// The reading in which every step was taken: decoded once, merged, resolved. For logs and keys;
-    /// decisions ask every reading.
+    /// The reading in which every step was taken: decoded once, merged, resolved. For logs and
+    /// keys; decisions ask every reading.
     #[must_use]
     pub fn normal(&self) -> &str {
         // Every step is tried in order "not taken, taken", so the last one made is the normal form.

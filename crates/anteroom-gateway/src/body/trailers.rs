@@ -64,8 +64,8 @@ pub(super) fn clean(trailers: &mut HeaderMap) {
     }
     forwarded::strip_own(trailers);
     forwarded::strip_hearsay(trailers);
-    // What commands the gateway is spelled in one more way, and who may name the client in trailers is
-    // nobody.
+    // What commands the gateway is spelled in one more way, and who may name the client in trailers
+    // is nobody.
     trailers.remove("cf-waiting-room-command");
     for name in anteroom_config::TRUSTED_PROXY_HEADERS {
         trailers.remove(name);

@@ -1,8 +1,8 @@
 //! Which headers may only a trusted proxy send, and which nobody?
 //!
-//! Proxies name the client by many headers besides `X-Forwarded-*`. An origin that reads one believes
-//! whoever sends it. So they pass if a trusted proxy sends them, and are dropped otherwise. Which
-//! headers these are is a setting (`server.trusted_proxy_headers`).
+//! Proxies name the client by many headers besides `X-Forwarded-*`. An origin that reads one
+//! believes whoever sends it. So they pass if a trusted proxy sends them, and are dropped
+//! otherwise. Which headers these are is a setting (`server.trusted_proxy_headers`).
 //!
 //! Nobody may send a name that an origin takes for a header that means something, see [`is_same`]:
 //! `content_length` beside `Content-Length` is a message that two readers end in two places.
@@ -90,8 +90,8 @@ pub(super) fn is_double(name: &str) -> bool {
 
 impl TrustedProxies {
     /// Removes what the sender of a request may not say: our own headers; those that only a trusted
-    /// proxy may send, unless `is_trusted`; and doubles of headers that mean something. Returns whether
-    /// gateways have marked the request: that is seen on the way, and so needs no look-up.
+    /// proxy may send, unless `is_trusted`; and doubles of headers that mean something. Returns
+    /// whether gateways have marked the request: that is seen on the way, and so needs no look-up.
     pub(crate) fn strip(&self, headers: &mut HeaderMap, is_trusted: bool) -> bool {
         let is_marked = Cell::new(false);
         remove_where(headers, |name| {

@@ -29,8 +29,8 @@ pub(super) fn is_own(name: &str) -> bool {
     begins(name, OWN_PREFIX) && name != loops::NAME
 }
 
-/// Removes what somebody who is not trusted says about who they are: `Forwarded`, `X-Forwarded-*`, in
-/// every spelling. Further headers of that kind are a setting, see `claims`.
+/// Removes what somebody who is not trusted says about who they are: `Forwarded`, `X-Forwarded-*`,
+/// in every spelling. Further headers of that kind are a setting, see `claims`.
 pub fn strip_hearsay(headers: &mut HeaderMap) {
     remove_where(headers, is_hearsay);
 }

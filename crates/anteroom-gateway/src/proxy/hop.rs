@@ -25,7 +25,8 @@ pub(super) fn clean_request(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes what an origin said to this proxy and not to the client, and what only the gateway may say.
+/// Removes what an origin said to this proxy and not to the client, and what only the gateway may
+/// say.
 pub(super) fn clean_response(headers: &mut HeaderMap) {
     cookies::without_set(headers, cookies::PREFIX);
     if headers.contains_key(TRANSFER_ENCODING) {
@@ -60,7 +61,8 @@ pub(super) fn via(headers: &mut HeaderMap, version: Version) {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct UnclearLength;
 
-/// Has an answer say its length once. Behind a transfer coding it means nothing and is removed later.
+/// Has an answer say its length once. Behind a transfer coding it means nothing and is removed
+/// later.
 pub(super) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength> {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lines.next() else {
@@ -93,8 +95,8 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// Headers of one connection that are nearly never there. A look at all names finds them for less than
-/// a look-up of each.
+/// Headers of one connection that are nearly never there. A look at all names finds them for less
+/// than a look-up of each.
 fn is_of_proxies(name: &str) -> bool {
     name.starts_with("proxy-") || name == "keep-alive"
 }
