@@ -2,7 +2,6 @@
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
-use tokio::time::timeout;
 
 use super::*;
 use crate::drain::{DrainTrigger, drain};
@@ -220,7 +219,7 @@ async fn read_of(pieces: &[&str], room: usize) -> String {
     for piece in pieces {
         scene.send(piece).await;
         // Time passes only when nothing more is to be read.
-        while let Ok(count) = timeout(SECOND, scene.screened.read(&mut buffer)).await {
+        while let Ok(count) = tokio::time::timeout(SECOND, scene.screened.read(&mut buffer)).await {
             read.extend_from_slice(&buffer[..count.unwrap()]);
         }
     }
