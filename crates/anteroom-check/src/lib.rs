@@ -6,6 +6,7 @@
 pub mod files;
 mod gossip_file;
 mod key_file;
+mod own_origin;
 mod page_files;
 mod rate_limit_files;
 pub mod store_password;
@@ -27,6 +28,7 @@ use serde_json::json;
 /// Who knows what texts in the configuration mean.
 pub const CHECKS: Checks = Checks {
     bypass: BypassRules::check,
+    bypass_remark: BypassRules::remark,
     template: |template| {
         let mistakes = CustomPage::mistakes(template).into_iter();
         mistakes
@@ -213,6 +215,11 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
     let problems = rooms
         .map(|DoorsError { problems }| problems)
         .unwrap_or_default();
+    let loops = own_origin::mistakes(config).into_iter();
+    let loops = loops.map(|line| match name {
+        "" => line,
+        name => format!("{name}: {line}"),
+    });
     let lines = problems.into_iter().map(|problem| {
         let place = match (name, problem.line) {
             ("", _) => String::new(),
@@ -225,7 +232,7 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
         };
         format!("{place}{room}{}", problem.message)
     });
-    lines.chain(limits).collect()
+    lines.chain(loops).chain(limits).collect()
 }
 
 /// Checks a file and says what is wrong with it.

@@ -74,6 +74,10 @@ pub struct ServerConfig {
     pub data_center: String,
     /// Proxies whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Names of further headers that only those may send, in lower case.
+    pub trusted_proxy_headers: Vec<String>,
+    /// Whether a path is guarded that an origin would only find by decoding twice.
+    pub guard_double_decoding: bool,
     /// How long to wait for what.
     pub time_outs: TimeOuts,
     /// How much to take from outside.
@@ -96,6 +100,8 @@ impl fmt::Debug for ServerConfig {
             ticket_keys,
             data_center,
             trusted_proxies,
+            trusted_proxy_headers,
+            guard_double_decoding,
             time_outs,
             size_limits,
             origins,
@@ -111,6 +117,8 @@ impl fmt::Debug for ServerConfig {
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)
             .field("trusted_proxies", trusted_proxies)
+            .field("trusted_proxy_headers", trusted_proxy_headers)
+            .field("guard_double_decoding", guard_double_decoding)
             .field("time_outs", time_outs)
             .field("size_limits", size_limits)
             .field("origins", origins)

@@ -7,6 +7,7 @@ use super::model::{
     BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
 };
 use super::notes::Placed;
+use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
 
@@ -109,6 +110,14 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
         host: table.optional(&HOST).unwrap_or(Host::Any),
         path: table.defaulted(&PATH),
     };
+    let path = table.typed(PATH.name).unwrap_or_default();
+    if path::has_dot_segments(path) {
+        let spot = table.spot(PATH.name);
+        let taken = &value.path;
+        let remark =
+            format!("{path:?} has dot segments: it covers {taken:?}, which is better typed");
+        table.notes.warn(&spot, remark);
+    }
     let typed = [PATH.name, HOST.name]
         .into_iter()
         .find(|name| table.has(name));
@@ -260,6 +269,9 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
         for mistake in (checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
             table.notes.refuse(spot, finding, "", None);
+        }
+        if let Some(remark) = (checks.bypass_remark)(rule) {
+            table.notes.warn(spot, remark);
         }
     }
     rules.into_iter().map(|(rule, _)| rule).collect()

@@ -1,21 +1,22 @@
 //! `[server]`: what concerns the process and not one room.
 
 mod answers;
+mod edge;
 mod encryption;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anteroom_core::time::Span;
-use ipnet::IpNet;
 
 use super::keys::{A_FILE, path_key, time_key};
-use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
+use super::kind::{Address, Duration, Refusal, Text, TicketKey, Whole};
 use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts};
 use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use answers::{ORIGIN_HEAD_BYTES, ORIGIN_HEADERS};
+pub use edge::TRUSTED_PROXY_HEADERS;
 
 const LISTEN: Key<Address> = Key {
     name: "listen",
@@ -48,11 +49,6 @@ const DATA_CENTER: Key<Text<String>> = Key {
 };
 /// What every data center is called without a name of its own: the default.
 const UNNAMED: &str = "local";
-const TRUSTED_PROXIES: Key<Network> = Key {
-    name: "trusted_proxies",
-    kind: Network,
-    default: Some("[]"),
-};
 
 const MINUTE: Span = Span::from_secs(60);
 const DAY: Span = Span::from_secs(86_400);
@@ -168,7 +164,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
     let data_dir = table.defaulted(&DATA_DIR);
     let ticket_keys = read_ticket_keys(&mut table);
-    let trusted_proxies = read_trusted_proxies(&mut table);
+    let edge = edge::read(&mut table);
     let (time_outs, idle) = read_time_outs(table.table("time_outs"));
     let (size_limits, head) = read_size_limits(table.table("size_limits"), redirect.from.is_some());
     let config = ServerConfig {
@@ -181,7 +177,9 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         data_dir,
         ticket_keys,
         data_center,
-        trusted_proxies,
+        trusted_proxies: edge.trusted_proxies,
+        trusted_proxy_headers: edge.trusted_proxy_headers,
+        guard_double_decoding: edge.guard_double_decoding,
         time_outs,
         size_limits,
         origins: OriginLimits {
@@ -283,20 +281,6 @@ fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
         keys.push(value);
     }
     keys
-}
-
-fn read_trusted_proxies(table: &mut Table<'_>) -> Vec<IpNet> {
-    let mut networks = Vec::new();
-    for Placed { value, spot } in table.list(&TRUSTED_PROXIES).unwrap_or_default() {
-        if value.prefix_len() == 0 {
-            table.notes.warn(
-                &spot,
-                format!("{value} is everybody: any client may claim any address"),
-            );
-        }
-        networks.push(value);
-    }
-    networks
 }
 
 /// A data center's name, if `text` is one.

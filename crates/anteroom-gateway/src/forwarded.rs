@@ -5,6 +5,7 @@
 //! trusted proxy is the client, because everything to the left of it could be made up. `Forwarded`
 //! is written for the origin, and never believed; two sources of one fact would have to agree.
 
+mod claims;
 mod headers;
 mod trust;
 

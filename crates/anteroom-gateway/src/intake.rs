@@ -22,8 +22,9 @@ use hyper::body::Incoming;
 use tower::util::Oneshot;
 
 use crate::body::Body;
-use crate::error_page::{self, Format};
+use crate::error_page;
 use crate::forwarded::{self, Client, Peer, TrustedProxies};
+use crate::loops;
 use crate::proxy::{hop, wait_of};
 use crate::status::Refusal;
 
@@ -89,8 +90,13 @@ impl Intake {
         if target.len() > self.uri_bytes_max {
             return Err(Refusal::UriTooLong);
         }
-        forwarded::strip_own(&mut head.headers);
         let client = Client::of(peer, connection, host, &head.headers, &self.trusted);
+        let is_marked = self
+            .trusted
+            .strip(&mut head.headers, client.has_trusted_peer);
+        if is_marked && loops::is_loop(&head.headers) {
+            return Err(Refusal::LoopDetected);
+        }
         head.extensions.insert(Peer(peer));
         head.extensions.insert(client);
         Ok(())
@@ -234,8 +240,7 @@ where
             forwarded::Scheme::Http
         };
         if let Err(refusal) = self.intake.check(&mut head, arrival.peer, connection) {
-            let format = Format::asked_for(&head.headers);
-            let mut response = error_page::answer(refusal, format);
+            let mut response = error_page::answer_to(&head.headers, refusal);
             // HTTP/2 has no such header, and keeps what follows apart by itself.
             if head.version != Version::HTTP_2 {
                 let close = HeaderValue::from_static("close");

@@ -31,12 +31,12 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use crate::body::{AnswerBody, Body};
 use crate::bypass::BypassRequest;
 use crate::cookies;
-use crate::error_page::{self, Format};
+use crate::error_page;
 use crate::forwarded::{Client, Scheme};
-use crate::path::Readings;
+use crate::path::{Decoding, Readings};
 use crate::proxy::Upstream;
 use crate::status::Refusal;
-use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
+use crate::waiting::{Answer, Look, RequestKind, WaitingView, language, prepare, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
@@ -48,7 +48,7 @@ pub use tallies::CountsByRoom;
 use tallies::Tallies;
 
 /// As many headers as a request is given on its way to the origin.
-const HEADERS_ADDED: usize = 10;
+const HEADERS_ADDED: usize = 12;
 
 /// Puts rooms in front of a service.
 #[derive(Clone)]
@@ -148,6 +148,12 @@ impl WaitingRoomLayer {
         Ok(())
     }
 
+    /// How often origins are taken to decode a path, by the configuration that holds now.
+    #[must_use]
+    pub fn decoding(&self) -> Decoding {
+        self.gate.doors.load().decoding
+    }
+
     /// Whether it stands before a service: before it does, nobody answers waiting pages.
     #[must_use]
     pub fn stands(&self) -> bool {
@@ -234,7 +240,7 @@ impl Gate {
         if let Some(answer) = self.own_path(&doors, &request, &client, access).await {
             return own(answer);
         }
-        let Ok(readings) = Readings::of(request.uri().path()) else {
+        let Ok(readings) = Readings::under(doors.decoding, request.uri().path()) else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
         let Ok(found) = doors.find(client.host(), &readings) else {
@@ -326,7 +332,11 @@ where
     response
 }
 
-async fn forward<S, B, R>(mut request: Request<B>, mut inner: S, upstream: Upstream) -> Response<R>
+async fn forward<S, B, R>(
+    mut request: Request<B>,
+    mut inner: S,
+    mut upstream: Upstream,
+) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
@@ -334,6 +344,7 @@ where
     if Wish::of(&request) == Wish::Wait {
         return known::cannot_wait();
     }
+    upstream.speech.chosen = language::chosen(request.headers());
     cookies::without(request.headers_mut(), cookies::PREFIX);
     request.extensions_mut().insert(upstream);
     let Ok(response) = inner.call(request).await;
@@ -365,7 +376,7 @@ fn hand_out(
 }
 
 fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
-    error_page::answer(refusal, Format::asked_for(headers))
+    error_page::answer_to(headers, refusal)
 }
 
 /// An answer of the rooms themselves.

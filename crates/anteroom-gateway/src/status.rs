@@ -33,11 +33,13 @@ pub enum Refusal {
     Unavailable,
     /// The origin did not answer in time.
     GatewayTimeOut,
+    /// The origin leads back to this gateway.
+    LoopDetected,
 }
 
 impl Refusal {
     /// All of them, in the order of their declaration.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::BadRequest,
         Self::NotFound,
         Self::RequestTimeOut,
@@ -49,6 +51,7 @@ impl Refusal {
         Self::BadGateway,
         Self::Unavailable,
         Self::GatewayTimeOut,
+        Self::LoopDetected,
     ];
 
     /// The status of the answer.
@@ -66,6 +69,7 @@ impl Refusal {
             Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::GatewayTimeOut => StatusCode::GATEWAY_TIMEOUT,
+            Self::LoopDetected => StatusCode::LOOP_DETECTED,
         }
     }
 
@@ -84,6 +88,7 @@ impl Refusal {
             Self::BadGateway => "bad_gateway",
             Self::Unavailable => "unavailable",
             Self::GatewayTimeOut => "gateway_time_out",
+            Self::LoopDetected => "loop_detected",
         }
     }
 
@@ -100,7 +105,7 @@ impl Refusal {
             Self::ExpectationFailed | Self::NotImplemented => {
                 "This kind of request is not supported"
             }
-            Self::BadGateway => "The site could not be reached",
+            Self::BadGateway | Self::LoopDetected => "The site could not be reached",
             Self::Unavailable => "The site is not available right now",
             Self::GatewayTimeOut => "The site took too long to answer",
         }
@@ -116,7 +121,7 @@ impl Refusal {
             Self::TooLarge => "Please send less at once.",
             Self::TooManyHeaders => "Deleting the cookies of this site may help.",
             Self::ExpectationFailed | Self::NotImplemented => "Please use an ordinary browser.",
-            Self::BadGateway | Self::GatewayTimeOut => {
+            Self::BadGateway | Self::GatewayTimeOut | Self::LoopDetected => {
                 "This is not your fault. Please try again in a minute."
             }
             Self::Unavailable => "Please try again in a minute.",

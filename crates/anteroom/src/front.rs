@@ -58,7 +58,7 @@ impl Front {
             let plain = http.clone();
             plain.serve(listener, to_https, draining.clone())
         });
-        let trusted = TrustedProxies::new(server.trusted_proxies.iter().copied());
+        let trusted = TrustedProxies::of(server);
         let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
         let rooms = self.rooms.layer(ReverseProxy::new(&server.time_outs));
         let limited = self.limits.layer(rooms);

@@ -274,6 +274,10 @@ impl Gateway {
                 "trusted_proxies",
                 now.trusted_proxies != next.trusted_proxies,
             ),
+            (
+                "trusted_proxy_headers",
+                now.trusted_proxy_headers != next.trusted_proxy_headers,
+            ),
             ("time_outs", now.time_outs != next.time_outs),
             ("size_limits", now.size_limits != next.size_limits),
             ("size_limits.origin_*", now.origins != next.origins),

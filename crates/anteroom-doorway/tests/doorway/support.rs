@@ -63,7 +63,7 @@ fn upstream(setup: &Setup, origin: SocketAddr) -> Upstream {
         headers: 100,
     };
     let room = RoomName::new("shop").unwrap();
-    Upstream(Origins::new(limits).single(&room, &origins).unwrap())
+    Upstream::new(Origins::new(limits).single(&room, &origins).unwrap())
 }
 
 /// A gateway that sends everything to one origin.

@@ -135,8 +135,8 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
 /// The same with several origins.
 pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway {
     let proxy = ReverseProxy::new(&setup.time_outs);
-    let upstream = Upstream(group(&setup, origins));
-    let group = Arc::clone(&upstream.0);
+    let upstream = Upstream::new(group(&setup, origins));
+    let group = Arc::clone(&upstream.group);
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
         async move {

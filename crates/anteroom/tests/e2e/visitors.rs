@@ -4,6 +4,7 @@ mod answers;
 mod cookies;
 mod introductions;
 mod languages;
+mod loops;
 mod opening;
 mod paths;
 mod place;
