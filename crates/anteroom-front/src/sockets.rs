@@ -1,7 +1,9 @@
 //! The listening sockets of a process, its own or handed on.
 
-use std::io::Error as IoError;
+use std::io::{Error as IoError, ErrorKind};
 use std::net::SocketAddr;
+use std::thread::sleep;
+use std::time::Duration;
 
 use anteroom_config::{RateLimitServiceConfig, ServerConfig};
 use tokio::net::TcpListener;
@@ -12,6 +14,11 @@ use crate::handover::{
     VISITORS,
 };
 use crate::listener::listen;
+
+/// How often an address that is taken is tried again, with a pause before each: one second in all.
+const RETRIES: u32 = 20;
+/// Nobody is served yet, so the thread may sleep.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a process cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -123,9 +130,50 @@ fn one(
         }
         return Ok(socket);
     }
-    listen(address, false).map_err(|source| SocketsError::Listen {
+    let listening = while_taken(|| listen(address, false), || sleep(PAUSE));
+    listening.map_err(|source| SocketsError::Listen {
         address,
         key,
         source,
     })
+}
+
+/// Tries again for a second while an address is taken: a process that was just stopped may still be
+/// letting go of it.
+fn while_taken<T>(
+    mut listen: impl FnMut() -> Result<T, IoError>,
+    mut pause: impl FnMut(),
+) -> Result<T, IoError> {
+    for _ in 0..RETRIES {
+        match listen() {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => pause(),
+            done => return done,
+        }
+    }
+    listen()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_is_taken_is_tried_again_for_a_while_and_nothing_else_is() {
+        let check = |kind: ErrorKind, failures: u32, expected: Result<(), ErrorKind>, pauses: u32| {
+            let (mut tries, mut paused) = (0, 0);
+            let listen = || {
+                tries += 1;
+                let fails = tries <= failures;
+                if fails { Err(IoError::from(kind)) } else { Ok(()) }
+            };
+            let done = while_taken(listen, || paused += 1);
+            assert_eq!(done.map_err(|error| error.kind()), expected);
+            assert_eq!(paused, pauses);
+        };
+        check(ErrorKind::AddrInUse, 3, Ok(()), 3);
+        let taken = Err(ErrorKind::AddrInUse);
+        check(ErrorKind::AddrInUse, u32::MAX, taken, RETRIES);
+        let denied = Err(ErrorKind::PermissionDenied);
+        check(ErrorKind::PermissionDenied, 1, denied, 0);
+    }
 }
