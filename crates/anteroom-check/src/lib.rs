@@ -142,14 +142,16 @@ fn read_text(file: &Path) -> io::Result<String> {
     let is_utf_16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
     let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
     if is_utf_16 || bytes.contains(&0) {
-        let what = "it is UTF-16 text, or no text; save it as UTF-8 (in an editor: \"encoding UTF-8\"; in \
+        let what = "it is UTF-16 text, or no text; save it as UTF-8 (in \
                     PowerShell: `Set-Content -Encoding utf8`)";
         return Err(invalid(what.to_owned()));
     }
     String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        invalid(format!("line {line} is not UTF-8 text; save the file as UTF-8"))
+        invalid(format!(
+            "line {line} is not UTF-8 text; save the file as UTF-8"
+        ))
     })
 }
 

@@ -31,7 +31,11 @@ pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
         .filter_map(|room| {
             let name = room.config().name.to_string();
             let mut trouble = trouble(&name, &room.figures(), clocks)?;
-            if let Some(loss) = extras.journal_loss.as_deref().filter(|_| trouble.reason == RECOVERING) {
+            if let Some(loss) = extras
+                .journal_loss
+                .as_deref()
+                .filter(|_| trouble.reason == RECOVERING)
+            {
                 trouble.detail = format!("{loss}; {}", trouble.detail);
             }
             Some(trouble)
@@ -169,8 +173,8 @@ mod tests {
             Some((
                 "recovering",
                 false,
-                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z; if nobody \
-                 is inside, `anteroom room shop assume-empty` ends that",
+                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z; if \
+                 nobody is inside, `anteroom room shop assume-empty` ends that",
             )),
         );
     }

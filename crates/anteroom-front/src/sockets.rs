@@ -159,17 +159,22 @@ mod tests {
 
     #[test]
     fn an_address_that_is_taken_is_tried_again_for_a_while_and_nothing_else_is() {
-        let check = |kind: ErrorKind, failures: u32, expected: Result<(), ErrorKind>, pauses: u32| {
-            let (mut tries, mut paused) = (0, 0);
-            let listen = || {
-                tries += 1;
-                let fails = tries <= failures;
-                if fails { Err(IoError::from(kind)) } else { Ok(()) }
+        let check =
+            |kind: ErrorKind, failures: u32, expected: Result<(), ErrorKind>, pauses: u32| {
+                let (mut tries, mut paused) = (0, 0);
+                let listen = || {
+                    tries += 1;
+                    let fails = tries <= failures;
+                    if fails {
+                        Err(IoError::from(kind))
+                    } else {
+                        Ok(())
+                    }
+                };
+                let done = while_taken(listen, || paused += 1);
+                assert_eq!(done.map_err(|error| error.kind()), expected);
+                assert_eq!(paused, pauses);
             };
-            let done = while_taken(listen, || paused += 1);
-            assert_eq!(done.map_err(|error| error.kind()), expected);
-            assert_eq!(paused, pauses);
-        };
         check(ErrorKind::AddrInUse, 3, Ok(()), 3);
         let taken = Err(ErrorKind::AddrInUse);
         check(ErrorKind::AddrInUse, u32::MAX, taken, RETRIES);

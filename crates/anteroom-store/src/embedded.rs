@@ -5,8 +5,8 @@
 //! until it does, and then counts what its predecessor had lent as used. When the disk fails,
 //! writes fail, and with them syncs: what is lent runs out and nothing more is lent. When the
 //! folder is deleted under a running process the journal is written anew from memory, with the birth
-//! and the keys of tickets that were in use. A journal that has lost its memory while nothing ran is
-//! noticed ([`opening`]), and every room begins with a reserve.
+//! and the keys of tickets that were in use. A journal that has lost its memory while nothing ran
+//! is noticed ([`opening`]), and every room begins with a reserve.
 
 pub mod faults;
 mod journal;

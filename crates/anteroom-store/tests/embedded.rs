@@ -409,11 +409,17 @@ async fn a_journal_that_lost_its_memory_lends_nothing_and_says_why() {
     let (seats, lost) = lent_after(|_| {}).await;
     assert_eq!((seats, lost), (5, None));
     let (seats, lost) = lent_after(|bench| fs::write(bench.dir.journal(), "").unwrap()).await;
-    assert!(seats == 0 && lost.as_ref().unwrap().contains("empty"), "{lost:?}");
+    assert!(
+        seats == 0 && lost.as_ref().unwrap().contains("empty"),
+        "{lost:?}"
+    );
     for rubbish in [&b"rubbish"[..], &[7; 100_000]] {
         let (seats, lost) =
             lent_after(|bench| fs::write(bench.dir.journal(), rubbish).unwrap()).await;
-        assert!(seats == 0 && lost.as_ref().unwrap().contains("damaged"), "{lost:?}");
+        assert!(
+            seats == 0 && lost.as_ref().unwrap().contains("damaged"),
+            "{lost:?}"
+        );
     }
     let without_count = lent_after(|bench| fs::remove_file(progress(bench)).unwrap()).await;
     assert!(without_count.0 == 0 && without_count.1.unwrap().contains("journal.progress"));

@@ -52,9 +52,10 @@ impl Ledger {
         }
     }
 
-    /// A ledger in the journal of one process whose record was lost, as was noticed `at`. That
-    /// journal's clock is the one that writes tickets, so the reserve is timed at once. The lost one
-    /// gave seats no longer than `longest_seat`.
+    /// A ledger in the journal of one process whose record was lost, as was noticed `at`.
+    ///
+    /// That journal's clock is the one that writes tickets, so the reserve is timed at once. The
+    /// lost ledger gave seats no longer than `longest_seat`.
     #[must_use]
     pub fn lost_alone(longest_seat: Span, at: Millis) -> Self {
         let mut ledger = Self {

@@ -14,14 +14,14 @@ impl fmt::Display for PemError {
         match &self.0 {
             pem::Error::Io(error) => error.fmt(f),
             pem::Error::MissingSectionEnd { .. } => f.write_str(
-                "a section has no line that begins with -----END; the file was cut short: copy it again",
+                "a section has no -----END line; the file was cut short: copy it again",
             ),
             pem::Error::IllegalSectionStart { .. } => f.write_str(
                 "a line that begins with -----BEGIN does not end in -----; copy the file again",
             ),
             pem::Error::Base64Decode(_) => f.write_str(
-                "what stands between -----BEGIN and -----END is not base64; copy the file again, as \
-                 plain text",
+                "what stands between -----BEGIN and -----END is not base64; copy the file again, \
+                 as plain text",
             ),
             pem::Error::NoItemsFound => f.write_str(
                 "nothing of this kind is in it; PEM is plain text with -----BEGIN lines, and \
@@ -52,7 +52,10 @@ mod tests {
         let begin = "-----BEGIN CERTIFICATE-----\n";
         check(&format!("{begin}AAAA\n"), "cut short");
         check("-----BEGIN CERTIFICATE\nAAAA\n", "does not end in -----");
-        check(&format!("{begin}=?=\n-----END CERTIFICATE-----\n"), "not base64");
+        check(
+            &format!("{begin}=?=\n-----END CERTIFICATE-----\n"),
+            "not base64",
+        );
         check("nothing\n", "-inform der");
     }
 }

@@ -29,8 +29,8 @@ pub(super) struct Expected(());
 /// Lets the body go.
 pub(super) struct Permission(Arc<Mutex<Option<Sender<()>>>>);
 
-/// Whether a request expects something that nobody here meets: it is answered with 417, and does not
-/// reach an origin.
+/// Whether a request expects something that nobody here meets: it is answered with 417, and
+/// does not reach an origin.
 pub(crate) fn is_unknown(headers: &HeaderMap) -> bool {
     let is_known = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"100-continue");
     !headers.get_all(EXPECT).iter().all(is_known)

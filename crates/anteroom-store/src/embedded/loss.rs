@@ -123,6 +123,9 @@ mod tests {
         let expected = "/data/journal.redb.lost-20230911T114500.123Z";
         assert_eq!(name, Path::new(expected));
         let said = loss.to_string();
-        assert!(said.contains("was empty") && said.contains("lost-20230911T"), "{said}");
+        assert!(
+            said.contains("was empty") && said.contains("lost-20230911T"),
+            "{said}"
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! Opens the journal's file: is it the newest one, and what becomes of one that is not?
 //!
-//! A file that is empty, damaged or older than [`Progress`] says has forgotten seats that were given.
-//! It is kept under another name, and a journal takes its place that says what was lost.
+//! A file that is empty, damaged or older than [`Progress`] says has forgotten seats that were
+//! given. It is kept under another name, and a journal takes its place that says what was lost.
 //!
 //! # Order
 //!
@@ -120,8 +120,8 @@ impl Place<'_> {
         Ok((self.journal(database, about, progress), content))
     }
 
-    /// Begins a journal in the place of one that has lost its memory: what operators said is kept as
-    /// far as it can be read, ledgers are not.
+    /// Begins a journal in the place of one that has lost its memory: what operators said is kept
+    /// as far as it can be read, ledgers are not.
     fn begin_after(
         &self,
         kind: LossKind,
@@ -182,7 +182,12 @@ impl Place<'_> {
         let draft = self.dir.journal().with_extension(DRAFT);
         // What a process left that was killed while it made one.
         let _ = fs::remove_file(&draft);
-        let made = self.make(&draft, about, &said, loss.filter(|_| naming == Naming::Over));
+        let made = self.make(
+            &draft,
+            about,
+            &said,
+            loss.filter(|_| naming == Naming::Over),
+        );
         let _ = fs::remove_file(&draft);
         let database = made?;
         let says = Progress {
@@ -198,8 +203,8 @@ impl Place<'_> {
         Ok((self.journal(database, about, progress), content))
     }
 
-    /// Makes a journal under another name, and gives it its own. `over`: what is there is kept under
-    /// the name that this says.
+    /// Makes a journal under another name, and gives it its own. `over`: what is there is kept
+    /// under the name that this says.
     fn make(
         &self,
         draft: &Path,

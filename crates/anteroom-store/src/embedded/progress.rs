@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 
 use anteroom_core::time::{Millis, Span};
 
-/// How old may be what the disk has of the file: by so much an older copy may be newer than the file
-/// after a power failure. Costs one sync in this time.
+/// The file is synced this often while it is written. After a power failure an older copy that is
+/// younger than this is not noticed.
 const SYNCED_WITHIN: Duration = Duration::from_secs(10);
 
 /// What the file says.

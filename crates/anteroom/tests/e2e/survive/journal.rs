@@ -1,5 +1,5 @@
-//! The journal loses its memory while nothing runs: it is emptied, damaged, or put back from an older
-//! copy. What was given before still counts.
+//! The journal loses its memory while nothing runs: it is emptied, damaged, or put back from an
+//! older copy. What was given before still counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,11 +47,18 @@ async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
     let (_, health) = stage.operator().health().await;
     let detail = health["rooms"][0]["detail"].as_str().unwrap();
     assert!(detail.contains(what), "{detail}");
-    assert!(detail.contains("anteroom room main assume-empty"), "{detail}");
+    assert!(
+        detail.contains("anteroom room main assume-empty"),
+        "{detail}"
+    );
     let admin = stage.gateway().admin.to_string();
     let status = run(&["status", "--admin", &admin]).await;
     let told = [what, "DEGRADED: recovering until ", "assume-empty"];
-    assert!(told.iter().all(|told| status.out.contains(told)), "{}", status.out);
+    assert!(
+        told.iter().all(|told| status.out.contains(told)),
+        "{}",
+        status.out
+    );
 
     let stay = stay.go_home().await;
     assert_eq!((stay.entered, stay.thrown_out), (5, 0), "{stay:?}");
@@ -97,7 +104,9 @@ async fn cut_short_it_admits_nobody_beside_those_inside() {
 async fn overwritten_with_rubbish_it_admits_nobody_beside_those_inside() {
     let overwrite = async |stage: &mut Stage, path: &Path| {
         stage.terminate().await;
-        let rubbish: Vec<u8> = (0..100_000_u32).map(|i| u8::try_from(i * 31 % 251).unwrap()).collect();
+        let rubbish: Vec<u8> = (0..100_000_u32)
+            .map(|i| u8::try_from(i * 31 % 251).unwrap())
+            .collect();
         fs::write(path, rubbish).unwrap();
     };
     after(overwrite, "the journal was damaged").await;
