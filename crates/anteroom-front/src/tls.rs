@@ -81,7 +81,7 @@ pub enum TlsError {
     #[error("the certificate {} and the key {} do not go together", .files.certificate.display(), .files.key.display())]
     Unfit {
         /// The files.
-        files: TlsConfig,
+        files: Box<TlsConfig>,
         /// What is wrong with them.
         #[source]
         source: rustls::Error,
@@ -315,7 +315,7 @@ fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate,
         source: PemError(error),
     })?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|source| TlsError::Unfit {
-        files: files.clone(),
+        files: Box::new(files.clone()),
         source,
     })?;
     Ok(Certificate {

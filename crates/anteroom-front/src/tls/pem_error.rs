@@ -13,9 +13,9 @@ impl fmt::Display for PemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             pem::Error::Io(error) => error.fmt(f),
-            pem::Error::MissingSectionEnd { .. } => f.write_str(
-                "a section has no -----END line; the file was cut short: copy it again",
-            ),
+            pem::Error::MissingSectionEnd { .. } => {
+                f.write_str("a section has no -----END line; the file was cut short: copy it again")
+            }
             pem::Error::IllegalSectionStart { .. } => f.write_str(
                 "a line that begins with -----BEGIN does not end in -----; copy the file again",
             ),

@@ -111,11 +111,11 @@ impl Place<'_> {
             return self.begin_after(kind, "", found, &content.records, Naming::Over);
         }
         let progress = self.progress(found)?;
-        let said = [self.own, content.about].into_iter().flatten();
+        let said: Vec<About> = [self.own, content.about].into_iter().flatten().collect();
         let about = About {
             id: progress.says.id,
-            count: said.clone().map(|about| about.count).max().unwrap_or(0),
-            loss: said.clone().find_map(|about| about.loss),
+            count: said.iter().map(|about| about.count).max().unwrap_or(0),
+            loss: said.into_iter().find_map(|about| about.loss),
         };
         Ok((self.journal(database, about, progress), content))
     }

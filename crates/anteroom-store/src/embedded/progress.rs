@@ -14,13 +14,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use anteroom_core::time::{Millis, Span};
 
 /// The file is synced this often while it is written. After a power failure an older copy that is
 /// younger than this is not noticed.
-const SYNCED_WITHIN: Duration = Duration::from_secs(10);
+const SYNCED_WITHIN: Span = Span::from_secs(10);
 
 /// What the file says.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -48,7 +47,8 @@ pub(super) enum Found {
 pub(super) struct ProgressFile {
     file: File,
     pub(super) says: Progress,
-    synced_at: Instant,
+    /// The newest commit that has reached the disk here.
+    synced_at: Millis,
 }
 
 impl Progress {
@@ -92,7 +92,7 @@ impl ProgressFile {
             Some(says) => Found::Good(Self {
                 file,
                 says,
-                synced_at: Instant::now(),
+                synced_at: says.as_of,
             }),
             None => Found::Damaged,
         })
@@ -112,11 +112,10 @@ impl ProgressFile {
         file.sync_all()?;
         fs::rename(&draft, path)?;
         sync_folder(path)?;
-        let synced_at = Instant::now();
         Ok(Self {
             file,
             says,
-            synced_at,
+            synced_at: says.as_of,
         })
     }
 
@@ -124,7 +123,7 @@ impl ProgressFile {
     pub(super) fn note(&mut self, says: Progress) -> io::Result<()> {
         self.file.write_all_at(says.text().as_bytes(), 0)?;
         self.says = says;
-        if self.synced_at.elapsed() >= SYNCED_WITHIN {
+        if says.as_of >= self.synced_at + SYNCED_WITHIN {
             self.sync()?;
         }
         Ok(())
@@ -132,7 +131,7 @@ impl ProgressFile {
 
     pub(super) fn sync(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
-        self.synced_at = Instant::now();
+        self.synced_at = self.says.as_of;
         Ok(())
     }
 }
