@@ -70,8 +70,10 @@ impl Sockets {
         let redirect = server.redirect_from;
         let redirect = maybe(from, REDIRECT, "server.redirect_from", redirect).await?;
         let (grpc, http) = rate_limits.map_or((None, None), |own| (own.grpc, own.http));
-        let rate_limits_grpc = maybe(from, RATE_LIMITS_GRPC, "rate_limit_service.grpc", grpc).await?;
-        let rate_limits_http = maybe(from, RATE_LIMITS_HTTP, "rate_limit_service.http", http).await?;
+        let rate_limits_grpc =
+            maybe(from, RATE_LIMITS_GRPC, "rate_limit_service.grpc", grpc).await?;
+        let rate_limits_http =
+            maybe(from, RATE_LIMITS_HTTP, "rate_limit_service.http", http).await?;
         for name in inherited.unused() {
             warn!(
                 name,
