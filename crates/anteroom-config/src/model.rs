@@ -132,6 +132,8 @@ pub struct TlsConfig {
     /// How the file counts it: 0 = `tls_certificate`, others by their places in `more_certificates`, from 1.
     /// Those before it may have been left out, because mistakes were in them.
     pub number: usize,
+    /// The line of the config file that names the certificate; 0 if it stands in none.
+    pub line: usize,
     /// Certificates in PEM, the own one first.
     pub certificate: PathBuf,
     /// Its private key in PEM.

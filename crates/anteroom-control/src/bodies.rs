@@ -90,6 +90,9 @@ pub struct RoomStates {
     /// The limits of calls whose stores are away, by name, as in `/healthz`.
     #[serde(default)]
     pub limits: Vec<LimitTrouble>,
+    /// How the journal lost its memory, while a room recovers from that; `null` otherwise.
+    #[serde(default)]
+    pub journal: Option<String>,
 }
 
 /// The body of `POST /limits/{name}/show`: how one client stands where the limit is counted.

@@ -187,7 +187,13 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
         let name = RoomName::new(&state.room);
         state.origins = origin_states(name.and_then(|name| origins.remove(&name)));
     }
-    Json(RoomStates { rooms, limits })
+    let is_recovering = |room: &RoomState| room.reopens_at.is_some();
+    let journal = extras.journal_loss;
+    Json(RoomStates {
+        journal: journal.filter(|_| rooms.iter().any(is_recovering)),
+        rooms,
+        limits,
+    })
 }
 
 async fn room_state(

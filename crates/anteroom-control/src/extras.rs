@@ -45,6 +45,8 @@ pub struct ExtraFigures {
     pub bypass_failures: BTreeMap<RoomName, u64>,
     /// How often the journal was written anew from memory because it had gone.
     pub journal_rewrites: u64,
+    /// How the journal lost its memory, if it ever did.
+    pub journal_loss: Option<String>,
     /// Config files that were read again and taken.
     pub reloads: u64,
     /// Config files that were read again and refused.

@@ -19,13 +19,27 @@ use crate::extras::{ExtraFigures, LimitFigures};
 /// mistakes; the log has all of them.
 const RELOAD_ERROR_BYTES_MAX: usize = 4_096;
 
+/// The reason of a room whose ledger lost its memory.
+const RECOVERING: &str = "recovering";
+
 /// The health of all rooms, and of what is beside them.
 pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
     let clocks = Clocks::read(node.clock());
     let rooms = node.rooms();
     let troubles: Vec<RoomTrouble> = rooms
         .iter()
-        .filter_map(|room| trouble(&room.config().name.to_string(), &room.figures(), clocks))
+        .filter_map(|room| {
+            let name = room.config().name.to_string();
+            let mut trouble = trouble(&name, &room.figures(), clocks)?;
+            if let Some(loss) = extras
+                .journal_loss
+                .as_deref()
+                .filter(|_| trouble.reason == RECOVERING)
+            {
+                trouble.detail = format!("{loss}; {}", trouble.detail);
+            }
+            Some(trouble)
+        })
         .collect();
     Health {
         healthy: !troubles.iter().any(|trouble| trouble.failing),
@@ -64,7 +78,8 @@ fn trouble(room: &str, figures: &RoomFigures, clocks: Clocks) -> Option<RoomTrou
         _ if failing && figures.syncs_total == 0 => "the store has not answered yet".to_owned(),
         _ if failing => "the lease has ended and the store does not answer".to_owned(),
         QueueReason::Recovering { reopens_at } => format!(
-            "the ledger lost its memory and lends nothing before {}",
+            "the ledger lost its memory and lends nothing before {}; if nobody is inside, \
+             `anteroom room {room} assume-empty` ends that",
             rfc3339_secs(clocks.to_wall(reopens_at))
         ),
         QueueReason::OriginDown => "the origin does not answer, or with errors".to_owned(),
@@ -158,7 +173,8 @@ mod tests {
             Some((
                 "recovering",
                 false,
-                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z",
+                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z; if \
+                 nobody is inside, `anteroom room shop assume-empty` ends that",
             )),
         );
     }

@@ -34,7 +34,7 @@ use crate::cookies;
 use crate::error_page;
 use crate::forwarded::{Client, Scheme};
 use crate::path::{Decoding, Readings};
-use crate::proxy::Upstream;
+use crate::proxy::{Upstream, expect};
 use crate::status::Refusal;
 use crate::waiting::{Answer, Look, RequestKind, WaitingView, language, prepare, respond};
 use access::{Access, Verdict};
@@ -273,6 +273,10 @@ impl Gate {
             let upstream = door.upstream.clone();
             let request = request.map(|()| body);
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
+        }
+        if expect::is_unknown(request.headers()) {
+            // Before an admission is spent on it: it does not reach the origin.
+            return own(refuse(Refusal::ExpectationFailed, request.headers()));
         }
         let json_enabled = door.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);

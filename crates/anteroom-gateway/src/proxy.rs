@@ -6,7 +6,7 @@
 //! Deliberately absent: which room (a layer above puts [`Upstream`] into the request), whether the
 //! request may pass at all. Interim answers other than `100 Continue` (103) are dropped.
 
-mod expect;
+pub(crate) mod expect;
 pub(crate) mod hop;
 mod upgrade;
 mod wait;

@@ -53,8 +53,9 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
         print(&format!("{}\n", String::from_utf8_lossy(&body).trim_end()))?;
     } else {
         print(&format!(
-            "{}{}",
+            "{}{}{}",
             table(&states.rooms),
+            journal_lost(states.journal.as_deref()),
             troubles(&states.limits)
         ))?;
     }
@@ -91,6 +92,17 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     let (status, body) = send(admin, request).await?;
     anyhow::ensure!(status.is_success(), "it answered {status}");
     Ok(body)
+}
+
+/// A line about a journal that lost its memory, and which command ends what follows from that.
+fn journal_lost(loss: Option<&str>) -> String {
+    let line = |loss| {
+        format!(
+            "journal: {loss}; if nobody is inside, `anteroom room NAME assume-empty` lets a room \
+             admit at once\n"
+        )
+    };
+    loss.map(line).unwrap_or_default()
 }
 
 /// A line for each limit of calls that cannot be counted; nothing if all can.

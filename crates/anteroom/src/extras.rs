@@ -122,6 +122,11 @@ impl anteroom_control::Extras for Extras {
                 .store
                 .as_ref()
                 .map_or(0, |store| store.rewritten_total()),
+            journal_loss: self
+                .store
+                .as_ref()
+                .and_then(|store| store.loss())
+                .map(|loss| loss.to_string()),
             reloads: reloads.good,
             failed_reloads: reloads.bad,
             last_reload_error: reloads.problem.clone(),

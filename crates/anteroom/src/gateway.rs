@@ -131,7 +131,7 @@ impl Gateway {
             .then(|| Tls::load(&server.tls))
             .transpose()?;
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
-        let sockets = Sockets::open(server, config.rate_limit_service.as_ref(), inherited)?;
+        let sockets = Sockets::open(server, config.rate_limit_service.as_ref(), inherited).await?;
         let legacy = sockets.legacy()?;
         let layers = Layers::on(config, dir, clock, opened).await?;
         let connections = Arc::new(Connections::default());

@@ -25,6 +25,7 @@ fn everything() -> ExtraFigures {
         certificate_expires_at: Some(1_800_000_000),
         bypass_failures: [(shop.clone(), 4)].into(),
         journal_rewrites: 5,
+        journal_loss: Some("the journal was empty".to_owned()),
         reloads: 6,
         failed_reloads: 7,
         last_reload_error: Some("no".to_owned()),
