@@ -139,6 +139,14 @@ impl RoomConfig {
                 keys::QUEUEING_STATUS_CODE.name,
                 self.queueing_status_code.into(),
             ),
+            (
+                keys::NON_NAVIGATION_STATUS_CODE.name,
+                self.non_navigation_status_code.into(),
+            ),
+            (
+                keys::MAX_ADDRESSES_PER_TICKET.name,
+                self.max_addresses_per_ticket.into(),
+            ),
         ])
     }
 }
@@ -180,6 +188,17 @@ fn read(table: &mut Table<'_>, config: &mut RoomConfig, values: &LiveValues) {
         table,
         &keys::QUEUEING_STATUS_CODE,
         &mut config.queueing_status_code,
+    );
+    put(
+        table,
+        &keys::NON_NAVIGATION_STATUS_CODE,
+        &mut config.non_navigation_status_code,
+    );
+    put_or_none(
+        table,
+        values,
+        &keys::MAX_ADDRESSES_PER_TICKET,
+        &mut config.max_addresses_per_ticket,
     );
     let rules = &mut config.rules;
     // One that could not be read was told, and is not missing.
@@ -275,7 +294,12 @@ fn reworded(mut problem: Problem) -> Problem {
             problem.hint = Some("change it there and send SIGHUP".to_owned());
         }
     }
-    if [keys::OPENS_AT.name, keys::ASK_AGAIN.name].contains(&problem.key.as_str()) {
+    let may_be_none = [
+        keys::OPENS_AT.name,
+        keys::ASK_AGAIN.name,
+        keys::MAX_ADDRESSES_PER_TICKET.name,
+    ];
+    if may_be_none.contains(&problem.key.as_str()) {
         problem.allowed.push_str(", or none");
     }
     problem

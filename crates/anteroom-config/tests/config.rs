@@ -56,6 +56,8 @@ fn what_is_left_out_has_the_documented_default() {
     );
     assert_eq!(room.origins.list[0].authority(), "127.0.0.1:3000");
     assert_eq!(room.queueing_status_code, 200);
+    assert_eq!(room.non_navigation_status_code, 429);
+    assert_eq!(room.max_addresses_per_ticket, None);
     assert_eq!(room.cookie.suffix, None);
     assert!(room.origin_commands.revoke);
     assert!(!room.suspended && !room.json_response_enabled);
@@ -84,6 +86,8 @@ ask_again = "20s"
 on_store_failure = "admit"
 json_response_enabled = true
 queueing_status_code = "503"
+non_navigation_status_code = 503
+max_addresses_per_ticket = 6
 cookie_suffix = "x"
 cookie_attributes = { samesite = "none", secure = "always" }
 enabled_origin_commands = []
@@ -128,6 +132,8 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
     );
     assert!(room.suspended && room.json_response_enabled && !room.origin_commands.revoke);
     assert_eq!(room.queueing_status_code, 503);
+    assert_eq!(room.non_navigation_status_code, 503);
+    assert_eq!(room.max_addresses_per_ticket, Some(6));
     assert_eq!(room.cookie_name(), "__anteroom_x");
     assert_eq!(room.cookie.same_site, SameSite::None);
     assert_eq!(room.cookie.secure, Secure::Always);
