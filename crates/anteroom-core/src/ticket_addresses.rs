@@ -1,7 +1,8 @@
 //! From how many networks was a ticket used lately? A bounded table of what one node saw.
 //!
 //! It forgets: a network after [`WINDOW`], and where a set is full the ticket that was used longest
-//! ago. So a count is never too high, and may be too low. What becomes of a request is decided elsewhere.
+//! ago. So a count is never too high, and may be too low. What becomes of a request is decided
+//! elsewhere.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -148,7 +149,10 @@ impl Entry {
 
 /// The entry that is free or was used longest ago.
 fn oldest(set: &[Entry; WAYS]) -> usize {
-    let oldest = set.iter().enumerate().min_by_key(|(_, entry)| entry.used_at);
+    let oldest = set
+        .iter()
+        .enumerate()
+        .min_by_key(|(_, entry)| entry.used_at);
     oldest.map_or(0, |(at, _)| at)
 }
 

@@ -41,13 +41,13 @@ use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
-pub use known::{CannotWait, KnownVisitor, OverLimit};
 use known::Wish;
+pub use known::{CannotWait, KnownVisitor, OverLimit};
 pub use own_paths::is_own_path;
 use shared_tickets::SharedTickets;
 use streams::Streams;
-pub use tallies::{CountsByRoom, SharedTicketCounts};
 use tallies::Tallies;
+pub use tallies::{CountsByRoom, SharedTicketCounts};
 
 /// As many headers as a request is given on its way to the origin.
 const HEADERS_ADDED: usize = 10;

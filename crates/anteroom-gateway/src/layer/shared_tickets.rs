@@ -1,4 +1,4 @@
-//! Who uses a ticket that many others use as well? Counted by this node, for all its rooms together.
+//! Who uses a ticket that many others use as well? Counted by this node, for all its rooms.
 
 use std::net::IpAddr;
 
@@ -70,8 +70,7 @@ impl SharedTickets {
 }
 
 impl Gate {
-    /// Asks the room what becomes of a request; of one with a ticket that too many use, as if it had
-    /// none.
+    /// Asks the room what becomes of a request. One with a ticket that too many use has none.
     pub(super) async fn ask_room(
         &self,
         door: &Door,

@@ -66,8 +66,8 @@ impl RequestKind {
         matches!(self, Self::Page | Self::PageAfterPost | Self::ScriptPage)
     }
 
-    /// Whether the answer has the status of the room's waiting page: it goes into a window, or to a
-    /// program that knows that the body decides.
+    /// Whether the answer has the status of the waiting page: it goes into a window, or to a program
+    /// that knows that the body decides.
     #[must_use]
     pub const fn has_queueing_status(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::Json)
@@ -221,9 +221,16 @@ mod tests {
             check("GET", &[mode, headers[0], headers[1]], Asset);
         }
         check("HEAD", &[("sec-fetch-dest", "image")], Asset);
-        check("GET", &[("accept", "image/avif,image/webp,*/*;q=0.8")], Asset);
+        check(
+            "GET",
+            &[("accept", "image/avif,image/webp,*/*;q=0.8")],
+            Asset,
+        );
         // By name, whatever it is for.
-        let module = [("sec-fetch-dest", "json"), ("accept", "application/json,*/*;q=0.5")];
+        let module = [
+            ("sec-fetch-dest", "json"),
+            ("accept", "application/json,*/*;q=0.5"),
+        ];
         check("GET", &module, Data);
         check("POST", &[("sec-fetch-dest", "image")], Data);
     }
@@ -234,7 +241,11 @@ mod tests {
         check("GET", &[], Data);
         check("HEAD", &[], Data);
         check("GET", &[("accept", "*/*")], Data);
-        check("GET", &[("accept", "application/json, text/plain, */*")], Data);
+        check(
+            "GET",
+            &[("accept", "application/json, text/plain, */*")],
+            Data,
+        );
         check("GET", &[("accept", "text/html;q=0, */*")], Data);
         check("GET", &[("accept", "text/html; level=1 ; q=0.000")], Data);
         check("GET", &[("accept", "text/htmlx")], Data);

@@ -14,7 +14,8 @@ pub(super) const WORKER: &str = "addEventListener('activate', e => e.waitUntil(c
 
 /// What the shop does by itself: it asks for its stock by `fetch` or by `XMLHttpRequest`.
 const SHOP: &str = "\
-    function told(is_good) { document.getElementById('stock').textContent = is_good ? 'some' : 'error'; }\
+    const stock = document.getElementById('stock');\
+    function told(is_good) { stock.textContent = is_good ? 'some' : 'error'; }\
     document.getElementById('fetch').onclick = () => fetch('/stock').then(r => told(r.ok));\
     document.getElementById('xhr').onclick = () => {\
         const asked = new XMLHttpRequest();\
@@ -76,7 +77,9 @@ async fn a_shop_that_was_just_reloaded_gets_the_status_and_not_another_reload() 
         .await;
     browser.click("#fetch").await;
     browser.until_shows("#stock", "error").await;
-    browser.run("document.getElementById('stock').textContent = ''").await;
+    browser
+        .run("document.getElementById('stock').textContent = ''")
+        .await;
     browser.click("#xhr").await;
     browser.until_shows("#stock", "error").await;
     neighbour.leave().await;
