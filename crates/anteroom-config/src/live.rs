@@ -81,7 +81,7 @@ impl RoomConfig {
         let span = |span| Value::from(duration::text(span));
         let word = |found: Option<&'static str>| Value::from(found.unwrap_or_default());
         let factor = f64::from(rules.curve_factor.millionths) / 1_000_000.0;
-        BTreeMap::from([
+        let mut values = BTreeMap::from([
             (
                 keys::TOTAL_ACTIVE_USERS.name,
                 rules.limits.total_active_users.into(),
@@ -130,6 +130,14 @@ impl RoomConfig {
                     rules.on_store_failure,
                 )),
             ),
+        ]);
+        values.extend(self.response_values());
+        values
+    }
+
+    /// Those that say how requests are answered, and not who goes in.
+    fn response_values(&self) -> [(&'static str, Value); 5] {
+        [
             (keys::SUSPENDED.name, self.suspended.into()),
             (
                 keys::JSON_RESPONSE_ENABLED.name,
@@ -147,7 +155,7 @@ impl RoomConfig {
                 keys::MAX_ADDRESSES_PER_TICKET.name,
                 self.max_addresses_per_ticket.into(),
             ),
-        ])
+        ]
     }
 }
 
