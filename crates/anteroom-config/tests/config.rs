@@ -131,9 +131,8 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
         ]
     );
     assert!(room.suspended && room.json_response_enabled && !room.origin_commands.revoke);
-    assert_eq!(room.queueing_status_code, 503);
-    assert_eq!(room.non_navigation_status_code, 503);
-    assert_eq!(room.max_addresses_per_ticket, Some(6));
+    let statuses = (room.queueing_status_code, room.non_navigation_status_code);
+    assert_eq!((statuses, room.max_addresses_per_ticket), ((503, 503), Some(6)));
     assert_eq!(room.cookie_name(), "__anteroom_x");
     assert_eq!(room.cookie.same_site, SameSite::None);
     assert_eq!(room.cookie.secure, Secure::Always);
