@@ -65,6 +65,13 @@ fn what_is_left_out_has_the_documented_default() {
 }
 
 #[test]
+fn what_a_shared_ticket_and_a_queued_program_get_can_be_set() {
+    let room = room("non_navigation_status_code = 503\nmax_addresses_per_ticket = 6");
+    assert_eq!(room.non_navigation_status_code, 503);
+    assert_eq!(room.max_addresses_per_ticket, Some(6));
+}
+
+#[test]
 fn every_rule_of_a_room_can_be_set() {
     let room = room(
         r#"
@@ -86,8 +93,6 @@ ask_again = "20s"
 on_store_failure = "admit"
 json_response_enabled = true
 queueing_status_code = "503"
-non_navigation_status_code = 503
-max_addresses_per_ticket = 6
 cookie_suffix = "x"
 cookie_attributes = { samesite = "none", secure = "always" }
 enabled_origin_commands = []
@@ -131,8 +136,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
         ]
     );
     assert!(room.suspended && room.json_response_enabled && !room.origin_commands.revoke);
-    let statuses = (room.queueing_status_code, room.non_navigation_status_code);
-    assert_eq!((statuses, room.max_addresses_per_ticket), ((503, 503), Some(6)));
+    assert_eq!(room.queueing_status_code, 503);
     assert_eq!(room.cookie_name(), "__anteroom_x");
     assert_eq!(room.cookie.same_site, SameSite::None);
     assert_eq!(room.cookie.secure, Secure::Always);
