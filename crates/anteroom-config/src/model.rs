@@ -244,8 +244,13 @@ pub struct RoomConfig {
     pub json_response_enabled: bool,
     /// What those see who wait.
     pub page: PageConfig,
-    /// Status of a waiting response: 200, 202, 429 or 503.
+    /// Status of a waiting page: 200, 202, 429 or 503.
     pub queueing_status_code: u16,
+    /// Status of a waiting response to a request that is no navigation: 429 or 503.
+    pub non_navigation_status_code: u16,
+    /// From how many networks a ticket may be used at a node within ten minutes, 2 to 16; `None` =
+    /// from any number.
+    pub max_addresses_per_ticket: Option<u32>,
     /// The ticket's cookie.
     pub cookie: CookieSettings,
     /// Which commands in the origin's answers are obeyed.

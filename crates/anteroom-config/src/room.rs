@@ -17,9 +17,10 @@ mod page;
 
 use keys::{
     ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
-    ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, NAME, NEW_USERS_PER_MINUTE, OPENS_AT,
-    PACING, PATH, PLACE_GRACE, QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE, SEAT,
-    SECURE, SESSION_DURATION, STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
+    ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, MAX_ADDRESSES_PER_TICKET, NAME,
+    NEW_USERS_PER_MINUTE, NON_NAVIGATION_STATUS_CODE, OPENS_AT, PACING, PATH, PLACE_GRACE,
+    QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE, SEAT, SECURE, SESSION_DURATION,
+    STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
 };
 
 /// Most bypass rules of a room: each is evaluated for every request.
@@ -55,6 +56,8 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
     let page = page::read(&mut table, checks);
     let queueing_status_code = table.defaulted(&QUEUEING_STATUS_CODE);
+    let non_navigation_status_code = table.defaulted(&NON_NAVIGATION_STATUS_CODE);
+    let max_addresses_per_ticket = table.optional(&MAX_ADDRESSES_PER_TICKET);
     let origin_commands = read_origin_commands(&mut table);
     let bypass = read_bypass(&mut table, checks);
     table.finish();
@@ -69,6 +72,8 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
             json_response_enabled,
             page,
             queueing_status_code,
+            non_navigation_status_code,
+            max_addresses_per_ticket,
             cookie: cookie.value.clone(),
             origin_commands,
             bypass,

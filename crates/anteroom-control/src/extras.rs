@@ -43,6 +43,12 @@ pub struct ExtraFigures {
     pub certificate_expires_at: Option<i64>,
     /// Bypass rules that could not be worked out for a request.
     pub bypass_failures: BTreeMap<RoomName, u64>,
+    /// Tickets that were used from too many networks, by room.
+    pub shared_tickets: BTreeMap<RoomName, u64>,
+    /// Requests that did without such a ticket, by room.
+    pub shared_ticket_requests: BTreeMap<RoomName, u64>,
+    /// Tickets whose networks were forgotten although they had been used lately.
+    pub tickets_evicted: u64,
     /// How often the journal was written anew from memory because it had gone.
     pub journal_rewrites: u64,
     /// How the journal lost its memory, if it ever did.

@@ -11,6 +11,7 @@ mod figures;
 mod known;
 mod origins;
 mod own_paths;
+mod shared_tickets;
 mod streams;
 mod tallies;
 
@@ -40,12 +41,13 @@ use crate::waiting::{Answer, Look, RequestKind, WaitingView, language, prepare, 
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
+use known::Wish;
 pub use known::{CannotWait, KnownVisitor, OverLimit};
-use known::{Wish, ask};
 pub use own_paths::is_own_path;
+use shared_tickets::SharedTickets;
 use streams::Streams;
-pub use tallies::CountsByRoom;
 use tallies::Tallies;
+pub use tallies::{CountsByRoom, SharedTicketCounts};
 
 /// As many headers as a request is given on its way to the origin.
 const HEADERS_ADDED: usize = 12;
@@ -62,6 +64,7 @@ struct Gate {
     /// Whether a service is behind it.
     stands: AtomicBool,
     tallies: Tallies,
+    shared_tickets: SharedTickets,
     streams: Arc<Streams>,
     origins: Origins<Body>,
 }
@@ -107,6 +110,7 @@ impl WaitingRoomLayer {
             doors: ArcSwap::from_pointee(doors),
             stands: AtomicBool::new(false),
             tallies,
+            shared_tickets: SharedTickets::default(),
             streams: Arc::new(Streams::new(connections, draining)),
             origins,
         });
@@ -278,10 +282,13 @@ impl Gate {
             // Before an admission is spent on it: it does not reach the origin.
             return own(refuse(Refusal::ExpectationFailed, request.headers()));
         }
-        let json_enabled = door.room.config().json_response_enabled;
+        let config = door.room.config();
+        let json_enabled = config.json_response_enabled;
+        let max_addresses = config.max_addresses_per_ticket;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
-        let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
-        match ask(door, request.headers(), is_navigation, Wish::of(&request)).await {
+        let is_page = kind.is_page();
+        let outcome = self.ask_room(door, &request, client.address, is_page, max_addresses);
+        match outcome.await {
             // Only looks are answered so; nobody asked for one here.
             Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
@@ -297,6 +304,7 @@ impl Gate {
                     kind,
                     is_head: request.method() == Method::HEAD,
                     queueing_status: status_of(holds.config.queueing_status_code),
+                    non_navigation_status: status_of(holds.config.non_navigation_status_code),
                 };
                 let response = respond(&view, answer, look_of(door, &request)).map(Body::full);
                 own(hand_out(door, response, ticket, client.scheme, &view))

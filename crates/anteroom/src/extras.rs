@@ -106,6 +106,7 @@ impl anteroom_control::Extras for Extras {
         let connections = &self.connections;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let reloads = self.reloads.lock();
+        let shared = self.layer.shared_tickets();
         ExtraFigures {
             origins: self.layer.origin_figures(),
             connections_open: read(&connections.opened).saturating_sub(read(&connections.closed)),
@@ -118,6 +119,15 @@ impl anteroom_control::Extras for Extras {
                 .into(),
             certificate_expires_at: self.tls.as_ref().map(Tls::expires_at),
             bypass_failures: self.layer.bypass_failures(),
+            shared_tickets: shared
+                .iter()
+                .map(|(room, counts)| (room.clone(), counts.tickets))
+                .collect(),
+            shared_ticket_requests: shared
+                .into_iter()
+                .map(|(room, counts)| (room, counts.requests))
+                .collect(),
+            tickets_evicted: self.layer.evicted_tickets(),
             journal_rewrites: self
                 .store
                 .as_ref()

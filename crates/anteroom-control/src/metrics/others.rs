@@ -33,14 +33,15 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         figures.journal_rewrites,
     )?;
     write_reloads(families, figures)?;
-    let failures = figures.bypass_failures.iter();
-    families.totals(
+    write_by_room(
+        families,
         Title {
             name: "bypass_failures",
             help: "Bypass rules that could not be worked out for a request.",
         },
-        failures.map(|(room, &count)| ([("room", room.as_str())], count)),
+        &figures.bypass_failures,
     )?;
+    write_shared_tickets(families, figures)?;
     write_words(
         families,
         Title {
@@ -86,6 +87,43 @@ fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt
         "Until when the TLS certificate in force is good, in seconds since 1970.",
         // Exact for some hundred million years.
         expires_at as f64,
+    )
+}
+
+fn write_shared_tickets(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    write_by_room(
+        families,
+        Title {
+            name: "shared_tickets",
+            help: "Tickets used from more addresses at this node than one person has.",
+        },
+        &figures.shared_tickets,
+    )?;
+    write_by_room(
+        families,
+        Title {
+            name: "shared_ticket_requests",
+            help: "Requests above max_addresses_per_ticket, treated as those of new visitors.",
+        },
+        &figures.shared_ticket_requests,
+    )?;
+    families.total(
+        "ticket_addresses_evicted",
+        "Tickets whose addresses were forgotten for want of space, though used lately.",
+        figures.tickets_evicted,
+    )
+}
+
+/// A family by room.
+fn write_by_room(
+    families: &mut Families<'_>,
+    title: Title<'_>,
+    counts: &BTreeMap<RoomName, u64>,
+) -> fmt::Result {
+    let samples = counts.iter();
+    families.totals(
+        title,
+        samples.map(|(room, &count)| ([("room", room.as_str())], count)),
     )
 }
 

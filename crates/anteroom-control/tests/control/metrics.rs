@@ -24,6 +24,9 @@ fn everything() -> ExtraFigures {
         connections_broken_off: [("framing", 12)].into(),
         certificate_expires_at: Some(1_800_000_000),
         bypass_failures: [(shop.clone(), 4)].into(),
+        shared_tickets: [(shop.clone(), 47)].into(),
+        shared_ticket_requests: [(shop.clone(), 48)].into(),
+        tickets_evicted: 49,
         journal_rewrites: 5,
         journal_loss: Some("the journal was empty".to_owned()),
         reloads: 6,
@@ -247,6 +250,9 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("connections_broken_off", &[("reason", "framing")], 12.0);
     check("tls_certificate_expires_at_seconds", &[], 1_800_000_000.0);
     check("bypass_failures", &SHOP, 4.0);
+    check("shared_tickets", &SHOP, 47.0);
+    check("shared_ticket_requests", &SHOP, 48.0);
+    check("ticket_addresses_evicted", &[], 49.0);
     check("journal_rewritten", &[], 5.0);
     check("config_reloads", &[("outcome", "ok")], 6.0);
     check("config_reloads", &[("outcome", "failed")], 7.0);

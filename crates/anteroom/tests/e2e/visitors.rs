@@ -10,5 +10,6 @@ mod paths;
 mod place;
 mod push;
 mod revoke;
+mod shared_tickets;
 mod templates;
 mod verdicts;
