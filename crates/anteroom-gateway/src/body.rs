@@ -179,6 +179,11 @@ impl Body {
         }
     }
 
+    /// Whether it comes from this process and from no connection.
+    pub(crate) const fn is_own(&self) -> bool {
+        !matches!(self.kind, Kind::Stream(_))
+    }
+
     /// Starts to tell how a stream comes along; `None` for a body that is there already.
     pub(crate) fn watch(&mut self) -> Option<Arc<Progress>> {
         let Kind::Stream(stream) = &mut self.kind else {

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 
 use crate::body::Body;
@@ -72,6 +72,9 @@ pub fn answer(refusal: Refusal, format: Format) -> Response<Body> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, HeaderValue::from_static("accept"));
+    if let Some(secs) = refusal.retry_after_secs() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+    }
     response
 }
 
