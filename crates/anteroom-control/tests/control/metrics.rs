@@ -249,8 +249,8 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
     check("connections_open", &[], 3.0);
     check("connections_with_ticket", &[], 2.0);
     check("connections_limit", &[], 10.0);
-    check("connections_reclaimed_total", &[("reason", "crowded")], 13.0);
-    check("connections_turned_away_total", &[("reason", "address")], 14.0);
+    check("connections_reclaimed", &[("reason", "crowded")], 13.0);
+    check("connections_turned_away", &[("reason", "address")], 14.0);
     check("accept_pauses", &[], 1.0);
     check("accept_failures", &[], 2.0);
     check("tls_handshakes_failed", &[], 11.0);

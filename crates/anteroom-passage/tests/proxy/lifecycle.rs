@@ -81,6 +81,31 @@ async fn where_all_connections_are_busy_the_next_one_is_refused_and_idle_ones_ma
 }
 
 #[tokio::test]
+async fn an_address_whose_connections_are_all_busy_is_told_so_and_a_trusted_proxy_is_not() {
+    for trusted in ["127.0.0.1/32", "10.0.0.0/8"] {
+        let mut setup = Setup::default();
+        setup.sizes.connections_per_address = 1;
+        setup.trusted = vec![trusted.parse().unwrap()];
+        let (mut first, gateway, origin) = all(setup).await;
+        first.send(GET).await;
+        let mut wire = origin.accept().await;
+        wire.head().await;
+        let mut second = Wire::connect(gateway.address).await;
+        second.send(GET).await;
+        if trusted.starts_with("127") {
+            origin.accept().await.head().await;
+            continue;
+        }
+        let head = second.head().await;
+        assert!(head.starts_with("http/1.1 429 "), "{head}");
+        assert_eq!(header(&head, "connection"), Some("close"));
+        assert_eq!(header(&head, "retry-after"), Some("10"));
+        let rest = second.rest().await;
+        assert!(rest.contains("Too many connections come from your network"), "{rest}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_of_an_origin_is_finished_though_many_connect() {
     let mut setup = Setup::default();
     setup.sizes.connections = 4;

@@ -12,7 +12,7 @@ use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::hold::ConnectionObserver;
 use anteroom_front::listener::listen;
 use anteroom_front::server::Server;
-use anteroom_front::table::ConnectionTable;
+use anteroom_front::table::{ConnectionLimits, ConnectionTable};
 use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
@@ -157,7 +157,11 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
     let server = Server::new(
         &setup.time_outs,
         &setup.sizes,
-        ConnectionTable::with_limit(setup.sizes.connections),
+        ConnectionTable::new(ConnectionLimits {
+            connections: setup.sizes.connections,
+            per_address: setup.sizes.connections_per_address,
+            trusted_proxies: setup.trusted.clone(),
+        }),
         Arc::clone(&counts) as Arc<dyn ConnectionObserver>,
     );
     let trusted = TrustedProxies::new(setup.trusted);
