@@ -9,7 +9,7 @@ use crate::support::raw::{Raw, status_of};
 use crate::support::site::Site;
 
 const ASK: &str = "GET / HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-dest: document\r\n";
-const PAGE_END: &str = "</html>\n";
+const PAGE_END: &str = "</html>";
 const ORIGIN_END: &str = "the origin, at /";
 
 /// A site of one seat, with few connections.
