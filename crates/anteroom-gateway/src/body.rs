@@ -56,7 +56,8 @@ struct Stream {
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
     limit: Option<Limit>,
-    pace: Option<Pace>,
+    /// Few have one.
+    pace: Option<Box<Pace>>,
     progress: Option<Arc<Progress>>,
     /// Not read before this is granted.
     hold: Option<oneshot::Receiver<()>>,
@@ -64,38 +65,41 @@ struct Stream {
     attached: Option<Attached>,
 }
 
-/// What a body has moved in its turn.
-#[derive(Default)]
-struct Turn {
-    bytes: usize,
-    /// While others have theirs.
-    pause: Option<Pin<Box<dyn Future<Output = ()> + Send + Sync>>>,
+/// Whose turn it is on a body's thread.
+enum Turn {
+    /// The body's, which has moved so many bytes.
+    Own(usize),
+    /// Others', until this resolves.
+    Others(Pin<Box<dyn Future<Output = ()> + Send + Sync>>),
 }
 
 impl Turn {
     /// Resolves when it is this body's turn.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Some(pause) = &mut self.pause {
+        if let Self::Others(pause) = self {
             ready!(pause.as_mut().poll(cx));
-            self.pause = None;
+            *self = Self::Own(0);
         }
         Poll::Ready(())
     }
 
     /// So many bytes were moved.
     fn note(&mut self, bytes: usize) {
-        self.bytes += bytes;
-        if self.bytes >= TURN_BYTES {
-            self.bytes = 0;
+        let Self::Own(moved) = self else { return };
+        *moved += bytes;
+        if *moved >= TURN_BYTES {
             // Not a mere wake: that would come back before sockets are looked at.
-            self.pause = Some(Box::pin(tokio::task::yield_now()));
+            *self = Self::Others(Box::pin(tokio::task::yield_now()));
         }
     }
 }
 
 impl std::fmt::Debug for Turn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Turn({} bytes)", self.bytes)
+        f.write_str(match self {
+            Self::Own(_) => "Own",
+            Self::Others(_) => "Others",
+        })
     }
 }
 
@@ -169,7 +173,7 @@ impl Body {
             pace: None,
             progress: None,
             hold: None,
-            turn: Turn::default(),
+            turn: Turn::Own(0),
             attached: None,
         };
         Self {
@@ -199,7 +203,7 @@ impl Body {
     #[must_use]
     pub fn paced(mut self, bytes_per_second_min: u64) -> Self {
         if let Kind::Stream(stream) = &mut self.kind {
-            stream.pace = Some(Pace::new(bytes_per_second_min));
+            stream.pace = Some(Box::new(Pace::new(bytes_per_second_min)));
         }
         self
     }

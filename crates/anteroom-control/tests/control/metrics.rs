@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_control::{ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures};
+use anteroom_control::{
+    ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures,
+};
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};

@@ -101,7 +101,10 @@ async fn an_address_whose_connections_are_all_busy_is_told_so_and_a_trusted_prox
         assert_eq!(header(&head, "connection"), Some("close"));
         assert_eq!(header(&head, "retry-after"), Some("10"));
         let rest = second.rest().await;
-        assert!(rest.contains("Too many connections come from your network"), "{rest}");
+        assert!(
+            rest.contains("Too many connections come from your network"),
+            "{rest}"
+        );
     }
 }
 

@@ -51,7 +51,9 @@ async fn a_crowd_that_waits_locks_nobody_out() {
     for number in 0..150 {
         crowd.push(waiting(&site, machine(number)).await);
     }
-    let kept = crowd.iter().filter(|(_, page)| !page.contains("connection: close"));
+    let kept = crowd
+        .iter()
+        .filter(|(_, page)| !page.contains("connection: close"));
     let kept = kept.count();
     assert!((60..70).contains(&kept), "{kept} of them keep a connection");
     // On the connection that it has, and on a new one.

@@ -36,7 +36,10 @@ impl Raw {
     /// Everything that came up to the end of the next answer, which ends so; it is forgotten then.
     /// `None` if the connection ends before.
     pub(crate) async fn take_until(&mut self, end: &str) -> Option<String> {
-        while !String::from_utf8_lossy(&self.heard).trim_end().ends_with(end) {
+        while !String::from_utf8_lossy(&self.heard)
+            .trim_end()
+            .ends_with(end)
+        {
             if !self.more().await {
                 return None;
             }
