@@ -180,6 +180,8 @@ pub struct SizeLimits {
     pub body_bytes_per_second_min: u64,
     /// Client connections at once.
     pub connections: usize,
+    /// Client connections at once from one address (IPv6: one /64 network); 0 = no limit.
+    pub connections_per_address: usize,
     /// Requests by one connection, after which it is closed; 0 = no limit.
     pub requests_per_connection: u64,
     /// Requests at once on one HTTP/2 connection.

@@ -123,6 +123,17 @@ const CONNECTIONS: Key<Whole<usize>> = Key {
     },
     default: Some("10000"),
 };
+// A provider may put thousands of customers behind one address, and a browser opens up to six
+// connections. A fifth of `connections`: five addresses, and not one, could use them up.
+const CONNECTIONS_PER_ADDRESS: Key<Whole<usize>> = Key {
+    name: "connections_per_address",
+    kind: Whole {
+        min: 0,
+        max: 1_000_000,
+        note: " (0 = no limit)",
+    },
+    default: Some("2000"),
+};
 const REQUESTS_PER_CONNECTION: Key<Whole<u64>> = Key {
     name: "requests_per_connection",
     kind: Whole {
@@ -166,7 +177,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let ticket_keys = read_ticket_keys(&mut table);
     let edge = edge::read(&mut table);
     let (time_outs, idle) = read_time_outs(table.table("time_outs"));
-    let (size_limits, head) = read_size_limits(table.table("size_limits"), redirect.from.is_some());
+    let (size_limits, head) = read_size_limits(table.table("size_limits"));
     let config = ServerConfig {
         listen,
         tls,
@@ -214,7 +225,7 @@ struct AnswerHead {
     headers: usize,
 }
 
-fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, AnswerHead) {
+fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
     let size_limits = SizeLimits {
         request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
         request_headers: table.defaulted(&REQUEST_HEADERS),
@@ -222,6 +233,7 @@ fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, Answe
         request_body_bytes: table.defaulted(&REQUEST_BODY_BYTES),
         body_bytes_per_second_min: table.defaulted(&BODY_BYTES_PER_SECOND_MIN),
         connections: table.defaulted(&CONNECTIONS),
+        connections_per_address: table.defaulted(&CONNECTIONS_PER_ADDRESS),
         requests_per_connection: table.defaulted(&REQUESTS_PER_CONNECTION),
         http2_streams: table.defaulted(&HTTP2_STREAMS),
     };
@@ -229,13 +241,6 @@ fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, Answe
         bytes: table.defaulted(&ORIGIN_HEAD_BYTES),
         headers: table.defaulted(&ORIGIN_HEADERS),
     };
-    // Each address keeps one in hand for who comes next; with one, only one of them would ever answer.
-    if redirects && size_limits.connections < 2 {
-        let spot = table.spot(CONNECTIONS.name);
-        let found = Finding::Value(size_limits.connections.to_string());
-        let allowed = "at least 2 with redirect_from, one for each address";
-        table.notes.refuse(&spot, found, allowed, None);
-    }
     table.finish();
     (size_limits, head)
 }

@@ -182,6 +182,7 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
     let mut rooms = join_all(states).await;
     let extras = inner.extras.read();
     let limits = health::limits_away(&extras.limits);
+    let connections = health::connections_short(&extras.connections);
     let mut origins = extras.origins;
     for state in &mut rooms {
         let name = RoomName::new(&state.room);
@@ -193,6 +194,7 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
         journal: journal.filter(|_| rooms.iter().any(is_recovering)),
         rooms,
         limits,
+        connections,
     })
 }
 

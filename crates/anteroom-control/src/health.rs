@@ -11,9 +11,9 @@ use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::decision::QueueReason;
 use anteroom_node::{Node, RoomFigures};
 
-use crate::bodies::{Health, LimitTrouble, RoomTrouble};
+use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
-use crate::extras::{ExtraFigures, LimitFigures};
+use crate::extras::{ConnectionFigures, ExtraFigures, LimitFigures};
 
 /// Most bytes that are told of why a config file was refused. A file may hold thousands of
 /// mistakes; the log has all of them.
@@ -45,6 +45,7 @@ pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
         healthy: !troubles.iter().any(|trouble| trouble.failing),
         rooms: troubles,
         limits: limits_away(&extras.limits),
+        connections: connections_short(&extras.connections),
         last_reload_error: extras.last_reload_error.map(shortened),
     }
 }
@@ -65,6 +66,24 @@ pub(crate) fn limits_away(limits: &BTreeMap<String, LimitFigures>) -> Vec<LimitT
         })
     });
     away.collect()
+}
+
+/// That connections run short, if they do.
+pub(crate) fn connections_short(figures: &ConnectionFigures) -> Option<ConnectionTrouble> {
+    // Without a limit nobody has said how many there are.
+    if figures.limit == 0 || figures.open < figures.near {
+        return None;
+    }
+    Some(ConnectionTrouble {
+        open: figures.open,
+        with_ticket: figures.with_ticket,
+        limit: figures.limit,
+        detail: format!(
+            "{} of {} connections are open, {} of them with a ticket: those of waiting visitors are closed with each \
+             answer, and the longest idle ones make room",
+            figures.open, figures.limit, figures.with_ticket
+        ),
+    })
 }
 
 fn trouble(room: &str, figures: &RoomFigures, clocks: Clocks) -> Option<RoomTrouble> {

@@ -8,7 +8,7 @@ mod error;
 mod progress;
 mod trailers;
 
-use std::future::Future as _;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -25,6 +25,11 @@ use tokio::time::{Instant, Sleep};
 
 pub use error::BodyError;
 pub(crate) use progress::Progress;
+
+/// Bytes of one body that are moved before everybody else on its thread has a turn, and before it is
+/// seen whose sockets are ready. About a tenth of a millisecond of copying; many more, and small
+/// requests wait for large downloads; many fewer, and downloads cost more turns than copies.
+const TURN_BYTES: usize = 128 * 1024;
 
 /// A request's or a response's body.
 #[derive(Debug, Default)]
@@ -51,11 +56,51 @@ struct Stream {
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
     limit: Option<Limit>,
-    pace: Option<Pace>,
+    /// Few have one.
+    pace: Option<Box<Pace>>,
     progress: Option<Arc<Progress>>,
     /// Not read before this is granted.
     hold: Option<oneshot::Receiver<()>>,
+    turn: Turn,
     attached: Option<Attached>,
+}
+
+/// Whose turn it is on a body's thread.
+enum Turn {
+    /// The body's, which has moved so many bytes.
+    Own(usize),
+    /// Others', until this resolves.
+    Others(Pin<Box<dyn Future<Output = ()> + Send + Sync>>),
+}
+
+impl Turn {
+    /// Resolves when it is this body's turn.
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::Others(pause) = self {
+            ready!(pause.as_mut().poll(cx));
+            *self = Self::Own(0);
+        }
+        Poll::Ready(())
+    }
+
+    /// So many bytes were moved.
+    fn note(&mut self, bytes: usize) {
+        let Self::Own(moved) = self else { return };
+        *moved += bytes;
+        if *moved >= TURN_BYTES {
+            // Not a mere wake: that would come back before sockets are looked at.
+            *self = Self::Others(Box::pin(tokio::task::yield_now()));
+        }
+    }
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Own(_) => "Own",
+            Self::Others(_) => "Others",
+        })
+    }
 }
 
 /// What is kept until an answer's body has ended.
@@ -128,6 +173,7 @@ impl Body {
             pace: None,
             progress: None,
             hold: None,
+            turn: Turn::Own(0),
             attached: None,
         };
         Self {
@@ -157,7 +203,7 @@ impl Body {
     #[must_use]
     pub fn paced(mut self, bytes_per_second_min: u64) -> Self {
         if let Kind::Stream(stream) = &mut self.kind {
-            stream.pace = Some(Pace::new(bytes_per_second_min));
+            stream.pace = Some(Box::new(Pace::new(bytes_per_second_min)));
         }
         self
     }
@@ -177,6 +223,11 @@ impl Body {
         if let Kind::Stream(stream) = &mut self.kind {
             stream.hold = Some(granted);
         }
+    }
+
+    /// Whether it comes from this process and from no connection.
+    pub(crate) const fn is_own(&self) -> bool {
+        !matches!(self.kind, Kind::Stream(_))
     }
 
     /// Starts to tell how a stream comes along; `None` for a body that is there already.
@@ -267,6 +318,7 @@ impl Stream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        ready!(self.turn.poll(cx));
         if let Some(granted) = &mut self.hold {
             if ready!(Pin::new(granted).poll(cx)).is_err() {
                 return Poll::Ready(Some(Err(BodyError::Unwanted)));
@@ -333,6 +385,7 @@ impl Stream {
             trailers::clean(trailers);
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len);
+        self.turn.note(bytes);
         if let Some(pace) = &mut self.pace
             && pace.went_on(bytes, Instant::now())
         {

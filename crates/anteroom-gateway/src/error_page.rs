@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use anteroom_config::language::Language;
 use anteroom_page::OriginErrorWords;
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 
 use crate::body::Body;
@@ -97,6 +97,9 @@ pub fn answer_in(language: Language, refusal: Refusal, format: Format) -> Respon
         VARY,
         HeaderValue::from_static("accept, accept-language, cookie"),
     );
+    if let Some(secs) = refusal.retry_after_secs() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+    }
     response
 }
 

@@ -24,10 +24,6 @@ pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-ho
 /// `X-Forwarded-Proto`.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The other end of the connection that a request came by; an extension of every request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Peer(pub SocketAddr);
-
 /// How the visitor speaks to the site.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum Scheme {

@@ -24,6 +24,7 @@ use std::task::{Context, Poll};
 
 use anteroom_config::Config;
 use anteroom_front::drain::DrainSignal;
+use anteroom_front::table::Claim;
 use anteroom_node::{Node, Outcome, Pass};
 use anteroom_origin::{Origins, Plan};
 use arc_swap::ArcSwap;
@@ -293,10 +294,12 @@ impl Gate {
             Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
                 access.pass(&pass);
+                note_ticket(&request, true);
                 let answer = let_in(door, &pass, request.map(|()| body), inner).await;
                 answer::finish(door, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
+                note_ticket(&request, false);
                 let holds = door.holds();
                 let view = holds.view(place, door.language(request.headers()));
                 access.queue(&view);
@@ -337,6 +340,9 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
+    if request.extensions().get().is_some_and(Claim::needs_ticket) {
+        return own(refuse(Refusal::Unavailable, request.headers()));
+    }
     access.say(verdict);
     let mut response = forward(request, inner, upstream).await;
     // They are meant for us, also where there is no session to end.
@@ -385,6 +391,13 @@ fn hand_out(
         answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
     }
     response
+}
+
+/// Tells the connection of a request whether a ticket let it pass: those that have one end last.
+fn note_ticket(request: &Request<()>, has_ticket: bool) {
+    if let Some(claim) = request.extensions().get::<Claim>() {
+        claim.set_ticket(has_ticket);
+    }
 }
 
 fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {

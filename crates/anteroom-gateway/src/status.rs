@@ -4,6 +4,10 @@
 
 use http::StatusCode;
 
+/// What `Retry-After` says. Sooner, and those who are refused come back before anything has changed;
+/// later, and people have reloaded the page by hand.
+const RETRY_AFTER_SECS: u16 = 10;
+
 /// Why a request ends here, as far as a visitor may know.
 ///
 /// What operators may know on top is in the logs and in
@@ -23,6 +27,8 @@ pub enum Refusal {
     UriTooLong,
     /// More headers than the limit.
     TooManyHeaders,
+    /// Its address has as many connections as it may have.
+    TooManyConnections,
     /// An expectation that nobody meets (RFC 9110, section 10.1.1).
     ExpectationFailed,
     /// A method or transfer coding that this proxy does not speak.
@@ -39,13 +45,14 @@ pub enum Refusal {
 
 impl Refusal {
     /// All of them, in the order of their declaration.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::BadRequest,
         Self::NotFound,
         Self::RequestTimeOut,
         Self::TooLarge,
         Self::UriTooLong,
         Self::TooManyHeaders,
+        Self::TooManyConnections,
         Self::ExpectationFailed,
         Self::NotImplemented,
         Self::BadGateway,
@@ -64,12 +71,22 @@ impl Refusal {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TooManyConnections => StatusCode::TOO_MANY_REQUESTS,
             Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
             Self::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::GatewayTimeOut => StatusCode::GATEWAY_TIMEOUT,
             Self::LoopDetected => StatusCode::LOOP_DETECTED,
+        }
+    }
+
+    /// After how many seconds it is worth while to try again, where that is known.
+    #[must_use]
+    pub const fn retry_after_secs(self) -> Option<u16> {
+        match self {
+            Self::Unavailable | Self::TooManyConnections => Some(RETRY_AFTER_SECS),
+            _ => None,
         }
     }
 
@@ -83,6 +100,7 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::UriTooLong => "uri_too_long",
             Self::TooManyHeaders => "too_many_headers",
+            Self::TooManyConnections => "too_many_connections",
             Self::ExpectationFailed => "expectation_failed",
             Self::NotImplemented => "not_implemented",
             Self::BadGateway => "bad_gateway",
@@ -102,6 +120,7 @@ impl Refusal {
             Self::TooLarge => "The upload is too large",
             Self::UriTooLong => "This address is too long",
             Self::TooManyHeaders => "This request carries too much",
+            Self::TooManyConnections => "Too many connections come from your network",
             Self::ExpectationFailed | Self::NotImplemented => {
                 "This kind of request is not supported"
             }
@@ -124,7 +143,7 @@ impl Refusal {
             Self::BadGateway | Self::GatewayTimeOut | Self::LoopDetected => {
                 "This is not your fault. Please try again in a minute."
             }
-            Self::Unavailable => "Please try again in a minute.",
+            Self::Unavailable | Self::TooManyConnections => "Please try again in a minute.",
         }
     }
 }

@@ -7,18 +7,14 @@ use anteroom_config::RoomName;
 
 use super::families::{Families, Title};
 use super::{limits, origins, rate_limits};
-use crate::extras::ExtraFigures;
+use crate::extras::{ConnectionFigures, ExtraFigures};
 
 /// Writes all families of the rest of the program.
 pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
-    families.count(
-        "connections_open",
-        "Connections of visitors that are open.",
-        figures.connections_open,
-    )?;
+    write_occupancy(families, &figures.connections)?;
     families.total(
         "accept_pauses",
-        "How often accepting paused because as many connections were open as there may be.",
+        "How often accepting paused until connections had ended that were told to.",
         figures.accept_pauses,
     )?;
     families.total(
@@ -63,6 +59,40 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     )?;
     limits::write(families, figures)?;
     rate_limits::write(families, figures.rate_limits.as_ref())
+}
+
+fn write_occupancy(families: &mut Families<'_>, figures: &ConnectionFigures) -> fmt::Result {
+    families.count(
+        "connections_open",
+        "Connections of visitors that are open.",
+        figures.open,
+    )?;
+    families.count(
+        "connections_with_ticket",
+        "Connections of visitors that are open and whose newest request passed by a ticket.",
+        figures.with_ticket,
+    )?;
+    families.count(
+        "connections_limit",
+        "Connections of visitors that there may be.",
+        figures.limit,
+    )?;
+    let reclaimed = figures.reclaimed.iter();
+    families.totals(
+        Title {
+            name: "connections_reclaimed",
+            help: "Idle connections of visitors that were ended to make room, by why.",
+        },
+        reclaimed.map(|(word, &count)| ([("reason", *word)], count)),
+    )?;
+    let turned_away = figures.turned_away.iter();
+    families.totals(
+        Title {
+            name: "connections_turned_away",
+            help: "Connections of visitors that got nothing but a refusal, by why.",
+        },
+        turned_away.map(|(word, &count)| ([("reason", *word)], count)),
+    )
 }
 
 fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {

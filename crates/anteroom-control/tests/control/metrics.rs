@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_control::{ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures};
+use anteroom_control::{
+    ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures,
+};
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
@@ -17,7 +19,14 @@ use crate::exposition::{Family, parse};
 fn everything() -> ExtraFigures {
     let shop = room_name("shop");
     ExtraFigures {
-        connections_open: 3,
+        connections: ConnectionFigures {
+            open: 3,
+            with_ticket: 2,
+            limit: 10,
+            near: 7,
+            reclaimed: [("crowded", 13)].into(),
+            turned_away: [("address", 14)].into(),
+        },
         accept_pauses: 1,
         accept_failures: 2,
         handshakes_failed: 11,
@@ -244,6 +253,10 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
         assert_eq!(value(&families, &name, labels), Some(expected), "{name}");
     };
     check("connections_open", &[], 3.0);
+    check("connections_with_ticket", &[], 2.0);
+    check("connections_limit", &[], 10.0);
+    check("connections_reclaimed", &[("reason", "crowded")], 13.0);
+    check("connections_turned_away", &[("reason", "address")], 14.0);
     check("accept_pauses", &[], 1.0);
     check("accept_failures", &[], 2.0);
     check("tls_handshakes_failed", &[], 11.0);

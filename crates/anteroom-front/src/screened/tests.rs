@@ -5,8 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 use crate::drain::{DrainTrigger, drain};
-use crate::hold::{ConnectionCap, ConnectionObserver};
-use crate::lanes::Open;
+use crate::hold::ConnectionObserver;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,9 +32,8 @@ impl Scene {
         let (trigger, signal) = drain();
         let seen = Arc::new(Seen::default());
         let observer = Arc::clone(&seen) as Arc<dyn ConnectionObserver>;
-        let permit = ConnectionCap::new(1).permit(&*observer).await.unwrap();
-        let hold = ConnectionHold::new(permit, &observer, signal.clone(), Open::default());
-        let activity = Activity::new(0, signal);
+        let hold = ConnectionHold::alone(&observer, signal.clone());
+        let activity = Activity::new(0, signal, hold.entry());
         let (client, near) = tokio::io::duplex(1_000_000);
         let patience = Patience {
             head: 10 * SECOND,

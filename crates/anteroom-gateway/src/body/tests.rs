@@ -7,7 +7,7 @@ use http_body_util::BodyExt;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 
 use super::*;
@@ -79,4 +79,55 @@ async fn an_empty_body_says_so_before_it_is_read() {
         assert_eq!(body.size_hint().exact(), Some(0));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "");
     }
+}
+
+/// A body of so many bytes that are all there, as far as a connection takes them.
+async fn download(bytes: usize) -> Incoming {
+    let (server, client) = tokio::io::duplex(1 << 20);
+    tokio::spawn(async move {
+        let (mut read, mut write) = tokio::io::split(server);
+        let _ = read.read(&mut [0; 1_000]).await;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n");
+        let _ = write.write_all(head.as_bytes()).await;
+        let _ = write.write_all(&vec![7; bytes]).await;
+    });
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/").header("host", "a").body(Body::empty());
+    let answer = sender.send_request(request.unwrap()).await.unwrap();
+    answer.into_body()
+}
+
+#[tokio::test]
+async fn a_large_body_lets_others_have_their_turn_after_so_many_bytes() {
+    let (far, mut near) = {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (near, _) = listener.accept().unwrap();
+        near.set_nonblocking(true).unwrap();
+        (far, tokio::net::TcpStream::from_std(near).unwrap())
+    };
+    let mut body = Body::incoming(download(64 << 20).await, 60 * SECOND);
+    let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let so_far = Arc::clone(&read);
+    // A small request: its bytes come while the body is on its way.
+    let small = tokio::spawn(async move {
+        near.read_exact(&mut [0]).await.unwrap();
+        so_far.load(std::sync::atomic::Ordering::Relaxed)
+    });
+    tokio::task::yield_now().await;
+    let mut sent_at = None;
+    while let Some(frame) = body.frame().await {
+        let bytes = frame.unwrap().into_data().unwrap().len();
+        let before = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
+        if sent_at.is_none() && before > 1 << 20 {
+            std::io::Write::write_all(&mut &far, b"x").unwrap();
+            sent_at = Some(before);
+        }
+    }
+    let waited = small.await.unwrap() - sent_at.unwrap();
+    // What is left of the turn, and one piece that may be as long as a connection's buffer.
+    assert!(waited <= TURN_BYTES + (1 << 20), "{waited} bytes");
 }
