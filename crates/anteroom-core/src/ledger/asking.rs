@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::children::add_admissions;
 use super::lend::saturating_u32;
 use super::{Ledger, LendingTerms};
-use crate::id::{Life, NodeId};
+use crate::id::{DataCenterId, Life, NodeId};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow};
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
@@ -32,14 +32,11 @@ impl Ledger {
         let lent = self.lent(minute);
         let row = self.reported_row();
         let admitted = self.reported_admissions(minute);
-        let longest_of_children = self.children.values().map(|child| child.longest_seat).max();
-        let longest_seat = longest_of_children.unwrap_or_else(|| self.longest_to_lend());
+        let longest_seat = self.longest_issued();
         let keep = self.wanted_in_hand(minute, now)?;
         let claims = saturating_u32(self.sums.unmet().claims());
         let group_of = self.upstream.as_ref()?.data_center;
-        let group = self.groups.get(&group_of);
-        let ready_through = group.map_or(Millis::ZERO, |group| group.ready_through);
-        let closed_through = ready_through - self.silent_clocks();
+        let closed_through = self.treated_as_over(group_of);
         let (life, at) = (self.life, self.heard_at);
         self.hear_refusals();
         self.assert_sound();
@@ -99,6 +96,19 @@ impl Ledger {
             terms,
             is_leaving: false,
         })
+    }
+
+    /// The longest seat that a child may give.
+    fn longest_issued(&self) -> Span {
+        let children = self.children.values().map(|child| child.longest_seat);
+        children.max().unwrap_or_else(|| self.longest_to_lend())
+    }
+
+    /// Through which end every process here treats tickets as over.
+    fn treated_as_over(&self, data_center: DataCenterId) -> Millis {
+        let group = self.groups.get(&data_center);
+        let ready_through = group.map_or(Millis::ZERO, |group| group.ready_through);
+        ready_through - self.silent_clocks()
     }
 
     /// What children hold, admissions of `minute` only.

@@ -65,7 +65,7 @@ fn themed(
     let later = soon + dice.between(Span(500), Span::from_secs(8));
     let session = new_session(dice, rules);
     let mut plan = |at, kind| faults.push(FaultPlan { at, kind });
-    match dice.below(9) {
+    match dice.below(8) {
         // A node that is alone while its rules change.
         0 => {
             let link = LinkPlace::NodeToStore(node);
@@ -113,45 +113,60 @@ fn themed(
             (behaviour.log_out, behaviour.replays, behaviour.changes_node) = (0.7, 0.9, 0.8);
             behaviour.pages = behaviour.pages.min(4.0);
         }
+        // A session that is lowered and raised again, by somebody who loses an answer in between.
+        6 if dice.chance(0.5) => {
+            let has_world = shape.has_world;
+            lowered_and_raised(dice, (node, has_world, rules), (at, later, long), &mut plan);
+            (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
+        }
         // A longer or a shorter session for visitors who keep coming.
         6 => {
             plan(later, FaultKind::SessionDuration { session, within });
             behaviour.pages = 200.0;
         }
-        // A session that is lowered and raised again, by somebody who loses an answer in between.
-        7 => {
-            let short = Span(rules.session_duration.0 / 8).max(Span::from_secs(1));
-            let lowered = FaultKind::SessionDuration {
-                session: short,
-                within,
-            };
-            plan(at, lowered);
-            let link = if shape.has_world && dice.chance(0.5) {
-                LinkPlace::ToWorld(node.data_center)
-            } else {
-                LinkPlace::NodeToStore(node)
-            };
-            let cut_at = at + Span(u64::from(dice.below(1_500)));
-            let lasts = rules.longest_seat() + long;
-            plan(cut_at, FaultKind::Cut { link, lasts });
-            let session = rules.session_duration;
-            plan(later, FaultKind::SessionDuration { session, within });
-            (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
-        }
         // A node that comes and goes, while its store's clock is stepped back.
-        _ => {
-            for at in [at, soon + Span(2_000), later + Span(4_000)] {
-                let after = dice.between(Span(200), Span(1_500));
-                plan(at, FaultKind::Crash { node, after });
-            }
-            let by_ms = -i64::from(dice.below(10 * 3_600_000));
-            let store = StorePlace::Local(node.data_center);
-            plan(
-                soon + Span(2_500),
-                FaultKind::StoreClockSteps { store, by_ms },
-            );
-        }
+        _ => comes_and_goes(dice, node, [at, soon, later], &mut plan),
     }
+}
+
+/// A node crashes three times, and its store's clock is stepped back in between.
+fn comes_and_goes(
+    dice: &mut Dice,
+    node: NodePlace,
+    [at, soon, later]: [Span; 3],
+    plan: &mut impl FnMut(Span, FaultKind),
+) {
+    for at in [at, soon + Span(2_000), later + Span(4_000)] {
+        let after = dice.between(Span(200), Span(1_500));
+        plan(at, FaultKind::Crash { node, after });
+    }
+    let by_ms = -i64::from(dice.below(10 * 3_600_000));
+    let store = StorePlace::Local(node.data_center);
+    let stepped = FaultKind::StoreClockSteps { store, by_ms };
+    plan(soon + Span(2_500), stepped);
+}
+
+/// A session is lowered, and raised again while a node or a data center is cut off that may have
+/// lost the answer in between.
+fn lowered_and_raised(
+    dice: &mut Dice,
+    (node, has_world, rules): (NodePlace, bool, Rules),
+    (at, later, long): (Span, Span, Span),
+    plan: &mut impl FnMut(Span, FaultKind),
+) {
+    let within = Span::ZERO;
+    let session = Span(rules.session_duration.0 / 8).max(Span::from_secs(1));
+    plan(at, FaultKind::SessionDuration { session, within });
+    let link = if has_world && dice.chance(0.5) {
+        LinkPlace::ToWorld(node.data_center)
+    } else {
+        LinkPlace::NodeToStore(node)
+    };
+    let cut_at = at + Span(u64::from(dice.below(1_500)));
+    let lasts = rules.longest_seat() + long;
+    plan(cut_at, FaultKind::Cut { link, lasts });
+    let session = rules.session_duration;
+    plan(later, FaultKind::SessionDuration { session, within });
 }
 
 /// A node misses what happens to sessions meanwhile: it is cut off, or starts while it is.
