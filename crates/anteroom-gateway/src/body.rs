@@ -7,6 +7,7 @@
 mod error;
 mod progress;
 mod trailers;
+mod turn;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -25,11 +26,7 @@ use tokio::time::{Instant, Sleep};
 
 pub use error::BodyError;
 pub(crate) use progress::Progress;
-
-/// Bytes of one body that are moved before everybody else on its thread has a turn, and before it is
-/// seen whose sockets are ready. About a tenth of a millisecond of copying; many more, and small
-/// requests wait for large downloads; many fewer, and downloads cost more turns than copies.
-const TURN_BYTES: usize = 128 * 1024;
+use turn::Turn;
 
 /// A request's or a response's body.
 #[derive(Debug, Default)]
@@ -63,44 +60,6 @@ struct Stream {
     hold: Option<oneshot::Receiver<()>>,
     turn: Turn,
     attached: Option<Attached>,
-}
-
-/// Whose turn it is on a body's thread.
-enum Turn {
-    /// The body's, which has moved so many bytes.
-    Own(usize),
-    /// Others', until this resolves.
-    Others(Pin<Box<dyn Future<Output = ()> + Send + Sync>>),
-}
-
-impl Turn {
-    /// Resolves when it is this body's turn.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if let Self::Others(pause) = self {
-            ready!(pause.as_mut().poll(cx));
-            *self = Self::Own(0);
-        }
-        Poll::Ready(())
-    }
-
-    /// So many bytes were moved.
-    fn note(&mut self, bytes: usize) {
-        let Self::Own(moved) = self else { return };
-        *moved += bytes;
-        if *moved >= TURN_BYTES {
-            // Not a mere wake: that would come back before sockets are looked at.
-            *self = Self::Others(Box::pin(tokio::task::yield_now()));
-        }
-    }
-}
-
-impl std::fmt::Debug for Turn {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Own(_) => "Own",
-            Self::Others(_) => "Others",
-        })
-    }
 }
 
 /// What is kept until an answer's body has ended.
@@ -173,7 +132,7 @@ impl Body {
             pace: None,
             progress: None,
             hold: None,
-            turn: Turn::Own(0),
+            turn: Turn::default(),
             attached: None,
         };
         Self {

@@ -1,6 +1,7 @@
 //! Bodies that are in memory, and some that take their time, in time that passes at once.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -10,6 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 
+use super::turn::TURN_BYTES;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -91,43 +93,63 @@ async fn download(bytes: usize) -> Incoming {
         let _ = write.write_all(head.as_bytes()).await;
         let _ = write.write_all(&vec![7; bytes]).await;
     });
-    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client))
-        .await
-        .unwrap();
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    let builder = builder.max_buf_size(PIECE_BYTES);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(client)).await.unwrap();
     tokio::spawn(connection);
     let request = Request::get("/").header("host", "a").body(Body::empty());
     let answer = sender.send_request(request.unwrap()).await.unwrap();
     answer.into_body()
 }
 
+/// What comes by a connection at once, at most.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Two ends of a connection, of which the far one is used without the runtime.
+fn connected() -> (std::net::TcpStream, tokio::net::TcpStream) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (near, _) = listener.accept().unwrap();
+    near.set_nonblocking(true).unwrap();
+    (far, tokio::net::TcpStream::from_std(near).unwrap())
+}
+
 #[tokio::test]
 async fn a_large_body_lets_others_have_their_turn_after_so_many_bytes() {
-    let (far, mut near) = {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let (near, _) = listener.accept().unwrap();
-        near.set_nonblocking(true).unwrap();
-        (far, tokio::net::TcpStream::from_std(near).unwrap())
-    };
-    let mut body = Body::incoming(download(64 << 20).await, 60 * SECOND);
-    let read = Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let so_far = Arc::clone(&read);
+    let moved = Arc::new(AtomicUsize::new(0));
+    let (far, mut near) = connected();
+    let so_far = Arc::clone(&moved);
     // A small request: its bytes come while the body is on its way.
     let small = tokio::spawn(async move {
         near.read_exact(&mut [0]).await.unwrap();
-        so_far.load(std::sync::atomic::Ordering::Relaxed)
+        so_far.load(Relaxed)
     });
-    tokio::task::yield_now().await;
-    let mut sent_at = None;
-    while let Some(frame) = body.frame().await {
-        let bytes = frame.unwrap().into_data().unwrap().len();
-        let before = read.fetch_add(bytes, std::sync::atomic::Ordering::Relaxed);
-        if sent_at.is_none() && before > 1 << 20 {
-            std::io::Write::write_all(&mut &far, b"x").unwrap();
-            sent_at = Some(before);
+    let (server, mut client) = tokio::io::duplex(1 << 20);
+    let sent_at = Arc::new(AtomicUsize::new(0));
+    let (count, at) = (Arc::clone(&moved), Arc::clone(&sent_at));
+    let far = Arc::new(far);
+    let serve = service_fn(move |_: Request<Incoming>| {
+        let (count, at, far) = (Arc::clone(&count), Arc::clone(&at), Arc::clone(&far));
+        async move {
+            let body = Body::incoming(download(64 << 20).await, 60 * SECOND);
+            let body = body.map_frame(move |frame| {
+                let moved = count.fetch_add(frame.data_ref().unwrap().len(), Relaxed);
+                if moved > 1 << 20 && at.load(Relaxed) == 0 {
+                    at.store(moved, Relaxed);
+                    std::io::Write::write_all(&mut &*far, b"x").unwrap();
+                }
+                frame
+            });
+            Ok::<_, Infallible>(Response::new(body))
         }
-    }
-    let waited = small.await.unwrap() - sent_at.unwrap();
-    // What is left of the turn, and one piece that may be as long as a connection's buffer.
-    assert!(waited <= TURN_BYTES + (1 << 20), "{waited} bytes");
+    });
+    tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(server), serve));
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    tokio::io::copy(&mut client, &mut tokio::io::sink())
+        .await
+        .unwrap();
+    assert_eq!(moved.load(Relaxed), 64 << 20);
+    let waited = small.await.unwrap() - sent_at.load(Relaxed);
+    assert!(waited <= TURN_BYTES + 2 * PIECE_BYTES, "{waited} bytes");
 }
