@@ -146,8 +146,7 @@ fn rushes(limits: Limits, length: Span) -> Arrivals {
     let rush = f64::from(limits.new_users_per_minute) * 1.2 / (LASTS.0 as f64 / 1e3);
     let point = |at, per_second| RatePoint { at, per_second };
     let mut points = vec![point(Span::ZERO, quiet)];
-    let first_edge = STARTS_AT.minute().next().starts_at().since(STARTS_AT);
-    let mut edge = first_edge;
+    let mut edge = STARTS_AT.minute().next().starts_at().since(STARTS_AT);
     while edge < length.min(LENGTH) {
         let begins = edge.less(LASTS);
         points.extend([
