@@ -6,11 +6,13 @@
 pub mod files;
 mod gossip_file;
 mod key_file;
+mod own_origin;
 mod page_files;
 mod rate_limit_files;
 pub mod store_password;
 
 use std::convert::Infallible;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -27,6 +29,7 @@ use serde_json::json;
 /// Who knows what texts in the configuration mean.
 pub const CHECKS: Checks = Checks {
     bypass: BypassRules::check,
+    bypass_remark: BypassRules::remark,
     template: |template| {
         let mistakes = CustomPage::mistakes(template).into_iter();
         mistakes
@@ -112,7 +115,7 @@ impl Report {
 /// A [`Report`] of every mistake.
 pub fn read(file: &Path) -> Result<Parsed, Report> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file).map_err(|error| Report {
+    let text = read_text(file).map_err(|error| Report {
         lines: vec![format!("{name}: cannot read the file: {error}")],
     })?;
     match Config::parse_partly(&name, &text, CHECKS) {
@@ -135,6 +138,25 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     }
 }
 
+/// The text of a config file, or why it is none and what to do then.
+fn read_text(file: &Path) -> io::Result<String> {
+    let bytes = std::fs::read(file)?;
+    let is_utf_16 = bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff");
+    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
+    if is_utf_16 || bytes.contains(&0) {
+        let what = "it is UTF-16 text, or no text; save it as UTF-8 (in \
+                    PowerShell: `Set-Content -Encoding utf8`)";
+        return Err(invalid(what.to_owned()));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        invalid(format!(
+            "line {line} is not UTF-8 text; save the file as UTF-8"
+        ))
+    })
+}
+
 /// What the text alone does not show: what stands in the files that it names, which are found
 /// from anywhere from now on, and how its rooms go together.
 fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> {
@@ -147,9 +169,13 @@ fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> 
     if let Some(folder) = file.parent() {
         let tls = &mut config.server.tls;
         tls.iter_mut().for_each(|files| files.resolve_paths(folder));
-        for (number, error) in Tls::check(tls) {
-            let key = tls_key(number);
-            lines.push(format!("{name}: {key}: {}", chain(&error)));
+        for (files, error) in Tls::check(tls) {
+            let key = tls_key(files.number);
+            let place = match files.line {
+                0 => name.to_owned(),
+                line => format!("{name}:{line}"),
+            };
+            lines.push(format!("{place}: {key}: {}", chain(&error)));
         }
     }
     lines
@@ -213,6 +239,11 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
     let problems = rooms
         .map(|DoorsError { problems }| problems)
         .unwrap_or_default();
+    let loops = own_origin::mistakes(config).into_iter();
+    let loops = loops.map(|line| match name {
+        "" => line,
+        name => format!("{name}: {line}"),
+    });
     let lines = problems.into_iter().map(|problem| {
         let place = match (name, problem.line) {
             ("", _) => String::new(),
@@ -225,7 +256,7 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
         };
         format!("{place}{room}{}", problem.message)
     });
-    lines.chain(limits).collect()
+    lines.chain(loops).chain(limits).collect()
 }
 
 /// Checks a file and says what is wrong with it.
@@ -332,12 +363,28 @@ mod tests {
             ":11: room \"shop\": session_duration: ",
             ":13: room \"shop\": custom_page_file: cannot read",
             "(origin_ca_file) holds no certificate",
-            "cannot read the certificate",
+            ":2: server.tls_certificate, tls_key: cannot read the certificate",
         ];
         assert_eq!(lines.len(), told.len(), "each once: {lines:#?}");
         for (line, told) in lines.iter().zip(told) {
             assert!(line.contains(told), "{told}: {lines:#?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_no_utf_8_is_told_how_to_become_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("anteroom.toml");
+        let check = |bytes: &[u8], expected: &str| {
+            std::fs::write(&file, bytes).unwrap();
+            let lines = read(&file).unwrap_err().lines();
+            assert!(lines.len() == 1 && lines[0].contains(expected), "{lines:?}");
+            assert!(lines[0].contains("UTF-8"), "{lines:?}");
+        };
+        check(b"\xff\xfe[\0s\0", "UTF-16");
+        check(b"\xfe\xff\0[\0s", "UTF-16");
+        check(b"[\0s\0", "UTF-16");
+        check(b"# a\n# \xe4\n", "line 2 is not UTF-8 text");
     }
 
     #[test]
@@ -351,7 +398,7 @@ mod tests {
                     total_active_users = 1\nnew_users_per_minute = 1\n";
         std::fs::write(&file, text).unwrap();
         let lines = read(&file).unwrap_err().lines();
-        let told = ": server.more_certificates[3]: cannot read the certificate";
+        let told = ":3: server.more_certificates[3]: cannot read the certificate";
         assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
     }
 }

@@ -8,6 +8,8 @@ use crate::model::BypassRule;
 pub struct Checks {
     /// Of a bypass rule.
     pub bypass: fn(&BypassRule) -> Vec<String>,
+    /// What a bypass rule does that is probably not meant; of rules without mistakes.
+    pub bypass_remark: fn(&BypassRule) -> Option<String>,
     /// Of a page's template: line in it, from 1, and what is wrong there.
     pub template: fn(&str) -> Vec<(usize, String)>,
     /// Whether the program was built without Kafka.
@@ -19,6 +21,7 @@ impl Default for Checks {
     fn default() -> Self {
         Self {
             bypass: |_| Vec::new(),
+            bypass_remark: |_| None,
             template: |_| Vec::new(),
             lacks_kafka: false,
         }

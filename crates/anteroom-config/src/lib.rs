@@ -59,6 +59,7 @@ pub use model::{
 pub use notes::KnownKey;
 pub use problem::{Finding, Owner, Problem, Problems};
 pub use rate_text::{RateText, RateTextError};
+pub use server::TRUSTED_PROXY_HEADERS;
 pub use shared_store::{StoreConfig, ValkeyConfig};
 
 use anteroom_reading::{document, notes, problem, reader, source};

@@ -81,7 +81,7 @@ impl RoomConfig {
         let span = |span| Value::from(duration::text(span));
         let word = |found: Option<&'static str>| Value::from(found.unwrap_or_default());
         let factor = f64::from(rules.curve_factor.millionths) / 1_000_000.0;
-        BTreeMap::from([
+        let mut values = BTreeMap::from([
             (
                 keys::TOTAL_ACTIVE_USERS.name,
                 rules.limits.total_active_users.into(),
@@ -130,6 +130,14 @@ impl RoomConfig {
                     rules.on_store_failure,
                 )),
             ),
+        ]);
+        values.extend(self.response_values());
+        values
+    }
+
+    /// Those that say how requests are answered, and not who goes in.
+    fn response_values(&self) -> [(&'static str, Value); 5] {
+        [
             (keys::SUSPENDED.name, self.suspended.into()),
             (
                 keys::JSON_RESPONSE_ENABLED.name,
@@ -139,7 +147,15 @@ impl RoomConfig {
                 keys::QUEUEING_STATUS_CODE.name,
                 self.queueing_status_code.into(),
             ),
-        ])
+            (
+                keys::NON_NAVIGATION_STATUS_CODE.name,
+                self.non_navigation_status_code.into(),
+            ),
+            (
+                keys::MAX_ADDRESSES_PER_TICKET.name,
+                self.max_addresses_per_ticket.into(),
+            ),
+        ]
     }
 }
 
@@ -180,6 +196,17 @@ fn read(table: &mut Table<'_>, config: &mut RoomConfig, values: &LiveValues) {
         table,
         &keys::QUEUEING_STATUS_CODE,
         &mut config.queueing_status_code,
+    );
+    put(
+        table,
+        &keys::NON_NAVIGATION_STATUS_CODE,
+        &mut config.non_navigation_status_code,
+    );
+    put_or_none(
+        table,
+        values,
+        &keys::MAX_ADDRESSES_PER_TICKET,
+        &mut config.max_addresses_per_ticket,
     );
     let rules = &mut config.rules;
     // One that could not be read was told, and is not missing.
@@ -275,7 +302,12 @@ fn reworded(mut problem: Problem) -> Problem {
             problem.hint = Some("change it there and send SIGHUP".to_owned());
         }
     }
-    if [keys::OPENS_AT.name, keys::ASK_AGAIN.name].contains(&problem.key.as_str()) {
+    let may_be_none = [
+        keys::OPENS_AT.name,
+        keys::ASK_AGAIN.name,
+        keys::MAX_ADDRESSES_PER_TICKET.name,
+    ];
+    if may_be_none.contains(&problem.key.as_str()) {
         problem.allowed.push_str(", or none");
     }
     problem

@@ -74,6 +74,10 @@ pub struct ServerConfig {
     pub data_center: String,
     /// Proxies whose `X-Forwarded-*` headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Names of further headers that only those may send, in lower case.
+    pub trusted_proxy_headers: Vec<String>,
+    /// Whether a path is guarded that an origin would only find by decoding twice.
+    pub guard_double_decoding: bool,
     /// How long to wait for what.
     pub time_outs: TimeOuts,
     /// How much to take from outside.
@@ -96,6 +100,8 @@ impl fmt::Debug for ServerConfig {
             ticket_keys,
             data_center,
             trusted_proxies,
+            trusted_proxy_headers,
+            guard_double_decoding,
             time_outs,
             size_limits,
             origins,
@@ -111,6 +117,8 @@ impl fmt::Debug for ServerConfig {
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)
             .field("trusted_proxies", trusted_proxies)
+            .field("trusted_proxy_headers", trusted_proxy_headers)
+            .field("guard_double_decoding", guard_double_decoding)
             .field("time_outs", time_outs)
             .field("size_limits", size_limits)
             .field("origins", origins)
@@ -124,6 +132,8 @@ pub struct TlsConfig {
     /// How the file counts it: 0 = `tls_certificate`, others by their places in `more_certificates`, from 1.
     /// Those before it may have been left out, because mistakes were in them.
     pub number: usize,
+    /// The line of the config file that names the certificate; 0 if it stands in none.
+    pub line: usize,
     /// Certificates in PEM, the own one first.
     pub certificate: PathBuf,
     /// Its private key in PEM.
@@ -170,6 +180,8 @@ pub struct SizeLimits {
     pub body_bytes_per_second_min: u64,
     /// Client connections at once.
     pub connections: usize,
+    /// Client connections at once from one address (IPv6: one /64 network); 0 = no limit.
+    pub connections_per_address: usize,
     /// Requests by one connection, after which it is closed; 0 = no limit.
     pub requests_per_connection: u64,
     /// Requests at once on one HTTP/2 connection.
@@ -234,8 +246,13 @@ pub struct RoomConfig {
     pub json_response_enabled: bool,
     /// What those see who wait.
     pub page: PageConfig,
-    /// Status of a waiting response: 200, 202, 429 or 503.
+    /// Status of a waiting page: 200, 202, 429 or 503.
     pub queueing_status_code: u16,
+    /// Status of a waiting response to a request that is no navigation: 429 or 503.
+    pub non_navigation_status_code: u16,
+    /// From how many networks a ticket may be used at a node within ten minutes, 2 to 16; `None` =
+    /// from any number.
+    pub max_addresses_per_ticket: Option<u32>,
     /// The ticket's cookie.
     pub cookie: CookieSettings,
     /// Which commands in the origin's answers are obeyed.

@@ -53,6 +53,16 @@ pub fn normalise(text: &str) -> Result<String, PathError> {
     Ok(format!("/{}", segments.join("/")))
 }
 
+/// Whether a path that can be normalised has a `.` or `..` segment: then it is not what it looks
+/// like.
+#[must_use]
+pub fn has_dot_segments(text: &str) -> bool {
+    let escaped = normalise_escapes(text).unwrap_or_default();
+    escaped
+        .split('/')
+        .any(|segment| matches!(segment, "." | ".."))
+}
+
 /// Every character in its one spelling; an escaped reserved character is not the bare one.
 fn normalise_escapes(text: &str) -> Result<String, PathError> {
     let mut out = String::with_capacity(text.len());
@@ -140,6 +150,16 @@ mod tests {
         check("/a:b", "/a:b");
         check("/a%2ab", "/a%2Ab");
         check("/\"a\"", "/%22a%22");
+    }
+
+    #[test]
+    fn a_dot_segment_is_seen_bare_and_escaped() {
+        for path in ["/a/../b", "/.", "/a/%2e%2E", "/a/."] {
+            assert!(has_dot_segments(path), "{path}");
+        }
+        for path in ["/", "/a.b/..c", "/...", "relative/x*"] {
+            assert!(!has_dot_segments(path), "{path}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::model::{
     BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
 };
 use super::notes::Placed;
+use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
 
@@ -16,9 +17,10 @@ mod page;
 
 use keys::{
     ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
-    ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, NAME, NEW_USERS_PER_MINUTE, OPENS_AT,
-    PACING, PATH, PLACE_GRACE, QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE, SEAT,
-    SECURE, SESSION_DURATION, STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
+    ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, MAX_ADDRESSES_PER_TICKET, NAME,
+    NEW_USERS_PER_MINUTE, NON_NAVIGATION_STATUS_CODE, OPENS_AT, PACING, PATH, PLACE_GRACE,
+    QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE, SEAT, SECURE, SESSION_DURATION,
+    STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
 };
 
 /// Most bypass rules of a room: each is evaluated for every request.
@@ -54,6 +56,8 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
     let page = page::read(&mut table, checks);
     let queueing_status_code = table.defaulted(&QUEUEING_STATUS_CODE);
+    let non_navigation_status_code = table.defaulted(&NON_NAVIGATION_STATUS_CODE);
+    let max_addresses_per_ticket = table.optional(&MAX_ADDRESSES_PER_TICKET);
     let origin_commands = read_origin_commands(&mut table);
     let bypass = read_bypass(&mut table, checks);
     table.finish();
@@ -68,6 +72,8 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
             json_response_enabled,
             page,
             queueing_status_code,
+            non_navigation_status_code,
+            max_addresses_per_ticket,
             cookie: cookie.value.clone(),
             origin_commands,
             bypass,
@@ -109,6 +115,14 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
         host: table.optional(&HOST).unwrap_or(Host::Any),
         path: table.defaulted(&PATH),
     };
+    let path = table.typed(PATH.name).unwrap_or_default();
+    if path::has_dot_segments(path) {
+        let spot = table.spot(PATH.name);
+        let taken = &value.path;
+        let remark =
+            format!("{path:?} has dot segments: it covers {taken:?}, which is better typed");
+        table.notes.warn(&spot, remark);
+    }
     let typed = [PATH.name, HOST.name]
         .into_iter()
         .find(|name| table.has(name));
@@ -260,6 +274,9 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
         for mistake in (checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
             table.notes.refuse(spot, finding, "", None);
+        }
+        if let Some(remark) = (checks.bypass_remark)(rule) {
+            table.notes.warn(spot, remark);
         }
     }
     rules.into_iter().map(|(rule, _)| rule).collect()

@@ -1,21 +1,22 @@
 //! `[server]`: what concerns the process and not one room.
 
 mod answers;
+mod edge;
 mod encryption;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anteroom_core::time::Span;
-use ipnet::IpNet;
 
 use super::keys::{A_FILE, path_key, time_key};
-use super::kind::{Address, Duration, Network, Refusal, Text, TicketKey, Whole};
+use super::kind::{Address, Duration, Refusal, Text, TicketKey, Whole};
 use super::model::{OriginLimits, ServerConfig, SizeLimits, TimeOuts};
 use super::notes::{Placed, Spot};
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use answers::{ORIGIN_HEAD_BYTES, ORIGIN_HEADERS};
+pub use edge::TRUSTED_PROXY_HEADERS;
 
 const LISTEN: Key<Address> = Key {
     name: "listen",
@@ -48,11 +49,6 @@ const DATA_CENTER: Key<Text<String>> = Key {
 };
 /// What every data center is called without a name of its own: the default.
 const UNNAMED: &str = "local";
-const TRUSTED_PROXIES: Key<Network> = Key {
-    name: "trusted_proxies",
-    kind: Network,
-    default: Some("[]"),
-};
 
 const MINUTE: Span = Span::from_secs(60);
 const DAY: Span = Span::from_secs(86_400);
@@ -127,6 +123,17 @@ const CONNECTIONS: Key<Whole<usize>> = Key {
     },
     default: Some("10000"),
 };
+// A provider may put thousands of customers behind one address, and a browser opens up to six
+// connections. A fifth of `connections`: five addresses, and not one, could use them up.
+const CONNECTIONS_PER_ADDRESS: Key<Whole<usize>> = Key {
+    name: "connections_per_address",
+    kind: Whole {
+        min: 0,
+        max: 1_000_000,
+        note: " (0 = no limit)",
+    },
+    default: Some("2000"),
+};
 const REQUESTS_PER_CONNECTION: Key<Whole<u64>> = Key {
     name: "requests_per_connection",
     kind: Whole {
@@ -168,9 +175,9 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
     let data_dir = table.defaulted(&DATA_DIR);
     let ticket_keys = read_ticket_keys(&mut table);
-    let trusted_proxies = read_trusted_proxies(&mut table);
+    let edge = edge::read(&mut table);
     let (time_outs, idle) = read_time_outs(table.table("time_outs"));
-    let (size_limits, head) = read_size_limits(table.table("size_limits"), redirect.from.is_some());
+    let (size_limits, head) = read_size_limits(table.table("size_limits"));
     let config = ServerConfig {
         listen,
         tls,
@@ -181,7 +188,9 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         data_dir,
         ticket_keys,
         data_center,
-        trusted_proxies,
+        trusted_proxies: edge.trusted_proxies,
+        trusted_proxy_headers: edge.trusted_proxy_headers,
+        guard_double_decoding: edge.guard_double_decoding,
         time_outs,
         size_limits,
         origins: OriginLimits {
@@ -216,7 +225,7 @@ struct AnswerHead {
     headers: usize,
 }
 
-fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, AnswerHead) {
+fn read_size_limits(mut table: Table<'_>) -> (SizeLimits, AnswerHead) {
     let size_limits = SizeLimits {
         request_head_bytes: table.defaulted(&REQUEST_HEAD_BYTES),
         request_headers: table.defaulted(&REQUEST_HEADERS),
@@ -224,6 +233,7 @@ fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, Answe
         request_body_bytes: table.defaulted(&REQUEST_BODY_BYTES),
         body_bytes_per_second_min: table.defaulted(&BODY_BYTES_PER_SECOND_MIN),
         connections: table.defaulted(&CONNECTIONS),
+        connections_per_address: table.defaulted(&CONNECTIONS_PER_ADDRESS),
         requests_per_connection: table.defaulted(&REQUESTS_PER_CONNECTION),
         http2_streams: table.defaulted(&HTTP2_STREAMS),
     };
@@ -231,13 +241,6 @@ fn read_size_limits(mut table: Table<'_>, redirects: bool) -> (SizeLimits, Answe
         bytes: table.defaulted(&ORIGIN_HEAD_BYTES),
         headers: table.defaulted(&ORIGIN_HEADERS),
     };
-    // Each address keeps one in hand for who comes next; with one, only one of them would ever answer.
-    if redirects && size_limits.connections < 2 {
-        let spot = table.spot(CONNECTIONS.name);
-        let found = Finding::Value(size_limits.connections.to_string());
-        let allowed = "at least 2 with redirect_from, one for each address";
-        table.notes.refuse(&spot, found, allowed, None);
-    }
     table.finish();
     (size_limits, head)
 }
@@ -283,20 +286,6 @@ fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
         keys.push(value);
     }
     keys
-}
-
-fn read_trusted_proxies(table: &mut Table<'_>) -> Vec<IpNet> {
-    let mut networks = Vec::new();
-    for Placed { value, spot } in table.list(&TRUSTED_PROXIES).unwrap_or_default() {
-        if value.prefix_len() == 0 {
-            table.notes.warn(
-                &spot,
-                format!("{value} is everybody: any client may claim any address"),
-            );
-        }
-        networks.push(value);
-    }
-    networks
 }
 
 /// A data center's name, if `text` is one.

@@ -56,10 +56,19 @@ fn what_is_left_out_has_the_documented_default() {
     );
     assert_eq!(room.origins.list[0].authority(), "127.0.0.1:3000");
     assert_eq!(room.queueing_status_code, 200);
+    assert_eq!(room.non_navigation_status_code, 429);
+    assert_eq!(room.max_addresses_per_ticket, None);
     assert_eq!(room.cookie.suffix, None);
     assert!(room.origin_commands.revoke);
     assert!(!room.suspended && !room.json_response_enabled);
     assert_eq!(room.page, PageConfig::default());
+}
+
+#[test]
+fn what_a_shared_ticket_and_a_queued_program_get_can_be_set() {
+    let room = room("non_navigation_status_code = 503\nmax_addresses_per_ticket = 6");
+    assert_eq!(room.non_navigation_status_code, 503);
+    assert_eq!(room.max_addresses_per_ticket, Some(6));
 }
 
 #[test]

@@ -19,6 +19,10 @@ pub struct Health {
     /// go in and out, so this alone does not make a node unhealthy.
     #[serde(default)]
     pub limits: Vec<LimitTrouble>,
+    /// That connections of visitors run short; absent while they do not. Visitors with a ticket are answered all the
+    /// same, so this alone does not make a node unhealthy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionTrouble>,
     /// Why the newest config file was not taken; `null` if it was. The one before holds, so this
     /// alone does not make a node unhealthy.
     pub last_reload_error: Option<String>,
@@ -48,6 +52,20 @@ pub struct LimitTrouble {
     pub store: String,
     /// Milliseconds since a call could not be counted last. Only calls show that a store is back.
     pub last_failure_ms: u64,
+    /// The same for people.
+    pub detail: String,
+}
+
+/// Connections of visitors that run short.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConnectionTrouble {
+    /// How many are open.
+    pub open: u64,
+    /// How many of them have a ticket.
+    pub with_ticket: u64,
+    /// How many there may be.
+    pub limit: u64,
     /// The same for people.
     pub detail: String,
 }
@@ -90,6 +108,12 @@ pub struct RoomStates {
     /// The limits of calls whose stores are away, by name, as in `/healthz`.
     #[serde(default)]
     pub limits: Vec<LimitTrouble>,
+    /// How the journal lost its memory, while a room recovers from that; `null` otherwise.
+    #[serde(default)]
+    pub journal: Option<String>,
+    /// That connections of visitors run short, as in `/healthz`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<ConnectionTrouble>,
 }
 
 /// The body of `POST /limits/{name}/show`: how one client stands where the limit is counted.

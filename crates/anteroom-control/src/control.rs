@@ -182,12 +182,20 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
     let mut rooms = join_all(states).await;
     let extras = inner.extras.read();
     let limits = health::limits_away(&extras.limits);
+    let connections = health::connections_short(&extras.connections);
     let mut origins = extras.origins;
     for state in &mut rooms {
         let name = RoomName::new(&state.room);
         state.origins = origin_states(name.and_then(|name| origins.remove(&name)));
     }
-    Json(RoomStates { rooms, limits })
+    let is_recovering = |room: &RoomState| room.reopens_at.is_some();
+    let journal = extras.journal_loss;
+    Json(RoomStates {
+        journal: journal.filter(|_| rooms.iter().any(is_recovering)),
+        rooms,
+        limits,
+        connections,
+    })
 }
 
 async fn room_state(

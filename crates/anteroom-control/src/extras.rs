@@ -29,9 +29,9 @@ impl Extras for NoExtras {}
 /// What is counted only rises while the process runs; every figure since the start of it.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ExtraFigures {
-    /// Connections of visitors that are open now.
-    pub connections_open: u64,
-    /// How often accepting paused because as many connections were open as there may be.
+    /// Connections of visitors.
+    pub connections: ConnectionFigures,
+    /// How often accepting paused until connections had ended that were told to.
     pub accept_pauses: u64,
     /// How often accepting failed, most likely with too many files open.
     pub accept_failures: u64,
@@ -43,8 +43,16 @@ pub struct ExtraFigures {
     pub certificate_expires_at: Option<i64>,
     /// Bypass rules that could not be worked out for a request.
     pub bypass_failures: BTreeMap<RoomName, u64>,
+    /// Tickets that were used from too many networks, by room.
+    pub shared_tickets: BTreeMap<RoomName, u64>,
+    /// Requests that did without such a ticket, by room.
+    pub shared_ticket_requests: BTreeMap<RoomName, u64>,
+    /// Tickets whose networks were forgotten although they had been used lately.
+    pub tickets_evicted: u64,
     /// How often the journal was written anew from memory because it had gone.
     pub journal_rewrites: u64,
+    /// How the journal lost its memory, if it ever did.
+    pub journal_loss: Option<String>,
     /// Config files that were read again and taken.
     pub reloads: u64,
     /// Config files that were read again and refused.
@@ -64,6 +72,23 @@ pub struct ExtraFigures {
     pub limit_stores: BTreeMap<(&'static str, &'static str), u64>,
     /// How Envoy's rate limit service does; `None` where there is none.
     pub rate_limits: Option<RateLimitFigures>,
+}
+
+/// How many connections visitors have, and what becomes of them where they are too many.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct ConnectionFigures {
+    /// Those that are open now.
+    pub open: u64,
+    /// Those of them that have a ticket.
+    pub with_ticket: u64,
+    /// How many there may be.
+    pub limit: u64,
+    /// From how many on connections of waiting visitors are closed with each answer.
+    pub near: u64,
+    /// Idle connections that were ended to make room, by why: `crowded`, `address`.
+    pub reclaimed: BTreeMap<&'static str, u64>,
+    /// Connections that got nothing but a refusal, by why: `full`, `address`.
+    pub turned_away: BTreeMap<&'static str, u64>,
 }
 
 /// How Envoy's rate limit service does.

@@ -11,13 +11,16 @@ use anteroom_config::time_text::rfc3339_secs;
 use anteroom_core::decision::QueueReason;
 use anteroom_node::{Node, RoomFigures};
 
-use crate::bodies::{Health, LimitTrouble, RoomTrouble};
+use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
-use crate::extras::{ExtraFigures, LimitFigures};
+use crate::extras::{ConnectionFigures, ExtraFigures, LimitFigures};
 
 /// Most bytes that are told of why a config file was refused. A file may hold thousands of
 /// mistakes; the log has all of them.
 const RELOAD_ERROR_BYTES_MAX: usize = 4_096;
+
+/// The reason of a room whose ledger lost its memory.
+const RECOVERING: &str = "recovering";
 
 /// The health of all rooms, and of what is beside them.
 pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
@@ -25,12 +28,24 @@ pub(crate) fn of(node: &Node, extras: ExtraFigures) -> Health {
     let rooms = node.rooms();
     let troubles: Vec<RoomTrouble> = rooms
         .iter()
-        .filter_map(|room| trouble(&room.config().name.to_string(), &room.figures(), clocks))
+        .filter_map(|room| {
+            let name = room.config().name.to_string();
+            let mut trouble = trouble(&name, &room.figures(), clocks)?;
+            if let Some(loss) = extras
+                .journal_loss
+                .as_deref()
+                .filter(|_| trouble.reason == RECOVERING)
+            {
+                trouble.detail = format!("{loss}; {}", trouble.detail);
+            }
+            Some(trouble)
+        })
         .collect();
     Health {
         healthy: !troubles.iter().any(|trouble| trouble.failing),
         rooms: troubles,
         limits: limits_away(&extras.limits),
+        connections: connections_short(&extras.connections),
         last_reload_error: extras.last_reload_error.map(shortened),
     }
 }
@@ -53,6 +68,24 @@ pub(crate) fn limits_away(limits: &BTreeMap<String, LimitFigures>) -> Vec<LimitT
     away.collect()
 }
 
+/// That connections run short, if they do.
+pub(crate) fn connections_short(figures: &ConnectionFigures) -> Option<ConnectionTrouble> {
+    // Without a limit nobody has said how many there are.
+    if figures.limit == 0 || figures.open < figures.near {
+        return None;
+    }
+    Some(ConnectionTrouble {
+        open: figures.open,
+        with_ticket: figures.with_ticket,
+        limit: figures.limit,
+        detail: format!(
+            "{} of {} connections are open, {} of them with a ticket: those of waiting visitors are closed with each \
+             answer, and the longest idle ones make room",
+            figures.open, figures.limit, figures.with_ticket
+        ),
+    })
+}
+
 fn trouble(room: &str, figures: &RoomFigures, clocks: Clocks) -> Option<RoomTrouble> {
     let failing = !figures.has_live_lease;
     let reason = match figures.degraded {
@@ -64,7 +97,8 @@ fn trouble(room: &str, figures: &RoomFigures, clocks: Clocks) -> Option<RoomTrou
         _ if failing && figures.syncs_total == 0 => "the store has not answered yet".to_owned(),
         _ if failing => "the lease has ended and the store does not answer".to_owned(),
         QueueReason::Recovering { reopens_at } => format!(
-            "the ledger lost its memory and lends nothing before {}",
+            "the ledger lost its memory and lends nothing before {}; if nobody is inside, \
+             `anteroom room {room} assume-empty` ends that",
             rfc3339_secs(clocks.to_wall(reopens_at))
         ),
         QueueReason::OriginDown => "the origin does not answer, or with errors".to_owned(),
@@ -158,7 +192,8 @@ mod tests {
             Some((
                 "recovering",
                 false,
-                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z",
+                "the ledger lost its memory and lends nothing before 2023-09-11T11:47:00Z; if \
+                 nobody is inside, `anteroom room shop assume-empty` ends that",
             )),
         );
     }

@@ -20,10 +20,12 @@ mod serve;
 mod tokens;
 
 pub use bodies::{
-    AssumedEmpty, ClientStanding, Health, LimitTrouble, Liveness, Readiness, RoomStates,
-    RoomTrouble,
+    AssumedEmpty, ClientStanding, ConnectionTrouble, Health, LimitTrouble, Liveness, Readiness,
+    RoomStates, RoomTrouble,
 };
 pub use control::Control;
-pub use extras::{ExtraFigures, Extras, LimitFigures, NoExtras, QuotaFigures, RateLimitFigures};
+pub use extras::{
+    ConnectionFigures, ExtraFigures, Extras, LimitFigures, NoExtras, QuotaFigures, RateLimitFigures,
+};
 pub use serve::serve;
 pub use tokens::{Token, TokenError, Tokens};

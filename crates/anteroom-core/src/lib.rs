@@ -23,3 +23,4 @@ pub mod snapshot;
 pub mod sync;
 pub mod sync_loop;
 pub mod ticket;
+pub mod ticket_addresses;

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use crate::drain::DrainSignal;
 use crate::screened::Patience;
 use crate::stall::Watch;
+use crate::table::Entry;
 
 /// Nobody asked to leave HTTP.
 const HTTP: u8 = 0;
@@ -43,12 +44,14 @@ pub(crate) struct Activity {
     upgrade_number: AtomicU64,
     upgrade_waker: Mutex<Option<Waker>>,
     signal: DrainSignal,
+    entry: Arc<Entry>,
 }
 
 impl Activity {
     /// Of a connection that may carry so many requests; 0 = no limit.
-    pub(crate) fn new(requests_max: u64, signal: DrainSignal) -> Arc<Self> {
+    pub(crate) fn new(requests_max: u64, signal: DrainSignal, entry: &Arc<Entry>) -> Arc<Self> {
         Arc::new(Self {
+            entry: Arc::clone(entry),
             open: AtomicUsize::new(0),
             requests: AtomicU64::new(0),
             requests_max: if requests_max == 0 {
@@ -69,6 +72,7 @@ impl Activity {
     /// Counts a request that begins.
     pub(crate) fn begin(self: &Arc<Self>) -> OpenRequest {
         self.open.fetch_add(1, Ordering::Relaxed);
+        self.entry.begin();
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         if number >= self.requests_max {
             self.is_full.store(true, Ordering::Relaxed);
@@ -77,6 +81,7 @@ impl Activity {
         OpenRequest {
             activity: Arc::clone(self),
             number,
+            is_busy: true,
         }
     }
 
@@ -163,38 +168,84 @@ impl Activity {
 pub(crate) struct OpenRequest {
     activity: Arc<Activity>,
     number: u64,
+    /// Whether it keeps its connection from being ended to make room.
+    is_busy: bool,
+}
+
+impl OpenRequest {
+    /// What is still to be sent of it may be lost.
+    fn give_way(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_busy) {
+            self.activity.entry.finish(now);
+        }
+    }
+
+    /// Notes the head of its answer; whether it is the last one of the connection.
+    fn answer(&mut self, status: StatusCode, is_own: bool) -> bool {
+        let activity = &self.activity;
+        activity.answered(self.number, status);
+        let is_last = activity.is_full.load(Ordering::Relaxed) || activity.signal.is_leaving();
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            self.stay();
+            return is_last;
+        }
+        if !is_own {
+            return is_last;
+        }
+        let is_crowded = activity.entry.closes_with_own_answer();
+        if is_crowded {
+            activity.is_full.store(true, Ordering::Relaxed);
+            activity.full.notify_one();
+        }
+        self.give_way(Instant::now());
+        is_last || is_crowded
+    }
+
+    /// Its connection becomes a tunnel, which is never idle.
+    fn stay(&mut self) {
+        self.is_busy = false;
+    }
 }
 
 impl Drop for OpenRequest {
     fn drop(&mut self) {
+        let now = Instant::now();
+        self.give_way(now);
         let activity = &self.activity;
         // The last one leaves the time; whoever sees that nothing is open sees it, too.
-        *activity.idle_since.lock() = Instant::now();
+        *activity.idle_since.lock() = now;
         activity.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 pin_project! {
     /// An answer in the making, on a connection.
-    pub(crate) struct Answering<F> {
+    pub(crate) struct Answering<F, B> {
         #[pin]
         inner: F,
         open: Option<OpenRequest>,
         version: Version,
+        is_own: fn(&Response<B>) -> bool,
     }
 }
 
-impl<F> Answering<F> {
-    pub(crate) const fn new(inner: F, open: OpenRequest, version: Version) -> Self {
+impl<F, B> Answering<F, B> {
+    pub(crate) const fn new(
+        inner: F,
+        open: OpenRequest,
+        version: Version,
+        is_own: fn(&Response<B>) -> bool,
+    ) -> Self {
         Self {
             inner,
             open: Some(open),
             version,
+            is_own,
         }
     }
 }
 
-impl<F, B, E> Future for Answering<F>
+impl<F, B, E> Future for Answering<F, B>
 where
     F: Future<Output = Result<Response<B>, E>>,
 {
@@ -203,10 +254,10 @@ where
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let mut response = ready!(this.inner.poll(cx))?;
-        let open = this.open.take();
-        if let Some(OpenRequest { activity, number }) = &open {
-            activity.answered(*number, response.status());
-            let is_last = activity.is_full.load(Ordering::Relaxed) || activity.signal.is_leaving();
+        let mut open = this.open.take();
+        if let Some(open) = &mut open {
+            let is_own = (this.is_own)(&response);
+            let is_last = open.answer(response.status(), is_own);
             // HTTP/2 says the same with a frame of its own, and has no such header.
             let has_header = matches!(*this.version, Version::HTTP_10 | Version::HTTP_11);
             if is_last && has_header && response.status() != StatusCode::SWITCHING_PROTOCOLS {
@@ -299,18 +350,21 @@ impl Activity {
 mod tests {
     use super::*;
     use crate::drain::drain;
+    use crate::hold::{ConnectionHold, ConnectionObserver, Unobserved};
 
     const SECOND: Duration = Duration::from_secs(1);
 
     #[tokio::test(start_paused = true)]
     async fn the_first_request_is_waited_for_as_long_as_for_a_head_and_the_next_one_longer() {
         let (_trigger, signal) = drain();
+        let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
+        let hold = ConnectionHold::alone(&observer, signal.clone());
         let patience = Patience {
             head: 10 * SECOND,
             keep_alive: 75 * SECOND,
         };
         for requests in [0, 2] {
-            let activity = Activity::new(0, signal.clone());
+            let activity = Activity::new(0, signal.clone(), hold.entry());
             let start = Instant::now();
             for _ in 0..requests {
                 let open = activity.begin();

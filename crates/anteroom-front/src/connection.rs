@@ -1,8 +1,9 @@
 //! One connection, from its first byte to its last.
 
 use std::error::Error;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::Request;
@@ -14,11 +15,13 @@ use tokio::net::TcpStream;
 use tracing::debug;
 
 use crate::activity::{Activity, Answering, Tracked};
-use crate::drain::Quietly;
+use crate::drain::{DrainSignal, Quietly};
+use crate::hold::ConnectionHold;
 use crate::io::TimedIo;
 use crate::screened::Screened;
 use crate::server::Protocols;
 use crate::stall::{Progress, StreamExecutor};
+use crate::table::Entry;
 use crate::tls::{self, Tls};
 use crate::{Arrival, Handler};
 
@@ -36,10 +39,10 @@ pub(crate) async fn serve<H: Handler>(
         return http1(stream, &protocols, handler, arrival).await;
     };
     // Without a word of HTTP there is nothing to let finish.
-    let stopped = Quietly::new(arrival.hold.signal.clone().started());
+    let stopped = Quietly::new(told_to_end(&arrival.hold, Until::Draining));
     let shaken = tokio::select! {
         shaken = tls.accept(stream, protocols.patience.head) => shaken,
-        () = stopped => return,
+        _ = stopped => return,
     };
     let stream = match shaken {
         Ok(stream) => stream,
@@ -63,7 +66,9 @@ where
     H: Handler,
 {
     let signal = arrival.hold.signal.clone();
-    let activity = Activity::new(protocols.requests_max, signal.clone());
+    let entry = Arc::clone(arrival.hold.entry());
+    let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
+    let told = Quietly::new(told_to_end(&arrival.hold, Until::Draining));
     let stream = Screened::new(
         stream,
         protocols.patience,
@@ -79,23 +84,70 @@ where
     };
     let connection = protocols.http1.serve_connection(stream, service);
     let mut connection = pin!(connection.with_upgrades());
-    let ended = tokio::select! {
+    let told = tokio::select! {
         biased;
-        ended = connection.as_mut() => Some(ended),
-        () = Quietly::new(signal.clone().started()) => None,
+        ended = connection.as_mut() => return tell(ended),
+        told = told => told,
     };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                biased;
-                ended = connection => ended,
-                () = signal.cut() => return,
+    connection.as_mut().graceful_shutdown();
+    if told == Told::MakeRoom {
+        return make_room(connection, &entry, &signal).await;
+    }
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => tell(ended),
+        () = signal.clone().cut() => {}
+        () = entry.ended() => make_room(connection, &entry, &signal).await,
+    }
+}
+
+/// Until when a connection waits for a word that it ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Until {
+    Leaving,
+    Draining,
+}
+
+/// Why a connection ends that could go on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Told {
+    /// The process ends.
+    Drain,
+    /// There are too many connections.
+    MakeRoom,
+}
+
+/// Resolves when a connection is told to end.
+fn told_to_end(hold: &ConnectionHold, until: Until) -> impl Future<Output = Told> + use<> {
+    let (signal, entry) = (hold.signal.clone(), Arc::clone(hold.entry()));
+    async move {
+        let ends = async {
+            match until {
+                Until::Leaving => signal.leaving().await,
+                Until::Draining => signal.started().await,
             }
+        };
+        tokio::select! {
+            () = ends => Told::Drain,
+            () = entry.ended() => Told::MakeRoom,
         }
-    };
-    tell(ended);
+    }
+}
+
+/// Ends a connection that has been told so. What can be said at once is said (GOAWAY, the end of
+/// TLS); only a request that came in between is waited for.
+async fn make_room<F>(mut connection: Pin<&mut F>, entry: &Entry, signal: &DrainSignal)
+where
+    F: Future<Output = hyper::Result<()>>,
+{
+    let ended = std::future::poll_fn(|cx| Poll::Ready(connection.as_mut().poll(cx))).await;
+    if ended.is_pending() && entry.is_busy() {
+        tokio::select! {
+            biased;
+            ended = connection => tell(ended),
+            () = signal.clone().cut() => {}
+        }
+    }
 }
 
 /// Serves HTTP/2 on what is encrypted already, until it ends.
@@ -105,13 +157,15 @@ where
     H: Handler,
 {
     let signal = arrival.hold.signal.clone();
-    let activity = Activity::new(protocols.requests_max, signal.clone());
-    let (ending, leaving) = (Arc::clone(&activity), signal.clone().leaving());
+    let entry = Arc::clone(arrival.hold.entry());
+    let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
+    let ending = Arc::clone(&activity);
     let patience = protocols.patience;
+    let told = told_to_end(&arrival.hold, Until::Leaving);
     let over = Quietly::new(async move {
         tokio::select! {
-            () = ending.is_over(patience) => {}
-            () = leaving => {}
+            () = ending.is_over(patience) => Told::Drain,
+            told = told => told,
         }
     });
     let progress = Progress::new(
@@ -134,24 +188,22 @@ where
         connection: progress,
     });
     let mut connection = pin!(http2.serve_connection(stream, service));
-    let ended = tokio::select! {
+    let told = tokio::select! {
         biased;
-        ended = connection.as_mut() => Some(ended),
-        () = over => None,
+        ended = connection.as_mut() => return tell(ended),
+        told = over => told,
     };
-    let ended = match ended {
-        Some(ended) => ended,
-        None => {
-            connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                biased;
-                ended = connection => ended,
-                () = signal.cut() => return,
-                () = forgotten.is_so() => return,
-            }
-        }
-    };
-    tell(ended);
+    connection.as_mut().graceful_shutdown();
+    if told == Told::MakeRoom {
+        return make_room(connection, &entry, &signal).await;
+    }
+    tokio::select! {
+        biased;
+        ended = connection.as_mut() => tell(ended),
+        () = signal.clone().cut() => {}
+        () = forgotten.is_so() => {}
+        () = entry.ended() => make_room(connection, &entry, &signal).await,
+    }
 }
 
 /// A connection that is to end, and whose client does not care.
@@ -206,12 +258,13 @@ struct Served<H> {
 impl<H: Handler> Service<Request<Incoming>> for Served<H> {
     type Response = http::Response<Tracked<H::Body>>;
     type Error = std::convert::Infallible;
-    type Future = Answering<H::Future>;
+    type Future = Answering<H::Future, H::Body>;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let open = self.activity.begin();
         let version = request.version();
-        Answering::new(self.handler.handle(&self.arrival, request), open, version)
+        let answer = self.handler.handle(&self.arrival, request);
+        Answering::new(answer, open, version, H::is_own)
     }
 }
 
@@ -227,16 +280,14 @@ mod tests {
 
     use super::*;
     use crate::drain::drain;
-    use crate::hold::{ConnectionCap, ConnectionHold, ConnectionObserver, Unobserved};
-    use crate::lanes::Open;
+    use crate::hold::{ConnectionObserver, Unobserved};
 
     #[tokio::test(start_paused = true)]
     async fn whoever_takes_the_last_answers_slowly_is_waited_for() {
-        let permit = ConnectionCap::new(1).permit(&Unobserved).await.unwrap();
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
         let (_trigger, signal) = drain();
-        let hold = ConnectionHold::new(permit, &observer, signal.clone(), Open::default());
-        let activity = Activity::new(0, signal);
+        let hold = ConnectionHold::alone(&observer, signal.clone());
+        let activity = Activity::new(0, signal, hold.entry());
         activity.begin_and_answer(200);
         let forgotten = Forgotten {
             activity,

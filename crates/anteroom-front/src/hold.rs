@@ -1,13 +1,12 @@
-//! How many connections may there be, and who counts them?
+//! Who keeps a connection counted, and who is told what happens to connections?
 
 use std::io::Error as IoError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
 use crate::drain::DrainSignal;
 use crate::lanes::Open;
+use crate::table::{Claim, Entry, Place, Reclaimed, TurnedAway};
 
 /// Is told what happens to connections, to count it.
 pub trait ConnectionObserver: Send + Sync {
@@ -15,8 +14,12 @@ pub trait ConnectionObserver: Send + Sync {
     fn opened(&self) {}
     /// A connection, or the tunnel that it became, ended.
     fn closed(&self) {}
-    /// The cap is reached: nothing is accepted until a connection ends.
+    /// Nothing is accepted until a connection ends that was told to.
     fn accept_paused(&self) {}
+    /// An idle connection was told to end, to make room.
+    fn reclaimed(&self, _why: Reclaimed) {}
+    /// A connection was accepted, and gets nothing but a refusal.
+    fn turned_away(&self, _why: TurnedAway) {}
     /// Accepting failed, with most likely too many files open.
     fn accept_failed(&self, _error: &IoError) {}
     /// A TLS handshake failed or took too long, or what came was not TLS.
@@ -66,49 +69,6 @@ pub struct Unobserved;
 
 impl ConnectionObserver for Unobserved {}
 
-/// How many connections there may be at once, over all listeners that share it.
-///
-/// Each accept loop keeps one of them in hand for whoever comes next, so the cap should be well
-/// above the number of loops.
-#[derive(Clone, Debug)]
-pub struct ConnectionCap {
-    permits: Arc<Semaphore>,
-    connections: u32,
-}
-
-impl ConnectionCap {
-    /// A cap of `connections`, at least 1.
-    #[must_use]
-    pub fn new(connections: usize) -> Self {
-        let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
-        let connections = u32::try_from(connections).unwrap_or(most).clamp(1, most);
-        let permits = usize::try_from(connections).unwrap_or(Semaphore::MAX_PERMITS);
-        Self {
-            permits: Arc::new(Semaphore::new(permits)),
-            connections,
-        }
-    }
-
-    /// Waits until no connection is left.
-    pub(crate) async fn all_free(&self) {
-        // The semaphore is never closed.
-        let all = self.permits.acquire_many(self.connections).await;
-        drop(all);
-    }
-
-    /// Waits until there may be one more connection.
-    pub(crate) async fn permit(
-        &self,
-        observer: &dyn ConnectionObserver,
-    ) -> Option<OwnedSemaphorePermit> {
-        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
-            return Some(permit);
-        }
-        observer.accept_paused();
-        Arc::clone(&self.permits).acquire_owned().await.ok()
-    }
-}
-
 /// Keeps a connection counted, and tells when it must end; for what outlives the HTTP on it.
 #[derive(Clone)]
 pub struct ConnectionHold {
@@ -118,14 +78,14 @@ pub struct ConnectionHold {
 
 impl ConnectionHold {
     pub(crate) fn new(
-        permit: OwnedSemaphorePermit,
+        place: Place,
         observer: &Arc<dyn ConnectionObserver>,
         signal: DrainSignal,
         open: Open,
     ) -> Self {
         observer.opened();
         let counted = Arc::new(Counted {
-            _permit: permit,
+            place,
             _open: open,
             written: Arc::default(),
             observer: Arc::clone(observer),
@@ -149,13 +109,23 @@ impl ConnectionHold {
         Arc::clone(&self.counted.written)
     }
 
+    /// What requests by this connection may say about it.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        Claim(Arc::clone(self.entry()))
+    }
+
+    pub(crate) fn entry(&self) -> &Arc<Entry> {
+        self.counted.place.entry()
+    }
+
     pub(crate) fn observer(&self) -> &dyn ConnectionObserver {
         &*self.counted.observer
     }
 }
 
 struct Counted {
-    _permit: OwnedSemaphorePermit,
+    place: Place,
     _open: Open,
     /// Bytes that have gone to the client.
     written: Arc<AtomicU64>,
@@ -169,27 +139,31 @@ impl Drop for Counted {
 }
 
 #[cfg(test)]
+impl ConnectionHold {
+    /// Of the only connection there is.
+    pub(crate) fn alone(observer: &Arc<dyn ConnectionObserver>, signal: DrainSignal) -> Self {
+        let table = crate::table::ConnectionTable::with_limit(10);
+        let place = table.admit(([127, 0, 0, 1], 1).into(), &**observer);
+        Self::new(place, observer, signal, Open::default())
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::ConnectionTable;
 
     #[tokio::test]
     async fn what_outlives_http_counts_on_its_lane() {
         let lanes = crate::lanes::Lanes::start(1).unwrap();
-        let permit = ConnectionCap::new(2).permit(&Unobserved).await.unwrap();
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
+        let place = ConnectionTable::with_limit(2).admit(([127, 0, 0, 1], 1).into(), &*observer);
         let (_trigger, signal) = crate::drain::drain();
-        let hold = ConnectionHold::new(permit, &observer, signal, lanes.choose().open);
+        let hold = ConnectionHold::new(place, &observer, signal, lanes.choose().open);
         let tunnel = hold.clone();
         drop(hold);
         assert_eq!(lanes.open(), [1]);
         drop(tunnel);
         assert_eq!(lanes.open(), [0]);
-    }
-
-    #[test]
-    fn a_cap_is_at_least_one_and_at_most_what_can_be_counted() {
-        assert_eq!(ConnectionCap::new(0).connections, 1);
-        assert_eq!(ConnectionCap::new(7).permits.available_permits(), 7);
-        assert!(ConnectionCap::new(usize::MAX).connections > 1_000_000);
     }
 }

@@ -1,7 +1,7 @@
 //! Where visitors connect: what lies between a socket and a request.
 //!
 //! Sockets ([`listener`]) and how they are handed on ([`handover`]), TLS ([`tls`]), HTTP/1.1 and HTTP/2 with their
-//! limits ([`server`]), a strict reader of where HTTP/1 requests end (`screen`), and how all of it ends ([`drain`]). A request goes to a [`Handler`] together
+//! limits ([`server`]), which connections end where there are too many ([`table`]), a strict reader of where HTTP/1 requests end (`screen`), and how all of it ends ([`drain`]). A request goes to a [`Handler`] together
 //! with its [`Arrival`]; which site it is for, and whether it may pass, is not known here.
 
 mod activity;
@@ -22,6 +22,7 @@ pub mod server;
 pub mod sockets;
 mod stall;
 pub mod supervisor;
+pub mod table;
 pub mod tls;
 
 use std::convert::Infallible;
@@ -54,6 +55,12 @@ pub trait Handler: Clone + Send + Sync + 'static {
         + 'static;
     /// An answer in the making.
     type Future: Future<Output = Result<Response<Self::Body>, Infallible>> + Send + 'static;
+
+    /// Whether an answer comes from this process alone. Its connection may end before it is taken,
+    /// where there are too many; other answers are waited for.
+    fn is_own(_answer: &Response<Self::Body>) -> bool {
+        false
+    }
 
     /// Answers one request.
     fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future;

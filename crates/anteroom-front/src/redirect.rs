@@ -24,6 +24,10 @@ impl Handler for ToHttps {
     type Body = http_body_util::Empty<Bytes>;
     type Future = Ready<Result<Response<Self::Body>, Infallible>>;
 
+    fn is_own(_: &Response<Self::Body>) -> bool {
+        true
+    }
+
     fn handle(&self, _: &Arrival, request: Request<Incoming>) -> Self::Future {
         let mut response = Response::new(Self::Body::new());
         let headers = response.headers_mut();

@@ -78,6 +78,8 @@ pub(crate) struct Screen {
     line: Vec<u8>,
     head: Head,
     heads: u64,
+    /// Where raw characters stand in queries of what was looked at last, see [`Screen::raw`].
+    raw: Vec<usize>,
 }
 
 impl Screen {
@@ -87,6 +89,7 @@ impl Screen {
             line: Vec::new(),
             head: Head::default(),
             heads: 0,
+            raw: Vec::new(),
         }
     }
 
@@ -98,8 +101,12 @@ impl Screen {
     /// [`Violation`]; nothing that comes after it is looked at any more.
     pub(crate) fn look(&mut self, bytes: &[u8]) -> Result<usize, Violation> {
         let mut at = 0;
+        self.raw.clear();
         while at < bytes.len() && !matches!(self.state, State::Upgrade | State::Blind) {
-            match self.step(&bytes[at..]) {
+            let known = self.raw.len();
+            let step = self.step(&bytes[at..]);
+            self.raw[known..].iter_mut().for_each(|found| *found += at);
+            match step {
                 ControlFlow::Continue(taken) => at += taken,
                 ControlFlow::Break(wrong) => {
                     let is_in_head =
@@ -113,6 +120,13 @@ impl Screen {
             }
         }
         Ok(at)
+    }
+
+    /// Where `"`, `<` and `>` stand in queries of what was looked at last. They do not change where
+    /// a request ends, but the parser refuses them. Browsers write them encoded, so they are passed
+    /// on so.
+    pub(crate) fn raw(&self) -> &[usize] {
+        &self.raw
     }
 
     pub(crate) fn place(&self) -> Place {
@@ -188,6 +202,9 @@ impl Screen {
                 return ControlFlow::Break(room);
             }
         }
+        if kind == Line::Request {
+            self.note_raw(&bytes[..end.unwrap_or(bytes.len())]);
+        }
         let Some(end) = end else {
             self.line.extend_from_slice(bytes);
             return ControlFlow::Continue(bytes.len());
@@ -210,6 +227,20 @@ impl Screen {
             }
             None => ControlFlow::Break(end),
         }
+    }
+
+    /// Takes note of raw characters in the query of a request line, or of the next part of one.
+    fn note_raw(&mut self, bytes: &[u8]) {
+        let found = memchr::memchr3_iter(b'"', b'<', b'>', bytes);
+        let Some(last) = found.clone().next_back() else {
+            return;
+        };
+        let query_at = match memchr::memchr(b'?', &self.line) {
+            Some(_) => 0,
+            None => memchr::memchr(b'?', bytes).unwrap_or(last + 1),
+        };
+        self.raw
+            .extend(found.filter(|at| *at > query_at || query_at == 0));
     }
 
     /// What comes after a line, which is given up to its line feed; `None` if it is wrong.

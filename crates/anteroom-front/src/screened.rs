@@ -31,6 +31,8 @@ pub(crate) struct Screened<T> {
     is_tunnel: bool,
     /// What is still to be read behind a violation.
     end: &'static [u8],
+    /// What is to be read next, if something was encoded.
+    encoded: Vec<u8>,
     /// What came together with a wish to leave HTTP; whose it is, its answer says.
     early: Vec<u8>,
     patience: Patience,
@@ -63,6 +65,7 @@ impl<T> Screened<T> {
             screen: Screen::new(),
             is_tunnel: false,
             end: b"",
+            encoded: Vec::new(),
             early: Vec::new(),
             patience,
             activity,
@@ -124,6 +127,35 @@ impl<T> Screened<T> {
         }
     }
 
+    /// Has raw characters of queries, in what was read behind `start`, read as browsers write them.
+    fn encode_raw(&mut self, buffer: &mut ReadBuf<'_>, start: usize) {
+        let came = &buffer.filled()[start..];
+        let raw = self.screen.raw().iter().copied();
+        let raw = raw.take_while(|at| *at < came.len());
+        let Some(first) = raw.clone().next() else {
+            return;
+        };
+        let mut from = first;
+        for at in raw {
+            self.encoded.extend_from_slice(&came[from..at]);
+            self.encoded.extend_from_slice(match came[at] {
+                b'<' => b"%3C",
+                b'>' => b"%3E",
+                _ => b"%22",
+            });
+            from = at + 1;
+        }
+        self.encoded.extend_from_slice(&came[from..]);
+        buffer.set_filled(start + first);
+        self.read_encoded(buffer);
+    }
+
+    fn read_encoded(&mut self, buffer: &mut ReadBuf<'_>) {
+        let count = self.encoded.len().min(buffer.remaining());
+        buffer.put_slice(&self.encoded[..count]);
+        self.encoded.drain(..count);
+    }
+
     fn break_off(&self, why: BrokenOff) -> IoError {
         self.hold.observer().broken_off(why);
         IoError::new(ErrorKind::TimedOut, "the client is too slow")
@@ -146,6 +178,10 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<Result<(), IoError>> {
         let this = self.get_mut();
+        if !this.encoded.is_empty() {
+            this.read_encoded(buffer);
+            return Poll::Ready(Ok(()));
+        }
         if this.screen.has_ended() {
             let (now, later) = this.end.split_at(this.end.len().min(buffer.remaining()));
             buffer.put_slice(now);
@@ -195,6 +231,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
         }
         if this.screen.awaits_answer() {
             this.activity.ask_upgrade(this.screen.heads());
+        }
+        if !this.screen.raw().is_empty() {
+            this.encode_raw(buffer, start);
         }
         Poll::Ready(Ok(()))
     }

@@ -1,7 +1,7 @@
 //! How do connections come in, and what holds for each of them?
 //!
 //! An accept loop per listener. Several loops, on one runtime or on many, may share one
-//! [`ConnectionCap`] and one drain signal.
+//! [`ConnectionTable`] and one drain signal.
 
 use std::io::Error as IoError;
 use std::net::SocketAddr;
@@ -18,11 +18,12 @@ use tracing::{debug, warn};
 
 use crate::connection::{self, Http2, PING_WAIT};
 use crate::drain::DrainSignal;
-use crate::hold::{ConnectionCap, ConnectionHold, ConnectionObserver};
+use crate::hold::{ConnectionHold, ConnectionObserver};
 use crate::lanes::{self, Choice, Lanes};
 use crate::pace::Pace;
 use crate::screened::Patience;
 use crate::stall::StreamExecutor;
+use crate::table::ConnectionTable;
 use crate::tls::Tls;
 use crate::{Arrival, Handler};
 
@@ -119,7 +120,7 @@ impl Protocols {
 pub struct Server {
     protocols: Arc<Protocols>,
     tls: Option<Tls>,
-    cap: ConnectionCap,
+    table: ConnectionTable,
     drain_wait: Duration,
     observer: Arc<dyn ConnectionObserver>,
     lanes: Lanes,
@@ -131,13 +132,13 @@ impl Server {
     pub fn new(
         time_outs: &TimeOuts,
         sizes: &SizeLimits,
-        cap: ConnectionCap,
+        table: ConnectionTable,
         observer: Arc<dyn ConnectionObserver>,
     ) -> Self {
         Self {
             protocols: Arc::new(Protocols::new(time_outs, sizes)),
             tls: None,
-            cap,
+            table,
             drain_wait: wait_of(time_outs.drain),
             observer,
             lanes: Lanes::default(),
@@ -159,7 +160,7 @@ impl Server {
     /// Accepts connections until `signal` says to drain, then waits until all have ended, at most
     /// for the drain time-out; what is open then is cut.
     ///
-    /// Connections of loops that share the [`ConnectionCap`] are waited for together.
+    /// Connections of loops that share the [`ConnectionTable`] are waited for together.
     pub async fn serve<H: Handler>(self, listener: TcpListener, handler: H, signal: DrainSignal) {
         tokio::select! {
             () = self.accept_all(&listener, handler, &signal) => {}
@@ -169,10 +170,10 @@ impl Server {
         // by whoever else has this socket.
         drop(listener);
         tokio::select! {
-            () = self.cap.all_free() => return,
+            () = self.table.all_free() => return,
             () = signal.clone().started() => {}
         }
-        if tokio::time::timeout(self.drain_wait, self.cap.all_free())
+        if tokio::time::timeout(self.drain_wait, self.table.all_free())
             .await
             .is_err()
         {
@@ -189,9 +190,7 @@ impl Server {
     ) {
         let mut pause = PAUSE_MIN;
         loop {
-            let Some(permit) = self.cap.permit(&*self.observer).await else {
-                return;
-            };
+            self.table.accept_ready(&*self.observer).await;
             let (stream, peer) = match listener.accept().await {
                 Ok(accepted) => accepted,
                 Err(error) => {
@@ -206,7 +205,8 @@ impl Server {
             };
             pause = PAUSE_MIN;
             let Choice { runtime, open } = self.lanes.choose();
-            let hold = ConnectionHold::new(permit, &self.observer, signal.clone(), open);
+            let place = self.table.admit(peer, &*self.observer);
+            let hold = ConnectionHold::new(place, &self.observer, signal.clone(), open);
             self.spawn(runtime, stream, (peer, hold), handler.clone());
         }
     }

@@ -1,7 +1,8 @@
 //! The listening sockets of a process, its own or handed on.
 
-use std::io::Error as IoError;
+use std::io::{Error as IoError, ErrorKind};
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anteroom_config::{RateLimitServiceConfig, ServerConfig};
 use tokio::net::TcpListener;
@@ -12,6 +13,10 @@ use crate::handover::{
     VISITORS,
 };
 use crate::listener::listen;
+
+/// How often an address that is taken is tried again, with a pause before each: one second in all.
+const RETRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Why a process cannot listen.
 #[derive(Debug, thiserror::Error)]
@@ -54,22 +59,21 @@ impl Sockets {
     /// # Errors
     ///
     /// [`SocketsError`] if one of them cannot be had.
-    pub fn open(
+    pub async fn open(
         server: &ServerConfig,
         rate_limits: Option<&RateLimitServiceConfig>,
         mut inherited: Inherited,
     ) -> Result<Self, SocketsError> {
-        let mut open = |name, key, address| one(&mut inherited, name, key, address);
-        let visitors = open(VISITORS, "server.listen", server.listen)?;
-        let operators = open(OPERATORS, "server.admin", server.admin)?;
-        let mut maybe = |name, key, address: Option<SocketAddr>| {
-            let socket = address.map(|address| open(name, key, address));
-            socket.transpose()
-        };
-        let redirect = maybe(REDIRECT, "server.redirect_from", server.redirect_from)?;
+        let from = &mut inherited;
+        let visitors = one(from, VISITORS, "server.listen", server.listen).await?;
+        let operators = one(from, OPERATORS, "server.admin", server.admin).await?;
+        let redirect = server.redirect_from;
+        let redirect = maybe(from, REDIRECT, "server.redirect_from", redirect).await?;
         let (grpc, http) = rate_limits.map_or((None, None), |own| (own.grpc, own.http));
-        let rate_limits_grpc = maybe(RATE_LIMITS_GRPC, "rate_limit_service.grpc", grpc)?;
-        let rate_limits_http = maybe(RATE_LIMITS_HTTP, "rate_limit_service.http", http)?;
+        let rate_limits_grpc =
+            maybe(from, RATE_LIMITS_GRPC, "rate_limit_service.grpc", grpc).await?;
+        let rate_limits_http =
+            maybe(from, RATE_LIMITS_HTTP, "rate_limit_service.http", http).await?;
         for name in inherited.unused() {
             warn!(
                 name,
@@ -107,7 +111,19 @@ impl Sockets {
     }
 }
 
-fn one(
+async fn maybe(
+    inherited: &mut Inherited,
+    name: &str,
+    key: &'static str,
+    address: Option<SocketAddr>,
+) -> Result<Option<TcpListener>, SocketsError> {
+    match address {
+        Some(address) => one(inherited, name, key, address).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+async fn one(
     inherited: &mut Inherited,
     name: &str,
     key: &'static str,
@@ -123,9 +139,62 @@ fn one(
         }
         return Ok(socket);
     }
-    listen(address, false).map_err(|source| SocketsError::Listen {
+    let listening = while_taken(|| listen(address, false), PAUSE).await;
+    listening.map_err(|source| SocketsError::Listen {
         address,
         key,
         source,
     })
+}
+
+/// Tries again for a second while an address is taken: a process that was just stopped may still be
+/// letting go of it.
+async fn while_taken<T>(
+    mut listen: impl FnMut() -> Result<T, IoError>,
+    pause: Duration,
+) -> Result<T, IoError> {
+    for _ in 0..RETRIES {
+        match listen() {
+            Err(error) if error.kind() == ErrorKind::AddrInUse => {
+                tokio::time::sleep(pause).await;
+            }
+            done => return done,
+        }
+    }
+    listen()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn check(
+        kind: ErrorKind,
+        failures: u32,
+        expected: Result<(), ErrorKind>,
+        tries_expected: u32,
+    ) {
+        let mut tries = 0;
+        let listen = || {
+            tries += 1;
+            let fails = tries <= failures;
+            if fails {
+                Err(IoError::from(kind))
+            } else {
+                Ok(())
+            }
+        };
+        let done = while_taken(listen, Duration::ZERO).await;
+        assert_eq!(done.map_err(|error| error.kind()), expected);
+        assert_eq!(tries, tries_expected);
+    }
+
+    #[tokio::test]
+    async fn an_address_that_is_taken_is_tried_again_for_a_while_and_nothing_else_is() {
+        check(ErrorKind::AddrInUse, 3, Ok(()), 4).await;
+        let taken = Err(ErrorKind::AddrInUse);
+        check(ErrorKind::AddrInUse, u32::MAX, taken, RETRIES + 1).await;
+        let denied = Err(ErrorKind::PermissionDenied);
+        check(ErrorKind::PermissionDenied, 1, denied, 1).await;
+    }
 }

@@ -5,6 +5,7 @@
 //! (`names`). Which protocol is spoken inside is settled by ALPN: `h2` or `http/1.1`.
 
 mod names;
+mod pem_error;
 
 use std::fmt;
 use std::io::Error as IoError;
@@ -18,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::ProducesTickets;
 use tokio_rustls::rustls::sign::CertifiedKey;
@@ -28,6 +29,7 @@ use tracing::{error, warn};
 
 use crate::io::TimedIo;
 use names::{ByName, names_of};
+pub use pem_error::PemError;
 
 /// What a TLS connection is.
 pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
@@ -58,7 +60,7 @@ pub enum TlsError {
         path: PathBuf,
         /// What is wrong with it.
         #[source]
-        source: pem::Error,
+        source: PemError,
     },
     /// A file without any certificate.
     #[error("there is no certificate in {}", .path.display())]
@@ -73,13 +75,13 @@ pub enum TlsError {
         path: PathBuf,
         /// What is wrong with it.
         #[source]
-        source: pem::Error,
+        source: PemError,
     },
     /// The certificate is none, or belongs to another key.
     #[error("the certificate {} and the key {} do not go together", .files.certificate.display(), .files.key.display())]
     Unfit {
         /// The files.
-        files: TlsConfig,
+        files: Box<TlsConfig>,
         /// What is wrong with them.
         #[source]
         source: rustls::Error,
@@ -185,13 +187,13 @@ impl Tls {
         }
     }
 
-    /// Says which certificates and keys could not be used, by their numbers.
+    /// Says which certificates and keys could not be used.
     #[must_use]
-    pub fn check(files: &[TlsConfig]) -> Vec<(usize, TlsError)> {
+    pub fn check(files: &[TlsConfig]) -> Vec<(&TlsConfig, TlsError)> {
         let provider = aws_lc_rs::default_provider();
         let read = files.iter().map(|files| {
             let read = read_one(files, &provider);
-            read.err().map(|error| (files.number, error))
+            read.err().map(|error| (files, error))
         });
         read.flatten().collect()
     }
@@ -291,9 +293,9 @@ fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loade
 /// Reads one of several certificates, and its key.
 fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate, TlsError> {
     let path = || files.certificate.clone();
-    let unreadable = |source| TlsError::Certificate {
+    let unreadable = |error| TlsError::Certificate {
         path: path(),
-        source,
+        source: PemError(error),
     };
     let chain: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect)
@@ -308,12 +310,12 @@ fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate,
     if files.number > 0 && names.is_empty() {
         return Err(TlsError::Nameless { path: path() });
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|source| TlsError::Key {
+    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| TlsError::Key {
         path: files.key.clone(),
-        source,
+        source: PemError(error),
     })?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|source| TlsError::Unfit {
-        files: files.clone(),
+        files: Box::new(files.clone()),
         source,
     })?;
     Ok(Certificate {

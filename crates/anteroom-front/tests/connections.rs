@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use anteroom_config::Config;
 use anteroom_front::drain::{DrainTrigger, drain};
-use anteroom_front::hold::{ConnectionCap, Unobserved};
+use anteroom_front::hold::Unobserved;
 use anteroom_front::listener::listen;
 use anteroom_front::server::Server;
+use anteroom_front::table::ConnectionTable;
 use anteroom_front::{Arrival, Handler};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -58,7 +59,7 @@ fn start(more: &str) -> Running {
     let server = Server::new(
         &config.time_outs,
         &config.size_limits,
-        ConnectionCap::new(10),
+        ConnectionTable::with_limit(10),
         Arc::new(Unobserved),
     );
     let ended = tokio::spawn(server.serve(listener, Hello, signal));

@@ -7,8 +7,9 @@
 mod error;
 mod progress;
 mod trailers;
+mod turn;
 
-use std::future::Future as _;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -25,6 +26,7 @@ use tokio::time::{Instant, Sleep};
 
 pub use error::BodyError;
 pub(crate) use progress::Progress;
+use turn::Turn;
 
 /// A request's or a response's body.
 #[derive(Debug, Default)]
@@ -51,10 +53,12 @@ struct Stream {
     sleep: Option<Pin<Box<Sleep>>>,
     is_waiting: bool,
     limit: Option<Limit>,
-    pace: Option<Pace>,
+    /// Few have one.
+    pace: Option<Box<Pace>>,
     progress: Option<Arc<Progress>>,
     /// Not read before this is granted.
     hold: Option<oneshot::Receiver<()>>,
+    turn: Turn,
     attached: Option<Attached>,
 }
 
@@ -128,6 +132,7 @@ impl Body {
             pace: None,
             progress: None,
             hold: None,
+            turn: Turn::default(),
             attached: None,
         };
         Self {
@@ -157,7 +162,7 @@ impl Body {
     #[must_use]
     pub fn paced(mut self, bytes_per_second_min: u64) -> Self {
         if let Kind::Stream(stream) = &mut self.kind {
-            stream.pace = Some(Pace::new(bytes_per_second_min));
+            stream.pace = Some(Box::new(Pace::new(bytes_per_second_min)));
         }
         self
     }
@@ -177,6 +182,11 @@ impl Body {
         if let Kind::Stream(stream) = &mut self.kind {
             stream.hold = Some(granted);
         }
+    }
+
+    /// Whether it comes from this process and from no connection.
+    pub(crate) const fn is_own(&self) -> bool {
+        !matches!(self.kind, Kind::Stream(_))
     }
 
     /// Starts to tell how a stream comes along; `None` for a body that is there already.
@@ -267,6 +277,7 @@ impl Stream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        ready!(self.turn.poll(cx));
         if let Some(granted) = &mut self.hold {
             if ready!(Pin::new(granted).poll(cx)).is_err() {
                 return Poll::Ready(Some(Err(BodyError::Unwanted)));
@@ -333,6 +344,7 @@ impl Stream {
             trailers::clean(trailers);
         }
         let bytes = frame.data_ref().map_or(0, Bytes::len);
+        self.turn.note(bytes);
         if let Some(pace) = &mut self.pace
             && pace.went_on(bytes, Instant::now())
         {

@@ -134,6 +134,29 @@ impl BypassRules {
         errors.map(|error| error.to_string()).collect()
     }
 
+    /// Says if a rule lets an ordinary visitor's request for the front page pass: allowed, and
+    /// mostly a slip, because a room queues nobody there.
+    #[must_use]
+    pub fn remark(rule: &BypassRule) -> Option<String> {
+        let env = values::environment();
+        let rule = compile(&env, rule).ok()?;
+        let holds = |path| {
+            with_ordinary(&env, path, |context| {
+                matches!(rule.program.execute(context), Ok(Value::Bool(true)))
+            })
+        };
+        let expression = &rule.source.expression;
+        match (holds("/"), holds("/a/page.html")) {
+            (true, true) => Some(format!(
+                "bypass rule `{expression}`: true for any page and any visitor, so nobody ever waits"
+            )),
+            (true, false) => Some(format!(
+                "bypass rule `{expression}`: true for `/` and any visitor, so nobody waits there"
+            )),
+            (false, _) => None,
+        }
+    }
+
     /// Whether some rule lets this request pass, in every decoded reading of its path.
     #[must_use]
     pub fn allow(&self, readings: &Readings<'_>, request: &BypassRequest<'_>) -> bool {
@@ -214,20 +237,7 @@ fn compile(env: &Arc<Env>, rule: &BypassRule) -> Result<Rule, Vec<String>> {
 /// Evaluates a rule for a harmless request, to find what [`check`] cannot: what is wrong with it
 /// whatever the request is.
 fn try_out(env: &Arc<Env>, program: &Program) -> Result<(), Vec<String>> {
-    let request = BypassRequest {
-        method: &Method::GET,
-        host: "shop.example",
-        address: IpAddr::from([192, 0, 2, 1]),
-        query: "",
-        headers: &HeaderMap::new(),
-    };
-    let variables = Variables {
-        path: "/",
-        request: &request,
-    };
-    let mut context = Context::with_env(Arc::clone(env));
-    context.set_variable_resolver(&variables);
-    match program.execute(&context) {
+    match with_ordinary(env, "/", |context| program.execute(context)) {
         Ok(Value::Bool(_)) => Ok(()),
         Ok(value) => Err(vec![format!(
             "a rule must give true or false, but this gives a value of type {}",
@@ -250,6 +260,24 @@ fn try_out(env: &Arc<Env>, program: &Program) -> Result<(), Vec<String>> {
         // The rest depends on the request: a header that is not there, text that is no number.
         Err(_) => Ok(()),
     }
+}
+
+/// Calls `work` with what a rule sees of an ordinary visitor's request for a page.
+fn with_ordinary<T>(env: &Arc<Env>, path: &str, work: impl FnOnce(&Context<'_, '_>) -> T) -> T {
+    let request = BypassRequest {
+        method: &Method::GET,
+        host: "shop.example",
+        address: IpAddr::from([192, 0, 2, 1]),
+        query: "",
+        headers: &HeaderMap::new(),
+    };
+    let variables = Variables {
+        path,
+        request: &request,
+    };
+    let mut context = Context::with_env(Arc::clone(env));
+    context.set_variable_resolver(&variables);
+    work(&context)
 }
 
 #[cfg(test)]

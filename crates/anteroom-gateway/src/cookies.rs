@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 use std::ops::Deref;
 
 use anteroom_config::{CookieSettings, SameSite, Secure};
-use http::header::COOKIE;
+use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
 /// What the names of all rooms' cookies begin with.
@@ -92,6 +92,33 @@ pub fn without(headers: &mut HeaderMap, prefix: &str) {
     for line in rest {
         headers.append(COOKIE, line);
     }
+}
+
+/// Removes from an answer every cookie whose name begins with `prefix`: only the gateway hands
+/// those out. Without one, nothing is touched and nothing allocated.
+pub fn without_set(headers: &mut HeaderMap, prefix: &str) {
+    let is_clean = |line: &HeaderValue| !sets(line.as_bytes(), prefix);
+    let lines = headers.get_all(SET_COOKIE);
+    if lines.iter().all(is_clean) {
+        return;
+    }
+    let rest: Vec<HeaderValue> = lines
+        .iter()
+        .filter(|line| is_clean(line))
+        .cloned()
+        .collect();
+    headers.remove(SET_COOKIE);
+    for line in rest {
+        headers.append(SET_COOKIE, line);
+    }
+}
+
+/// Whether a browser would send back text that begins with `prefix`. It drops blanks around a name;
+/// of `=name=value`, a cookie without a name, it may send back `name=value`.
+fn sets(line: &[u8], prefix: &str) -> bool {
+    let is_name = |byte: &u8| *byte != b'=' && !byte.is_ascii_whitespace();
+    let start = line.iter().position(is_name).unwrap_or(line.len());
+    line[start..].starts_with(prefix.as_bytes())
 }
 
 /// The line without what begins with `prefix`; `None` if nothing is left.

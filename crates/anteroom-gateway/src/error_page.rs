@@ -2,15 +2,21 @@
 //!
 //! One small page per [`Refusal`], or the same as JSON for those who ask for JSON. No scripts, no
 //! other resources, nothing about the inside. It is not the waiting page.
+//!
+//! What visitors see who did nothing wrong (502, 504, 508) is in their language. The rest is in
+//! English: mostly programs cause it.
 
 use std::sync::LazyLock;
 
+use anteroom_config::language::Language;
+use anteroom_page::OriginErrorWords;
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, VARY};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, VARY};
 use http::{HeaderMap, HeaderValue, Response};
 
 use crate::body::Body;
 use crate::status::Refusal;
+use crate::waiting::language;
 
 /// How a refusal is written down.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -55,23 +61,45 @@ impl Format {
     }
 }
 
-/// The answer that tells of `refusal`. Its body is shared, not built.
+/// The answer that tells of `refusal`, as the sender of a request with these headers reads it best.
+#[must_use]
+pub fn answer_to(headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
+    let language = language::of_headers(headers, Language::English);
+    answer_in(language, refusal, Format::asked_for(headers))
+}
+
+/// The answer that tells of `refusal`, in English. Its body is shared, not built.
 #[must_use]
 pub fn answer(refusal: Refusal, format: Format) -> Response<Body> {
-    static HTML: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(html));
+    answer_in(Language::English, refusal, format)
+}
+
+/// The answer that tells of `refusal`, in a language if the refusal has texts in it.
+#[must_use]
+pub fn answer_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
+    static ENGLISH: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(html_in_english));
     static JSON: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(json));
-    let (bodies, kind) = match format {
-        Format::Html => (&HTML, "text/html; charset=utf-8"),
-        Format::Json => (&JSON, "application/json"),
-    };
     let position = Refusal::ALL.iter().position(|each| *each == refusal);
-    let body = position.and_then(|position| bodies.get(position));
-    let mut response = Response::new(Body::full(body.cloned().unwrap_or_default()));
+    let of = |bodies: &[Bytes]| position.and_then(|at| bodies.get(at).cloned());
+    let (body, kind) = match format {
+        Format::Html => {
+            let body = translated(refusal, language).or_else(|| of(&ENGLISH));
+            (body, "text/html; charset=utf-8")
+        }
+        Format::Json => (of(&JSON), "application/json"),
+    };
+    let mut response = Response::new(Body::full(body.unwrap_or_default()));
     *response.status_mut() = refusal.status();
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(VARY, HeaderValue::from_static("accept"));
+    headers.insert(
+        VARY,
+        HeaderValue::from_static("accept, accept-language, cookie"),
+    );
+    if let Some(secs) = refusal.retry_after_secs() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+    }
     response
 }
 
@@ -80,18 +108,53 @@ fn all(write: fn(Refusal) -> String) -> Vec<Bytes> {
     texts.map(Bytes::from).collect()
 }
 
-/// The texts are ours and hold nothing that HTML would need escaped; a test holds them to it.
-fn html(refusal: Refusal) -> String {
+/// The page in a language; `None` if there are no texts for it.
+fn translated(refusal: Refusal, language: Language) -> Option<Bytes> {
+    static PAGES: LazyLock<Vec<(Refusal, Language, Bytes)>> = LazyLock::new(|| {
+        let refusals = Refusal::ALL.into_iter();
+        let each = refusals.flat_map(|refusal| Language::ALL.map(|language| (refusal, language)));
+        let pages = each.filter_map(|(refusal, language)| {
+            let (title, message) = words(refusal, language)?;
+            let page = html(refusal, language, title, message);
+            Some((refusal, language, Bytes::from(page)))
+        });
+        pages.collect()
+    });
+    let mut pages = PAGES.iter();
+    let found = pages.find(|(of, language_of, _)| (*of, *language_of) == (refusal, language));
+    found.map(|(_, _, page)| page.clone())
+}
+
+/// Title and message in a language.
+fn words(refusal: Refusal, language: Language) -> Option<(&'static str, &'static str)> {
+    let words = OriginErrorWords::of(language);
+    let title = match refusal {
+        Refusal::BadGateway | Refusal::LoopDetected => words.unreachable,
+        Refusal::GatewayTimeOut => words.slow,
+        _ => return None,
+    };
+    Some((title, words.again))
+}
+
+fn html_in_english(refusal: Refusal) -> String {
     let (title, message) = (refusal.title(), refusal.message());
+    html(refusal, Language::English, title, message)
+}
+
+/// The texts are ours and hold nothing that HTML would need escaped; a test holds them to it.
+fn html(refusal: Refusal, language: Language, title: &str, message: &str) -> String {
     let status = refusal.status().as_u16();
+    let tag = language.tag();
+    let is_rtl = OriginErrorWords::of(language).is_rtl;
+    let direction = if is_rtl { " dir=\"rtl\"" } else { "" };
     format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<!doctype html>\n<html lang=\"{tag}\"{direction}>\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <meta name=\"robots\" content=\"noindex\">\n<title>{title}</title>\n\
          <style>body{{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;\
          padding:0 1rem}}h1{{font-size:1.5rem;line-height:1.25}}</style>\n</head>\n<body>\n\
-         <main>\n<h1>{title}</h1>\n<p>{message}</p>\n<p><small>Error {status}</small></p>\n\
+         <main>\n<h1>{title}</h1>\n<p>{message}</p>\n<p><small>HTTP {status}</small></p>\n\
          </main>\n</body>\n</html>\n"
     )
 }
@@ -131,7 +194,7 @@ mod tests {
     fn every_refusal_has_a_page_of_its_own_in_plain_words() {
         for refusal in Refusal::ALL {
             assert!(refusal.status().is_client_error() || refusal.status().is_server_error());
-            let page = html(refusal);
+            let page = html_in_english(refusal);
             for part in ["<html lang=\"en\">", "<title>", "<h1>", "color-scheme"] {
                 assert!(page.contains(part), "{refusal:?} lacks {part}");
             }
@@ -144,6 +207,36 @@ mod tests {
             let error: serde_json::Value = serde_json::from_str(&json(refusal)).unwrap();
             assert_eq!(error["error"]["code"], refusal.code());
         }
+    }
+
+    #[test]
+    fn who_did_nothing_wrong_is_told_so_in_its_own_language() {
+        for refusal in [
+            Refusal::BadGateway,
+            Refusal::GatewayTimeOut,
+            Refusal::LoopDetected,
+        ] {
+            let (title, message) = (refusal.title(), refusal.message());
+            let english = words(refusal, Language::English);
+            assert_eq!(english, Some((title, message)), "{refusal:?}");
+            for language in Language::ALL {
+                let page = translated(refusal, language).expect("a page");
+                let page = std::str::from_utf8(&page).expect("text");
+                let tag = format!("<html lang=\"{}\"", language.tag());
+                assert!(page.contains(&tag), "{page}");
+                let is_english = language == Language::English;
+                assert_eq!(page.contains(title), is_english, "{page}");
+                let (title, message) = words(refusal, language).expect("texts");
+                assert!(!title.contains(['<', '&']) && !message.contains(['<', '&']));
+            }
+        }
+        let page = translated(Refusal::BadGateway, Language::Hebrew).expect("a page");
+        assert!(
+            std::str::from_utf8(&page)
+                .expect("text")
+                .contains("dir=\"rtl\"")
+        );
+        assert_eq!(translated(Refusal::NotFound, Language::German), None);
     }
 
     #[test]

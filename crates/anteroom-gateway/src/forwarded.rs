@@ -5,6 +5,7 @@
 //! trusted proxy is the client, because everything to the left of it could be made up. `Forwarded`
 //! is written for the origin, and never believed; two sources of one fact would have to agree.
 
+mod claims;
 mod headers;
 mod trust;
 
@@ -22,10 +23,6 @@ pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for
 pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 /// `X-Forwarded-Proto`.
 pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
-
-/// The other end of the connection that a request came by; an extension of every request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Peer(pub SocketAddr);
 
 /// How the visitor speaks to the site.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]

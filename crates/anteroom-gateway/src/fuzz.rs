@@ -6,7 +6,7 @@ use http::header::{ACCEPT, COOKIE};
 use http::{HeaderMap, HeaderValue};
 
 use crate::cookies::{self, PREFIX, VALUES_MAX};
-use crate::path::{READING_BYTES_MAX, Readings};
+use crate::path::{Decoding, READING_BYTES_MAX, Readings};
 
 /// The cookie that [`cookie_header`] looks for.
 const COOKIE_NAME: &str = "__anteroom_shop";
@@ -107,11 +107,16 @@ fn naive_values(pieces: &[String]) -> Vec<String> {
 /// without further escapes has another reading. Any other panic is a mistake too.
 pub fn path(data: &[u8]) {
     let sent = String::from_utf8_lossy(data);
-    let Ok(readings) = Readings::of(&sent) else {
-        return;
-    };
+    for decoding in [Decoding::Once, Decoding::Twice] {
+        if let Ok(readings) = Readings::under(decoding, &sent) {
+            check_readings(&sent, &readings);
+        }
+    }
+}
+
+fn check_readings(sent: &str, readings: &Readings<'_>) {
     assert_eq!(readings.sent(), sent);
-    assert_eq!(readings.iter().next(), Some(&*sent));
+    assert_eq!(readings.iter().next(), Some(sent));
     let normal = readings.normal();
     assert!(
         readings.iter().any(|reading| reading == normal),
@@ -137,7 +142,7 @@ pub fn path(data: &[u8]) {
             .all(|decoded| readings.iter().any(|it| it == decoded)),
         "a decoded reading is no reading"
     );
-    // Decoding happens once, so what was encoded twice reads differently a second time.
+    // The normal form is decoded once, so what was encoded twice reads differently a second time.
     if !normal.contains('%') {
         let again = Readings::of(normal).expect("a normal form is an ordinary path");
         assert!(

@@ -1,7 +1,7 @@
 //! Which requests are not even looked at?
 //!
 //! Everything between the connection and the layers: one `Host`, one kind of framing, sizes, a
-//! method that a proxy can pass on. What comes out has the extensions [`Peer`] and [`Client`], a
+//! method that a proxy can pass on. What comes out has the extensions [`Claim`](anteroom_front::table::Claim) and [`Client`], a
 //! path as its target, no header that only this gateway may send, and a body that ends at its
 //! limit. Rooms and tickets are not known here.
 
@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{SizeLimits, TimeOuts};
+use anteroom_front::table::TurnedAway;
 use anteroom_front::{Arrival, Handler};
 use futures_util::future::Either;
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, UPGRADE};
@@ -22,8 +23,9 @@ use hyper::body::Incoming;
 use tower::util::Oneshot;
 
 use crate::body::Body;
-use crate::error_page::{self, Format};
-use crate::forwarded::{self, Client, Peer, TrustedProxies};
+use crate::error_page;
+use crate::forwarded::{self, Client, TrustedProxies};
+use crate::loops;
 use crate::proxy::{hop, wait_of};
 use crate::status::Refusal;
 
@@ -52,7 +54,7 @@ impl Intake {
         }
     }
 
-    /// Checks a request's head and adds [`Peer`] and [`Client`].
+    /// Checks a request's head and adds [`Client`].
     ///
     /// # Errors
     ///
@@ -89,9 +91,13 @@ impl Intake {
         if target.len() > self.uri_bytes_max {
             return Err(Refusal::UriTooLong);
         }
-        forwarded::strip_own(&mut head.headers);
         let client = Client::of(peer, connection, host, &head.headers, &self.trusted);
-        head.extensions.insert(Peer(peer));
+        let is_marked = self
+            .trusted
+            .strip(&mut head.headers, client.has_trusted_peer);
+        if is_marked && loops::is_loop(&head.headers) {
+            return Err(Refusal::LoopDetected);
+        }
         head.extensions.insert(client);
         Ok(())
     }
@@ -226,6 +232,10 @@ where
     type Body = Body;
     type Future = Either<Ready<Result<Response<Body>, Infallible>>, Oneshot<S, Request<Body>>>;
 
+    fn is_own(answer: &Response<Body>) -> bool {
+        answer.body().is_own()
+    }
+
     fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future {
         let (mut head, body) = request.into_parts();
         let connection = if arrival.is_encrypted {
@@ -233,9 +243,14 @@ where
         } else {
             forwarded::Scheme::Http
         };
-        if let Err(refusal) = self.intake.check(&mut head, arrival.peer, connection) {
-            let format = Format::asked_for(&head.headers);
-            let mut response = error_page::answer(refusal, format);
+        let claim = arrival.hold.claim();
+        let checked = match claim.turned_away() {
+            Some(TurnedAway::Address) => Err(Refusal::TooManyConnections),
+            Some(_) => Err(Refusal::Unavailable),
+            None => self.intake.check(&mut head, arrival.peer, connection),
+        };
+        if let Err(refusal) = checked {
+            let mut response = error_page::answer_to(&head.headers, refusal);
             // HTTP/2 has no such header, and keeps what follows apart by itself.
             if head.version != Version::HTTP_2 {
                 let close = HeaderValue::from_static("close");
@@ -243,6 +258,7 @@ where
             }
             return Either::Left(ready(Ok(response)));
         }
+        head.extensions.insert(claim);
         if head.headers.contains_key(UPGRADE) {
             head.extensions.insert(arrival.hold.clone());
         }

@@ -11,6 +11,7 @@ mod figures;
 mod known;
 mod origins;
 mod own_paths;
+mod shared_tickets;
 mod streams;
 mod tallies;
 
@@ -23,6 +24,7 @@ use std::task::{Context, Poll};
 
 use anteroom_config::Config;
 use anteroom_front::drain::DrainSignal;
+use anteroom_front::table::Claim;
 use anteroom_node::{Node, Outcome, Pass};
 use anteroom_origin::{Origins, Plan};
 use arc_swap::ArcSwap;
@@ -31,24 +33,25 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use crate::body::{AnswerBody, Body};
 use crate::bypass::BypassRequest;
 use crate::cookies;
-use crate::error_page::{self, Format};
+use crate::error_page;
 use crate::forwarded::{Client, Scheme};
-use crate::path::Readings;
-use crate::proxy::Upstream;
+use crate::path::{Decoding, Readings};
+use crate::proxy::{Upstream, expect};
 use crate::status::Refusal;
-use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
+use crate::waiting::{Answer, Look, RequestKind, WaitingView, language, prepare, respond};
 use access::{Access, Verdict};
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
+use known::Wish;
 pub use known::{CannotWait, KnownVisitor, OverLimit};
-use known::{Wish, ask};
 pub use own_paths::is_own_path;
+use shared_tickets::SharedTickets;
 use streams::Streams;
-pub use tallies::CountsByRoom;
 use tallies::Tallies;
+pub use tallies::{CountsByRoom, SharedTicketCounts};
 
 /// As many headers as a request is given on its way to the origin.
-const HEADERS_ADDED: usize = 10;
+const HEADERS_ADDED: usize = 12;
 
 /// Puts rooms in front of a service.
 #[derive(Clone)]
@@ -62,6 +65,7 @@ struct Gate {
     /// Whether a service is behind it.
     stands: AtomicBool,
     tallies: Tallies,
+    shared_tickets: SharedTickets,
     streams: Arc<Streams>,
     origins: Origins<Body>,
 }
@@ -107,6 +111,7 @@ impl WaitingRoomLayer {
             doors: ArcSwap::from_pointee(doors),
             stands: AtomicBool::new(false),
             tallies,
+            shared_tickets: SharedTickets::default(),
             streams: Arc::new(Streams::new(connections, draining)),
             origins,
         });
@@ -146,6 +151,12 @@ impl WaitingRoomLayer {
         gate.origins.commit(plan.origins);
         gate.doors.store(Arc::new(doors));
         Ok(())
+    }
+
+    /// How often origins are taken to decode a path, by the configuration that holds now.
+    #[must_use]
+    pub fn decoding(&self) -> Decoding {
+        self.gate.doors.load().decoding
     }
 
     /// Whether it stands before a service: before it does, nobody answers waiting pages.
@@ -234,7 +245,7 @@ impl Gate {
         if let Some(answer) = self.own_path(&doors, &request, &client, access).await {
             return own(answer);
         }
-        let Ok(readings) = Readings::of(request.uri().path()) else {
+        let Ok(readings) = Readings::under(doors.decoding, request.uri().path()) else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
         let Ok(found) = doors.find(client.host(), &readings) else {
@@ -268,18 +279,27 @@ impl Gate {
             let request = request.map(|()| body);
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
         }
-        let json_enabled = door.room.config().json_response_enabled;
+        if expect::is_unknown(request.headers()) {
+            // Before an admission is spent on it: it does not reach the origin.
+            return own(refuse(Refusal::ExpectationFailed, request.headers()));
+        }
+        let config = door.room.config();
+        let json_enabled = config.json_response_enabled;
+        let max_addresses = config.max_addresses_per_ticket;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
-        let is_navigation = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
-        match ask(door, request.headers(), is_navigation, Wish::of(&request)).await {
+        let is_page = kind.is_page();
+        let outcome = self.ask_room(door, &request, client.address, is_page, max_addresses);
+        match outcome.await {
             // Only looks are answered so; nobody asked for one here.
             Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
                 access.pass(&pass);
+                note_ticket(&request, true);
                 let answer = let_in(door, &pass, request.map(|()| body), inner).await;
                 answer::finish(door, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
+                note_ticket(&request, false);
                 let holds = door.holds();
                 let view = holds.view(place, door.language(request.headers()));
                 access.queue(&view);
@@ -287,6 +307,7 @@ impl Gate {
                     kind,
                     is_head: request.method() == Method::HEAD,
                     queueing_status: status_of(holds.config.queueing_status_code),
+                    non_navigation_status: status_of(holds.config.non_navigation_status_code),
                 };
                 let response = respond(&view, answer, look_of(door, &request)).map(Body::full);
                 own(hand_out(door, response, ticket, client.scheme, &view))
@@ -319,6 +340,9 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
+    if request.extensions().get().is_some_and(Claim::needs_ticket) {
+        return own(refuse(Refusal::Unavailable, request.headers()));
+    }
     access.say(verdict);
     let mut response = forward(request, inner, upstream).await;
     // They are meant for us, also where there is no session to end.
@@ -326,7 +350,11 @@ where
     response
 }
 
-async fn forward<S, B, R>(mut request: Request<B>, mut inner: S, upstream: Upstream) -> Response<R>
+async fn forward<S, B, R>(
+    mut request: Request<B>,
+    mut inner: S,
+    mut upstream: Upstream,
+) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
@@ -334,6 +362,7 @@ where
     if Wish::of(&request) == Wish::Wait {
         return known::cannot_wait();
     }
+    upstream.speech.chosen = language::chosen(request.headers());
     cookies::without(request.headers_mut(), cookies::PREFIX);
     request.extensions_mut().insert(upstream);
     let Ok(response) = inner.call(request).await;
@@ -364,8 +393,15 @@ fn hand_out(
     response
 }
 
+/// Tells the connection of a request whether a ticket let it pass: those that have one end last.
+fn note_ticket(request: &Request<()>, has_ticket: bool) {
+    if let Some(claim) = request.extensions().get::<Claim>() {
+        claim.set_ticket(has_ticket);
+    }
+}
+
 fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
-    error_page::answer(refusal, Format::asked_for(headers))
+    error_page::answer_to(headers, refusal)
 }
 
 /// An answer of the rooms themselves.

@@ -17,6 +17,7 @@ pub mod forwarded;
 pub mod fuzz;
 pub mod intake;
 pub mod layer;
+mod loops;
 pub mod path;
 pub mod proxy;
 pub mod route;

@@ -16,16 +16,24 @@
 //! 3. on the decoded text: take `\` for `/`, before or after dropping `;params` again;
 //! 4. merge `//`; resolve `.` and `..`.
 //!
-//! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
-//! outright, because no honest client sends them and origins disagree the most: control bytes
-//! (raw or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that
-//! listing their readings would cost more than [`READING_BYTES_MAX`].
+//! An origin may decode twice, as a server and the application behind it do ([`Decoding::Twice`]).
+//! Then these are readings, too:
 //!
-//! Deliberately absent: double decoding, Unicode normalisation, 8.3 file names.
+//! 5. what stands before a `?`, a `#` or a control byte in the decoded text;
+//! 6. each decoded reading, decoded once more and taken through steps 3 to 5.
+//!
+//! Upper and lower case are not readings: [`route`](crate::route) compares without case. Refused
+//! outright, because no honest client sends them and origins disagree the most: control bytes (raw
+//! or encoded, `%00` among them), overlong UTF-8 (`%c0%af`), and paths so disguised that listing
+//! their readings would cost more than [`READING_BYTES_MAX`]. Control bytes that are encoded twice
+//! end the path in a reading and are not refused: clients that encode text twice do send them.
+//!
+//! Deliberately absent: a third decoding, Unicode normalisation, 8.3 file names.
 
 mod decode;
 
-use decode::{Separators, decode};
+use anteroom_config::ServerConfig;
+use decode::{Controls, Separators, decode};
 
 /// Bytes of readings that are made for one path, each counted with 256 bytes on top.
 ///
@@ -52,6 +60,28 @@ pub enum BadPathError {
     TooManyReadings,
 }
 
+/// How often origins are taken to decode a path.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Decoding {
+    /// Once, as the standard has it.
+    #[default]
+    Once,
+    /// Perhaps a second time, in which case `%253f` becomes a `?` and ends the path.
+    Twice,
+}
+
+impl Decoding {
+    /// What `[server]` says.
+    #[must_use]
+    pub const fn of(server: &ServerConfig) -> Self {
+        if server.guard_double_decoding {
+            Self::Twice
+        } else {
+            Self::Once
+        }
+    }
+}
+
 /// Every plausible reading of one path; the path as sent is always among them.
 #[derive(Clone, Debug)]
 pub struct Readings<'a> {
@@ -67,6 +97,16 @@ struct Reading {
 }
 
 impl<'a> Readings<'a> {
+    /// Reads a path as it stands in the request line, without the query, for origins that decode
+    /// once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Readings::under`].
+    pub fn of(sent: &'a str) -> Result<Self, BadPathError> {
+        Self::under(Decoding::Once, sent)
+    }
+
     /// Reads a path as it stands in the request line, without the query.
     ///
     /// A path without `%`, `\`, `;`, `//` and `/.` costs one scan and allocates nothing.
@@ -74,7 +114,7 @@ impl<'a> Readings<'a> {
     /// # Errors
     ///
     /// [`BadPathError`] says what; nobody should be asked to interpret such a path.
-    pub fn of(sent: &'a str) -> Result<Self, BadPathError> {
+    pub fn under(decoding: Decoding, sent: &'a str) -> Result<Self, BadPathError> {
         if !sent.starts_with('/') {
             return Err(BadPathError::NotAbsolute);
         }
@@ -87,6 +127,9 @@ impl<'a> Readings<'a> {
         }
         let mut reader = Reader::default();
         reader.read(sent)?;
+        if decoding == Decoding::Twice && sent.contains('%') {
+            reader.read_again()?;
+        }
         Ok(Self {
             sent,
             others: reader.found,
@@ -113,8 +156,8 @@ impl<'a> Readings<'a> {
             .chain(others.map(|reading| reading.text.as_str()))
     }
 
-    /// The reading in which every step was taken: decoded, merged, resolved. For logs and keys;
-    /// decisions ask every reading.
+    /// The reading in which every step was taken: decoded once, merged, resolved. For logs and
+    /// keys; decisions ask every reading.
     #[must_use]
     pub fn normal(&self) -> &str {
         // Every step is tried in order "not taken, taken", so the last one made is the normal form.
@@ -153,6 +196,8 @@ struct Reader {
     found: Vec<Reading>,
     spent: usize,
     has_dot_dot: bool,
+    /// Something is left to decode once all is decoded.
+    is_encoded_again: bool,
 }
 
 impl Reader {
@@ -167,8 +212,9 @@ impl Reader {
         for separators in [Separators::Literal, Separators::Decoded] {
             let mut decoded = Vec::with_capacity(raw.len());
             for path in &raw {
-                let path = decode(path, separators)?;
+                let path = decode(path, separators, Controls::Refused)?;
                 self.spend(path.len())?;
+                self.is_encoded_again |= separators == Separators::Decoded && path.contains('%');
                 push_new(&mut decoded, path);
             }
             self.finish(decoded, true)?;
@@ -178,16 +224,54 @@ impl Reader {
 
     /// Steps 3 and 4; what comes out are readings.
     fn finish(&mut self, paths: Vec<String>, is_decoded: bool) -> Result<(), BadPathError> {
-        // A `\` inside of a parameter ends it or goes with it, depending on which comes first.
-        let paths = self.either(paths, turn_backslashes)?;
-        let paths = self.either(paths, drop_params)?;
-        let paths = self.either(paths, turn_backslashes)?;
-        for text in self.resolved(paths)? {
+        for text in self.finished(paths)? {
             let reading = Reading { text, is_decoded };
             // The normal form is the last one, so what comes again moves to the end.
             self.found.retain(|known| *known != reading);
             self.found.push(reading);
         }
+        Ok(())
+    }
+
+    fn finished(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
+        // A `\` inside of a parameter ends it or goes with it, depending on which comes first.
+        let paths = self.either(paths, turn_backslashes)?;
+        let paths = self.either(paths, drop_params)?;
+        let paths = self.either(paths, turn_backslashes)?;
+        self.resolved(paths)
+    }
+
+    /// Steps 5 and 6; they stand in front of the others, of which the last one is the normal form.
+    fn read_again(&mut self) -> Result<(), BadPathError> {
+        let decoded = self.found.iter().filter(|reading| reading.is_decoded);
+        let once: Vec<String> = decoded.map(|reading| reading.text.clone()).collect();
+        let mut again = Vec::new();
+        for path in &once {
+            if let Some(cut) = cut(path) {
+                self.spend(cut.len())?;
+                push_new(&mut again, cut);
+            }
+        }
+        if self.is_encoded_again {
+            for path in once.iter().filter(|path| path.contains('%')) {
+                for separators in [Separators::Literal, Separators::Decoded] {
+                    let path = decode(path, separators, Controls::Kept)?;
+                    self.spend(path.len())?;
+                    push_new(&mut again, path);
+                }
+            }
+        }
+        let again = self.either(again, cut)?;
+        let has_control = |path: &String| path.bytes().any(|byte| byte < 0x20 || byte == 0x7f);
+        let again = self.finished(again)?.into_iter();
+        let again = again.filter(|path| !has_control(path)).map(|text| Reading {
+            text,
+            is_decoded: true,
+        });
+        let again: Vec<_> = again
+            .filter(|reading| !self.found.contains(reading))
+            .collect();
+        self.found.splice(..0, again);
         Ok(())
     }
 
@@ -250,6 +334,13 @@ fn drop_params(path: &str) -> Option<String> {
     let segments = path.split('/');
     let bare = segments.map(|segment| segment.split(';').next().unwrap_or_default());
     Some(bare.collect::<Vec<_>>().join("/"))
+}
+
+/// `/a?b`, `/a#b` and `/a\0b` become `/a`.
+fn cut(path: &str) -> Option<String> {
+    let is_end = |byte: u8| matches!(byte, b'?' | b'#' | 0..0x20 | 0x7f);
+    let end = path.bytes().position(is_end)?;
+    Some(path[..end].to_owned())
 }
 
 /// `//a///b` becomes `/a/b`.

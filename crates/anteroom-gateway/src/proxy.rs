@@ -4,9 +4,9 @@
 //! gets it, over which connection, and whether it is sent again, in `anteroom-origin`. Bodies stream.
 //!
 //! Deliberately absent: which room (a layer above puts [`Upstream`] into the request), whether the
-//! request may pass at all, `Via`. Interim answers other than `100 Continue` (103) are dropped.
+//! request may pass at all. Interim answers other than `100 Continue` (103) are dropped.
 
-mod expect;
+pub(crate) mod expect;
 pub(crate) mod hop;
 mod upgrade;
 mod wait;
@@ -19,16 +19,19 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use anteroom_config::TimeOuts;
+use anteroom_config::language::Language;
 use anteroom_core::time::Span;
 use anteroom_origin::{Answer, Delivery, Failure, Group};
-use http::header::ACCEPT;
-use http::{Request, Response, StatusCode, Uri, Version};
+use http::header::{ACCEPT, ACCEPT_LANGUAGE};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
 
 use crate::body::{Attached, Body};
 use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client};
+use crate::loops;
 use crate::status::Refusal;
+use crate::waiting::language;
 
 /// The longest time that is waited for anything: longer spans overflow timers and mean "for ever".
 const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -41,7 +44,64 @@ pub use anteroom_origin::Outcome as OriginOutcome;
 
 /// Where a request is to go; an extension that a layer above puts into it.
 #[derive(Clone, Debug)]
-pub struct Upstream(pub Arc<Group<Body>>);
+pub struct Upstream {
+    /// The room's origins.
+    pub group: Arc<Group<Body>>,
+    /// In which language a visitor is told that they did not answer.
+    pub speech: Speech,
+}
+
+impl Upstream {
+    /// To these origins; English for visitors whose browsers do not say otherwise.
+    #[must_use]
+    pub fn new(group: Arc<Group<Body>>) -> Self {
+        let speech = Speech::default();
+        Self { group, speech }
+    }
+}
+
+/// What is known of a visitor's language besides what the browser says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Speech {
+    /// What the visitor chose on a waiting page; it counts before the browser's wishes.
+    pub chosen: Option<Language>,
+    /// For browsers that like none of ours.
+    pub default: Language,
+}
+
+/// How a visitor is told that there is no answer. Read if there is none, which is rare.
+struct Reader {
+    accept: Option<HeaderValue>,
+    wishes: Option<HeaderValue>,
+    speech: Speech,
+}
+
+impl Reader {
+    fn of(request: &Request<Body>) -> Self {
+        let header = |name| request.headers().get(name).cloned();
+        Self {
+            accept: header(ACCEPT),
+            wishes: header(ACCEPT_LANGUAGE),
+            speech: Speech::default(),
+        }
+    }
+
+    fn tell(&self, refusal: Refusal) -> Response<Body> {
+        let language = language::of_wishes(self.speech.chosen, self.wishes.as_ref());
+        let language = language.unwrap_or(self.speech.default);
+        error_page::answer_in(language, refusal, Format::of(self.accept.as_ref()))
+    }
+
+    fn tell_outcome(&self, outcome: OriginOutcome) -> Response<Body> {
+        let refusal = match outcome {
+            OriginOutcome::TimedOut => Refusal::GatewayTimeOut,
+            _ => Refusal::BadGateway,
+        };
+        let mut response = self.tell(refusal);
+        response.extensions_mut().insert(outcome);
+        response
+    }
+}
 
 /// Takes requests to their origins.
 #[derive(Clone, Copy, Debug)]
@@ -65,18 +125,18 @@ impl ReverseProxy {
     ///
     /// The path and query go on byte for byte; `Host` as it is in the request.
     pub async fn forward(&self, mut request: Request<Body>) -> Response<Body> {
-        // Read if there is no answer, which is rare.
-        let accept = request.headers().get(ACCEPT).cloned();
-        let format = || Format::of(accept.as_ref());
-        let Some(Upstream(group)) = request.extensions_mut().remove::<Upstream>() else {
-            return error_page::answer(Refusal::NotFound, format());
+        let mut reader = Reader::of(&request);
+        let Some(upstream) = request.extensions_mut().remove::<Upstream>() else {
+            return reader.tell(Refusal::NotFound);
         };
+        let Upstream { group, speech } = upstream;
+        reader.speech = speech;
         let Ok(expected) = expect::take(&mut request) else {
-            return error_page::answer(Refusal::ExpectationFailed, format());
+            return reader.tell(Refusal::ExpectationFailed);
         };
         let upgrade = upgrade::Asked::by(&mut request);
         let Some(mut request) = prepare(request, upgrade.as_ref()) else {
-            return error_page::answer(Refusal::BadRequest, format());
+            return reader.tell(Refusal::BadRequest);
         };
         let permission = match expected {
             // What an origin says in between is not told over HTTP/2; the client is not kept waiting.
@@ -93,8 +153,11 @@ impl ReverseProxy {
         };
         let answered = waiting.for_head(pin!(delivery.send(request))).await;
         match answered {
-            Ok(Answer { response, lease }) => {
-                let outcome = judge(&response, upgrade.as_ref());
+            Ok(Answer {
+                mut response,
+                lease,
+            }) => {
+                let outcome = judge(&mut response, upgrade.as_ref());
                 delivery.settle(outcome);
                 let attached = Attached {
                     lease,
@@ -104,7 +167,7 @@ impl ReverseProxy {
                 if matches!(outcome, OriginOutcome::Answered(_)) {
                     self.pass_back(response, attached, upgrade)
                 } else {
-                    failed(outcome, format())
+                    reader.tell_outcome(outcome)
                 }
             }
             Err(no_answer) => {
@@ -116,12 +179,12 @@ impl ReverseProxy {
                     wait::NoAnswer::TimedOut => OriginOutcome::TimedOut,
                     wait::NoAnswer::Failed(failure) => match (broken, failure) {
                         (_, failure @ Failure::Connect(_)) => failure.outcome(),
-                        (Some(refusal), _) => return error_page::answer(refusal, format()),
+                        (Some(refusal), _) => return reader.tell(refusal),
                         (None, failure) => failure.outcome(),
                     },
                 };
                 delivery.settle(outcome);
-                failed(outcome, format())
+                reader.tell_outcome(outcome)
             }
         }
     }
@@ -138,6 +201,7 @@ impl ReverseProxy {
         let origin = granted.is_some().then(|| hyper::upgrade::on(&mut answer));
         let (mut head, body) = answer.into_parts();
         hop::clean_response(&mut head.headers);
+        hop::via(&mut head.headers, head.version);
         if let (Some(asked), Some(origin)) = (granted, origin) {
             asked.write(&mut head.headers);
             asked.splice(origin, attached, self.body_idle);
@@ -154,11 +218,12 @@ impl ReverseProxy {
 }
 
 /// What the head of an answer says of the origin: an answer that cannot be passed on is none.
-fn judge(answer: &Response<Incoming>, asked: Option<&upgrade::Asked>) -> OriginOutcome {
+fn judge(answer: &mut Response<Incoming>, asked: Option<&upgrade::Asked>) -> OriginOutcome {
     let status = answer.status();
     let is_granted = |asked: &upgrade::Asked| asked.is_granted_by(answer.headers());
     let is_unasked = status == StatusCode::SWITCHING_PROTOCOLS && !asked.is_some_and(is_granted);
-    if is_unasked || hop::has_foreign_coding(answer.headers()) {
+    let is_unclear = hop::unify_length(answer.headers_mut()).is_err();
+    if is_unasked || is_unclear || hop::has_foreign_coding(answer.headers()) {
         return OriginOutcome::Broken;
     }
     OriginOutcome::Answered(status)
@@ -175,21 +240,13 @@ fn prepare(request: Request<Body>, upgrade: Option<&upgrade::Asked>) -> Option<R
         Some(client) => forwarded::write(&mut head.headers, client),
         None => forwarded::strip_hearsay(&mut head.headers),
     }
+    hop::via(&mut head.headers, head.version);
+    loops::mark(&mut head.headers);
     let target = head.uri.path_and_query();
     let target = target.filter(|target| target.as_str().starts_with('/'))?;
     head.uri = Uri::from(target.clone());
     head.version = Version::HTTP_11;
     Some(Request::from_parts(head, body))
-}
-
-fn failed(outcome: OriginOutcome, format: Format) -> Response<Body> {
-    let refusal = match outcome {
-        OriginOutcome::TimedOut => Refusal::GatewayTimeOut,
-        _ => Refusal::BadGateway,
-    };
-    let mut response = error_page::answer(refusal, format);
-    response.extensions_mut().insert(outcome);
-    response
 }
 
 /// A configured span as a timer takes it.

@@ -4,6 +4,10 @@
 
 use http::StatusCode;
 
+/// What `Retry-After` says. Sooner, and those who are refused come back before anything has changed;
+/// later, and people have reloaded the page by hand.
+const RETRY_AFTER_SECS: u16 = 10;
+
 /// Why a request ends here, as far as a visitor may know.
 ///
 /// What operators may know on top is in the logs and in
@@ -23,6 +27,8 @@ pub enum Refusal {
     UriTooLong,
     /// More headers than the limit.
     TooManyHeaders,
+    /// Its address has as many connections as it may have.
+    TooManyConnections,
     /// An expectation that nobody meets (RFC 9110, section 10.1.1).
     ExpectationFailed,
     /// A method or transfer coding that this proxy does not speak.
@@ -33,22 +39,26 @@ pub enum Refusal {
     Unavailable,
     /// The origin did not answer in time.
     GatewayTimeOut,
+    /// The origin leads back to this gateway.
+    LoopDetected,
 }
 
 impl Refusal {
     /// All of them, in the order of their declaration.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::BadRequest,
         Self::NotFound,
         Self::RequestTimeOut,
         Self::TooLarge,
         Self::UriTooLong,
         Self::TooManyHeaders,
+        Self::TooManyConnections,
         Self::ExpectationFailed,
         Self::NotImplemented,
         Self::BadGateway,
         Self::Unavailable,
         Self::GatewayTimeOut,
+        Self::LoopDetected,
     ];
 
     /// The status of the answer.
@@ -61,11 +71,22 @@ impl Refusal {
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::TooManyConnections => StatusCode::TOO_MANY_REQUESTS,
             Self::ExpectationFailed => StatusCode::EXPECTATION_FAILED,
             Self::NotImplemented => StatusCode::NOT_IMPLEMENTED,
             Self::BadGateway => StatusCode::BAD_GATEWAY,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             Self::GatewayTimeOut => StatusCode::GATEWAY_TIMEOUT,
+            Self::LoopDetected => StatusCode::LOOP_DETECTED,
+        }
+    }
+
+    /// After how many seconds it is worth while to try again, where that is known.
+    #[must_use]
+    pub const fn retry_after_secs(self) -> Option<u16> {
+        match self {
+            Self::Unavailable | Self::TooManyConnections => Some(RETRY_AFTER_SECS),
+            _ => None,
         }
     }
 
@@ -79,11 +100,13 @@ impl Refusal {
             Self::TooLarge => "too_large",
             Self::UriTooLong => "uri_too_long",
             Self::TooManyHeaders => "too_many_headers",
+            Self::TooManyConnections => "too_many_connections",
             Self::ExpectationFailed => "expectation_failed",
             Self::NotImplemented => "not_implemented",
             Self::BadGateway => "bad_gateway",
             Self::Unavailable => "unavailable",
             Self::GatewayTimeOut => "gateway_time_out",
+            Self::LoopDetected => "loop_detected",
         }
     }
 
@@ -97,10 +120,11 @@ impl Refusal {
             Self::TooLarge => "The upload is too large",
             Self::UriTooLong => "This address is too long",
             Self::TooManyHeaders => "This request carries too much",
+            Self::TooManyConnections => "Too many connections come from your network",
             Self::ExpectationFailed | Self::NotImplemented => {
                 "This kind of request is not supported"
             }
-            Self::BadGateway => "The site could not be reached",
+            Self::BadGateway | Self::LoopDetected => "The site could not be reached",
             Self::Unavailable => "The site is not available right now",
             Self::GatewayTimeOut => "The site took too long to answer",
         }
@@ -116,10 +140,10 @@ impl Refusal {
             Self::TooLarge => "Please send less at once.",
             Self::TooManyHeaders => "Deleting the cookies of this site may help.",
             Self::ExpectationFailed | Self::NotImplemented => "Please use an ordinary browser.",
-            Self::BadGateway | Self::GatewayTimeOut => {
+            Self::BadGateway | Self::GatewayTimeOut | Self::LoopDetected => {
                 "This is not your fault. Please try again in a minute."
             }
-            Self::Unavailable => "Please try again in a minute.",
+            Self::Unavailable | Self::TooManyConnections => "Please try again in a minute.",
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer, is_own_path};
-use anteroom_gateway::path::Readings;
+use anteroom_gateway::path::{Decoding, Readings};
 use anteroom_limits::time::Micros;
 use anteroom_meter::Surroundings;
 use anteroom_node::NodeClock;
@@ -32,6 +32,10 @@ impl Surroundings for Around {
 
     fn is_polling(&self, path: &str) -> bool {
         self.rooms.stands() && is_own_path(path)
+    }
+
+    fn decoding(&self) -> Decoding {
+        self.rooms.decoding()
     }
 
     fn visitor(

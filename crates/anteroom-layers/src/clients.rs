@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use anteroom_config::ServerConfig;
 use anteroom_gateway::body::AnswerBody;
-use anteroom_gateway::error_page::{self, Format};
+use anteroom_gateway::error_page;
 use anteroom_gateway::forwarded::{Scheme, TrustedProxies};
 use anteroom_gateway::intake::Intake;
 use anteroom_gateway::status::Refusal;
@@ -27,7 +27,7 @@ pub struct ClientLayer {
 
 impl ClientLayer {
     pub(crate) fn new(server: &ServerConfig) -> Self {
-        let trusted = TrustedProxies::new(server.trusted_proxies.iter().copied());
+        let trusted = TrustedProxies::of(server);
         let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
         Self {
             intake: Arc::new(intake),
@@ -89,7 +89,7 @@ where
         match checked {
             Ok(()) => Either::Left(self.inner.call(Request::from_parts(head, body))),
             Err(refusal) => {
-                let answer = error_page::answer(refusal, Format::asked_for(&head.headers));
+                let answer = error_page::answer_to(&head.headers, refusal);
                 Either::Right(ready(Ok(answer.map(R::from_own))))
             }
         }

@@ -73,18 +73,3 @@ impl Failure {
 pub(crate) fn cause(error: impl Into<redb::Error>) -> Cause {
     Arc::new(error.into())
 }
-
-/// Whether it says that the file is damaged, and not that the disk does not work.
-pub(crate) fn is_damage(error: &redb::Error) -> bool {
-    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
-    match error {
-        redb::Error::Io(error) => matches!(error.kind(), InvalidData | UnexpectedEof),
-        redb::Error::Corrupted(_)
-        | redb::Error::RepairAborted
-        | redb::Error::TableTypeMismatch { .. }
-        | redb::Error::TypeDefinitionChanged { .. }
-        | redb::Error::TableIsMultimap(_)
-        | redb::Error::TableDoesNotExist(_) => true,
-        _ => false,
-    }
-}

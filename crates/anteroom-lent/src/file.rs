@@ -9,10 +9,10 @@ use std::sync::Arc;
 use anteroom_counts::lent::{Kept, Token};
 use anteroom_lending::record::encode_epoch;
 use anteroom_limits::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_store::DataDir;
+use anteroom_store::{DataDir, is_damage};
 use redb::{Builder, Database, DatabaseError, ReadableDatabase as _};
 
-use crate::failure::{Failure, cause, is_damage};
+use crate::failure::{Failure, cause};
 use crate::mark::Mark;
 use crate::tables::{About, FORM, Tables, about, begin};
 use crate::time::FileClock;

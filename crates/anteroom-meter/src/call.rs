@@ -81,7 +81,8 @@ impl<'p> Call<'p> {
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         };
         let path = request.uri().path();
-        let readings = Readings::of(path).map_err(|_| StatusCode::BAD_REQUEST)?;
+        let readings = Readings::under(meter.decoding(), path);
+        let readings = readings.map_err(|_| StatusCode::BAD_REQUEST)?;
         let is_polling = meter.is_polling(path);
         let visitor = plan
             .needs_visitor

@@ -9,7 +9,7 @@ use anteroom_config::LimitConfig;
 use anteroom_counts::shared::CountsError;
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::KnownVisitor;
-use anteroom_gateway::path::Readings;
+use anteroom_gateway::path::{Decoding, Readings};
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::Micros;
 use arc_swap::{ArcSwap, Guard};
@@ -46,6 +46,11 @@ pub trait Surroundings: Send + Sync + 'static {
     /// there is no such path.
     fn is_polling(&self, _path: &str) -> bool {
         false
+    }
+
+    /// How often origins are taken to decode a path: a request counts as what it may be read as.
+    fn decoding(&self) -> Decoding {
+        Decoding::default()
     }
 
     /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms, nobody does.
@@ -248,6 +253,10 @@ impl Meter {
 
     pub(crate) fn is_polling(&self, path: &str) -> bool {
         self.surroundings.is_polling(path)
+    }
+
+    pub(crate) fn decoding(&self) -> Decoding {
+        self.surroundings.decoding()
     }
 
     pub(crate) fn wall_seconds(&self) -> u64 {

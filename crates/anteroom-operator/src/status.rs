@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use anteroom_control::{LimitTrouble, Readiness, RoomStates};
+use anteroom_control::{ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
 use anteroom_terminal::print;
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
@@ -53,9 +53,11 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
         print(&format!("{}\n", String::from_utf8_lossy(&body).trim_end()))?;
     } else {
         print(&format!(
-            "{}{}",
+            "{}{}{}{}",
             table(&states.rooms),
-            troubles(&states.limits)
+            journal_lost(states.journal.as_deref()),
+            troubles(&states.limits),
+            shortage(states.connections.as_ref())
         ))?;
     }
     let is_degraded = states.rooms.iter().any(|room| room.degraded.is_some());
@@ -93,11 +95,27 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     Ok(body)
 }
 
+/// A line about a journal that lost its memory, and which command ends what follows from that.
+fn journal_lost(loss: Option<&str>) -> String {
+    let line = |loss| {
+        format!(
+            "journal: {loss}; if nobody is inside, `anteroom room NAME assume-empty` lets a room \
+             admit at once\n"
+        )
+    };
+    loss.map(line).unwrap_or_default()
+}
+
 /// A line for each limit of calls that cannot be counted; nothing if all can.
 fn troubles(limits: &[LimitTrouble]) -> String {
     let line =
         |trouble: &LimitTrouble| format!("limit {}: DEGRADED: {}\n", trouble.limit, trouble.detail);
     limits.iter().map(line).collect()
+}
+
+/// A line if connections run short. Visitors are answered all the same, so it is no failure.
+fn shortage(connections: Option<&ConnectionTrouble>) -> String {
+    connections.map_or_else(String::new, |it| format!("connections: {}\n", it.detail))
 }
 
 fn table(rooms: &[RoomState]) -> String {
@@ -271,6 +289,20 @@ mod tests {
         let states: RoomStates = serde_json::from_str(&body).unwrap();
         let line = "limit api: DEGRADED: calls cannot be counted\n";
         assert_eq!(troubles(&states.limits), line);
+    }
+
+    #[tokio::test]
+    async fn connections_that_run_short_are_a_line_and_no_failure() {
+        let short = r#"{"open": 71, "withTicket": 2, "limit": 100, "detail": "71 of 100"}"#;
+        let body = format!(r#"{{"rooms": [], "connections": {short}}}"#);
+        let (code, _) = ask(false, "200 OK", &body).await;
+        let expected = format!("{:?}", ExitCode::SUCCESS);
+        assert_eq!(format!("{:?}", code.unwrap()), expected);
+        let states: RoomStates = serde_json::from_str(&body).unwrap();
+        assert_eq!(
+            shortage(states.connections.as_ref()),
+            "connections: 71 of 100\n"
+        );
     }
 
     #[tokio::test]

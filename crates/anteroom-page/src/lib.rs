@@ -8,6 +8,7 @@ mod custom;
 mod fields;
 mod grammar;
 mod negotiate;
+mod origin_error;
 mod page;
 #[cfg(any(test, feature = "samples"))]
 pub mod samples;
@@ -18,6 +19,7 @@ mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
 pub use negotiate::language_of;
+pub use origin_error::OriginErrorWords;
 pub use page::{Links, SCRIPT, STYLE, html, prepare, reload_secs};
 pub use view::WaitingView;
 pub use words::Words;

@@ -120,6 +120,10 @@ texts! {
     cut,
     /// `{time}`: for so long.
     safe,
+    /// The error page, where the site behind does not answer: two titles, and what to do.
+    origin_unreachable,
+    origin_slow,
+    origin_again,
 }
 
 impl Texts {

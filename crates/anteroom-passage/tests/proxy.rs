@@ -20,6 +20,8 @@ mod leaving;
 mod lifecycle;
 #[path = "proxy/limited.rs"]
 mod limited;
+#[path = "proxy/loops.rs"]
+mod loops;
 #[path = "proxy/outcomes.rs"]
 mod outcomes;
 #[path = "proxy/rate_limits.rs"]

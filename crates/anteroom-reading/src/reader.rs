@@ -75,6 +75,13 @@ impl<'n> Table<'n> {
             .is_some_and(|entries| entries.contains_key(name))
     }
 
+    /// The text of a key as it was typed, if it is one.
+    #[must_use]
+    pub fn typed(&self, name: &str) -> Option<&'n str> {
+        let value = self.entries.and_then(|entries| entries.get(name))?;
+        value.get_ref().as_str()
+    }
+
     /// Where the key stands; where its table begins if it was left out.
     #[must_use]
     pub fn spot(&self, name: &str) -> Spot {

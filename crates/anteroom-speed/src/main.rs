@@ -9,6 +9,7 @@
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 mod bare;
+mod connections;
 mod crowd;
 mod load;
 mod peers;
@@ -69,18 +70,33 @@ enum Role {
     /// Be the bare peer.
     #[command(hide = true)]
     Bare(bare::Options),
+    /// Measure who is answered among many waiting browsers and hostile sockets
+    Connections(connections::Options),
+    /// Be the browsers, or the sockets.
+    #[command(hide = true)]
+    Flood(connections::FloodOptions),
 }
 
 fn main() -> anyhow::Result<()> {
-    let options = Options::parse();
-    if let Some(Role::Bare(bare)) = options.role {
+    let mut options = Options::parse();
+    let role = options.role.take();
+    if let Some(Role::Bare(bare)) = role {
         return bare::run(bare);
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .context("starting a runtime")?;
-    runtime.block_on(measure(&options))
+    match role {
+        Some(Role::Connections(role)) => {
+            runtime.block_on(connections::run(&options.anteroom, &role))
+        }
+        Some(Role::Flood(role)) => {
+            runtime.block_on(connections::flood(role));
+            Ok(())
+        }
+        _ => runtime.block_on(measure(&options)),
+    }
 }
 
 async fn measure(options: &Options) -> anyhow::Result<()> {

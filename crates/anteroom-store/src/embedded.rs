@@ -5,15 +5,20 @@
 //! until it does, and then counts what its predecessor had lent as used. When the disk fails,
 //! writes fail, and with them syncs: what is lent runs out and nothing more is lent. When the
 //! folder is deleted under a running process the journal is written anew from memory, with the birth
-//! and the keys of tickets that were in use.
+//! and the keys of tickets that were in use. A journal that has lost its memory while nothing ran
+//! is noticed ([`opening`]), and every room begins with a reserve.
 
 pub mod faults;
 mod journal;
+mod loss;
+mod opening;
+mod progress;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_wire::ledger as record;
 use parking_lot::Mutex;
 
@@ -23,7 +28,9 @@ use crate::store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap,
 };
-use journal::{Journal, Opener, place_of};
+use journal::{About, Content, Journal, Opener, place_of};
+pub use loss::JournalLoss;
+use opening::Place;
 
 /// Numbers of a counter are reserved in the journal in blocks of this size: one write for so many
 /// numbers, and at most so many skipped after a crash.
@@ -43,11 +50,15 @@ struct Inner {
     turn: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
     rewritten: AtomicU64,
+    /// What the journal has lost, for those who must not wait for the disk.
+    loss: Mutex<Option<JournalLoss>>,
 }
 
 struct State {
     lock: Option<DataDirLock>,
     journal: Option<Journal>,
+    /// What the journal said of itself when it was open last.
+    about: Option<About>,
     records: BTreeMap<RecordKey, Record>,
     counters: BTreeMap<CounterName, Numbers>,
     /// This process has lent: what is in memory is ours, not a predecessor's.
@@ -101,6 +112,7 @@ impl Embedded {
         let state = State {
             lock: None,
             journal: None,
+            about: None,
             records: BTreeMap::new(),
             counters: BTreeMap::new(),
             has_lent: false,
@@ -116,8 +128,15 @@ impl Embedded {
                 turn: Arc::default(),
                 state: Mutex::new(state),
                 rewritten: AtomicU64::new(0),
+                loss: Mutex::default(),
             }),
         }
+    }
+
+    /// How the journal lost its memory, if it ever did; for operators.
+    #[must_use]
+    pub fn loss(&self) -> Option<JournalLoss> {
+        *self.inner.loss.lock()
     }
 
     /// How often the journal was deleted under this process and written anew from memory.
@@ -151,25 +170,52 @@ impl Inner {
         self.take_lock(state)?;
         if state.journal.is_some() && !self.dir.journal().exists() {
             tracing::error!("the journal was deleted under the running process; writing it anew");
-            state.journal = None;
+            Self::close_journal(state);
         }
         if state.journal.is_none() {
-            let mut journal = Journal::open(&self.opener, &self.dir.journal())?;
-            self.read(state, &mut journal)?;
+            let place = Place {
+                dir: &self.dir,
+                opener: &self.opener,
+                clock: &self.clock,
+                own: self.own(state),
+            };
+            let (mut journal, content) = place.open()?;
+            self.read(state, content, &mut journal)?;
+            *self.loss.lock() = journal.about().loss;
+            state.about = Some(journal.about());
             state.journal = Some(journal);
         }
         state.journal.as_mut().ok_or(StoreError::Closed)
     }
 
+    /// What the journal said of itself, where this process's memory counts more than the disk: it
+    /// has lent, and nobody else can have lent since.
+    fn own(&self, state: &State) -> Option<About> {
+        let somebody_may_have = state.has_lost_lock && self.dir.journal().exists();
+        state.about.filter(|_| state.has_lent && !somebody_may_have)
+    }
+
+    /// Lets go of the journal; it is opened anew before the next use.
+    fn close_journal(state: &mut State) {
+        let journal = state.journal.take();
+        state.about = journal.map(|journal| journal.about()).or(state.about);
+    }
+
     /// Brings memory and a journal that was just opened together.
-    fn read(&self, state: &mut State, journal: &mut Journal) -> Result<(), StoreError> {
-        let records = journal.records()?;
-        let is_somebody_elses = state.has_lost_lock && !records.is_empty();
+    fn read(
+        &self,
+        state: &mut State,
+        content: Content,
+        journal: &mut Journal,
+    ) -> Result<(), StoreError> {
+        let lost_before = state.about.and_then(|about| about.loss);
+        let is_used = !content.records.is_empty() || journal.about().loss != lost_before;
+        let is_somebody_elses = state.has_lost_lock && is_used;
         if state.has_lent && !is_somebody_elses {
-            self.recover(state, &records, journal)?;
+            self.recover(state, &content.records, journal)?;
         } else {
-            state.counters = Self::counters(journal)?;
-            state.records = records;
+            state.counters = numbers(content.counters);
+            state.records = content.records;
             self.take_over(state, journal)?;
         }
         state.has_lent = true;
@@ -186,7 +232,7 @@ impl Inner {
                 folder = %self.dir.path().display(),
                 "the data folder was deleted under the running process; writing it anew from memory"
             );
-            state.journal = None;
+            Self::close_journal(state);
             state.has_lost_lock = true;
         }
         let unavailable = |source| StoreError::Unavailable {
@@ -243,6 +289,7 @@ impl Inner {
                 Ok(mut ledger) => {
                     let now = now.max(ledger.as_of);
                     ledger.presume_children_dead(now);
+                    journal.note_longest_seat(ledger.longest_seat);
                     found.value = record::encode(&ledger);
                     found.version.0 += 1;
                 }
@@ -255,21 +302,23 @@ impl Inner {
         journal.write_all(&state.records, &BTreeMap::new())
     }
 
-    fn counters(journal: &Journal) -> Result<BTreeMap<CounterName, Numbers>, StoreError> {
-        let reserved = journal.counters()?;
-        let numbers = reserved.into_iter().map(|(name, reserved)| {
-            let next = reserved;
-            (name, Numbers { next, reserved })
-        });
-        Ok(numbers.collect())
-    }
-
     fn loaded(&self, state: &State, key: &RecordKey) -> Loaded {
+        let found = state.records.get(key).cloned();
         Loaded {
-            record: state.records.get(key).cloned(),
+            record: found.or_else(|| self.first_record(key)),
             now: self.clock.now(),
             identity: self.identity,
         }
+    }
+
+    /// The ledger with which a room begins that a journal says nothing of which lost its memory.
+    /// `None` after no loss: the ledger is then a first one.
+    fn first_record(&self, key: &RecordKey) -> Option<Record> {
+        let loss = self.loss.lock().filter(|_| !is_orders(key))?;
+        Some(Record {
+            version: RecordVersion(0),
+            value: record::encode(&loss.first_ledger()),
+        })
     }
 
     fn swap(
@@ -294,13 +343,27 @@ impl Inner {
             version: RecordVersion(expected.version.0 + 1),
             value,
         };
+        let ledger = (!is_orders(key)).then(|| record::decode(&record.value).ok());
+        let ledger = ledger.flatten();
         let journal = self.open(state)?;
+        if let Some(ledger) = &ledger {
+            // Known outside of the journal before such a seat is given.
+            journal.note_longest_seat(ledger.longest_seat);
+        }
         if let Err(error) = journal.write(key, &record) {
             // Whether it was written is unknown; the journal is opened anew before the next use.
-            state.journal = None;
+            Self::close_journal(state);
             return Err(error);
         }
         state.records.insert(key.clone(), record);
+        let reserve = ledger.and_then(|ledger| ledger.reserve);
+        if let Some(reserve) = reserve.filter(|_| present == RecordVersion(0)) {
+            tracing::warn!(
+                room = %key.0,
+                until = %rfc3339_secs(reserve.ends_at),
+                "recovering: all that the limits allow counts as used"
+            );
+        }
         Ok(Swap::Swapped)
     }
 
@@ -313,7 +376,7 @@ impl Inner {
             state.counters.retain(|name, _| name.key.minute >= oldest);
             let journal = self.open(state)?;
             if let Err(error) = journal.reserve(name, numbers.reserved, oldest) {
-                state.journal = None;
+                Self::close_journal(state);
                 return Err(error);
             }
         }
@@ -322,6 +385,14 @@ impl Inner {
         state.counters.insert(name.clone(), numbers);
         Ok(number)
     }
+}
+
+fn numbers(reserved: BTreeMap<CounterName, u64>) -> BTreeMap<CounterName, Numbers> {
+    let numbers = reserved.into_iter().map(|(name, reserved)| {
+        let next = reserved;
+        (name, Numbers { next, reserved })
+    });
+    numbers.collect()
 }
 
 fn reserved(counters: &BTreeMap<CounterName, Numbers>) -> BTreeMap<CounterName, u64> {
@@ -359,6 +430,9 @@ impl Store for Embedded {
         Box::pin(async move {
             let closed = self.run(|_, state| {
                 state.is_closed = true;
+                if let Some(journal) = &mut state.journal {
+                    journal.sync_progress();
+                }
                 state.journal = None;
                 state.lock = None;
                 Ok(())

@@ -5,6 +5,7 @@
 //! whatever store there is. [`Embedded`] needs no other process: memory, and a journal on disk.
 
 pub mod conformance;
+mod damage;
 mod data_dir;
 mod deployment;
 mod embedded;
@@ -15,9 +16,10 @@ mod processes;
 mod store;
 mod syncing;
 
+pub use damage::is_damage;
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
 pub use deployment::{JoinError, Membership, introduce, join, restore};
-pub use embedded::{Embedded, faults};
+pub use embedded::{Embedded, JournalLoss, faults};
 pub use hearing::{Hearing, Listener};
 pub use orders::{ChangeError, OrdersPlace, SaidPlace};
 pub use processes::ProcessFile;

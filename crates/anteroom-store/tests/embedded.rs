@@ -389,3 +389,134 @@ async fn a_damaged_record_is_told_and_kept_until_a_change_replaces_it() {
     place.change(&Orders::default(), next).await.unwrap();
     assert_eq!(place.read().await.unwrap().unwrap().version, 1);
 }
+
+/// A first process lends, ends without a word, and this happens to its journal. How many seats the
+/// next one is lent, and what its store says of a loss.
+async fn lent_after(damage: impl FnOnce(&Bench)) -> (u32, Option<String>) {
+    let bench = Bench::new();
+    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    damage(&bench);
+    let next = bench.store();
+    let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
+    let lost = next.loss().map(|loss| loss.to_string());
+    assert_eq!(lost.is_some(), answer.outlook.reopens_at.is_some());
+    (answer.granted.seats, lost)
+}
+
+#[tokio::test]
+async fn a_journal_that_lost_its_memory_lends_nothing_and_says_why() {
+    let progress = |bench: &Bench| bench.dir.path().join("journal.progress");
+    let (seats, lost) = lent_after(|_| {}).await;
+    assert_eq!((seats, lost), (5, None));
+    let (seats, lost) = lent_after(|bench| fs::write(bench.dir.journal(), "").unwrap()).await;
+    assert!(
+        seats == 0 && lost.as_ref().unwrap().contains("empty"),
+        "{lost:?}"
+    );
+    for rubbish in [&b"rubbish"[..], &[7; 100_000]] {
+        let (seats, lost) =
+            lent_after(|bench| fs::write(bench.dir.journal(), rubbish).unwrap()).await;
+        assert!(
+            seats == 0 && lost.as_ref().unwrap().contains("damaged"),
+            "{lost:?}"
+        );
+    }
+    let without_count = lent_after(|bench| fs::remove_file(progress(bench)).unwrap()).await;
+    assert!(without_count.0 == 0 && without_count.1.unwrap().contains("journal.progress"));
+    let damaged_count = lent_after(|bench| fs::write(progress(bench), "zz").unwrap()).await;
+    assert!(damaged_count.0 == 0 && damaged_count.1.unwrap().contains("journal.progress"));
+    let deleted = lent_after(|bench| fs::remove_file(bench.dir.journal()).unwrap()).await;
+    assert!(deleted.0 == 0 && deleted.1.unwrap().contains("deleted"));
+}
+
+#[tokio::test]
+async fn any_journal_that_is_cut_short_lends_nothing() {
+    for parts in [1, 3, 7, 15] {
+        let (seats, lost) = lent_after(|bench| {
+            let path = bench.dir.journal();
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            let length = file.metadata().unwrap().len();
+            file.set_len(length * parts / 16).unwrap();
+        })
+        .await;
+        assert!(seats == 0 && lost.is_some(), "{parts}/16: {lost:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_copy_is_noticed_even_if_it_is_one_write_behind() {
+    let bench = Bench::new();
+    let store = bench.store();
+    lent(&store, &request(1, 1, 0, bench.clock.now())).await;
+    let copy = fs::read(bench.dir.journal()).unwrap();
+    lent(&store, &request(1, 2, 1, bench.clock.now())).await;
+    drop(store);
+    fs::write(bench.dir.journal(), copy).unwrap();
+    let next = bench.store();
+    let answer = lent(&next, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(answer.granted.seats, 0);
+    assert!(next.loss().unwrap().to_string().contains("older copy"));
+}
+
+#[tokio::test]
+async fn a_reserve_outlives_its_process_and_ends_when_all_that_was_given_has_ended() {
+    let bench = Bench::new();
+    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    fs::write(bench.dir.journal(), "").unwrap();
+    let lost_at = bench.clock.now();
+    // The file may give shorter sessions now: those of before count.
+    let shorter = |child, number, generation| {
+        let now = bench.clock.now();
+        SyncRequest {
+            longest_seat: Span(10_000),
+            longest_known: Span(10_000),
+            terms: Terms {
+                longest_seat: Span(10_000),
+                ..request(child, number, generation, now).terms
+            },
+            ..request(child, number, generation, now)
+        }
+    };
+    let answer = lent(&bench.store(), &shorter(2, 1, 0)).await;
+    let reopens_at = answer.outlook.reopens_at.unwrap();
+    assert!(reopens_at >= lost_at + Span(310_000), "{reopens_at:?}");
+    bench.clock.0.store(reopens_at.0 - 1_000, Ordering::SeqCst);
+    let next = bench.store();
+    let answer = lent(&next, &shorter(3, 1, 0)).await;
+    assert_eq!(answer.outlook.reopens_at, Some(reopens_at));
+    assert_eq!(answer.granted.seats, 0);
+    bench.clock.0.store(reopens_at.0 + 2_000, Ordering::SeqCst);
+    lent(&next, &shorter(3, 2, answer.generation)).await;
+    let answer = lent(&next, &shorter(3, 3, answer.generation)).await;
+    assert_eq!((answer.outlook.reopens_at, answer.granted.seats), (None, 5));
+}
+
+#[tokio::test]
+async fn what_operators_said_is_kept_from_an_older_copy() {
+    let bench = Bench::new();
+    let store = bench.store();
+    conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
+        .await
+        .unwrap();
+    let copy = fs::read(bench.dir.journal()).unwrap();
+    lent(&store, &request(7, 1, 0, bench.clock.now())).await;
+    drop(store);
+    fs::write(bench.dir.journal(), copy).unwrap();
+    let next = bench.store();
+    let place = OrdersPlace::new(Arc::clone(&next) as _, "shop/1");
+    assert_eq!(place.read().await.unwrap().unwrap().version, 10);
+    assert!(next.loss().is_some());
+}
+
+#[tokio::test]
+async fn a_full_disk_is_no_damage_and_begins_no_reserve() {
+    let bench = Bench::new();
+    lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
+    bench.faults.set_full(true);
+    let next = bench.store();
+    let asked = request(2, 1, 0, bench.clock.now());
+    assert!(sync(&next, &asked).await.is_err());
+    bench.faults.set_full(false);
+    assert_eq!(lent(&next, &asked).await.granted.seats, 5);
+    assert_eq!(next.loss(), None);
+}

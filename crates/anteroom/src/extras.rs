@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_control::ExtraFigures;
+use anteroom_control::{ConnectionFigures, ExtraFigures};
 use anteroom_front::hold::{BrokenOff, ConnectionObserver};
+use anteroom_front::table::{ConnectionTable, Reclaimed, TurnedAway};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::Layers;
@@ -17,25 +18,57 @@ use parking_lot::Mutex;
 use crate::limits;
 
 /// Counts connections.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Connections {
-    opened: AtomicU64,
-    closed: AtomicU64,
+    table: ConnectionTable,
     accept_paused: AtomicU64,
     accept_failed: AtomicU64,
     handshakes_failed: AtomicU64,
     broken_off: Mutex<BTreeMap<BrokenOff, u64>>,
+    reclaimed: Mutex<BTreeMap<Reclaimed, u64>>,
+    turned_away: Mutex<BTreeMap<TurnedAway, u64>>,
+}
+
+impl Connections {
+    /// Those in this table.
+    pub(crate) fn of(table: ConnectionTable) -> Self {
+        Self {
+            table,
+            accept_paused: AtomicU64::default(),
+            accept_failed: AtomicU64::default(),
+            handshakes_failed: AtomicU64::default(),
+            broken_off: Mutex::default(),
+            reclaimed: Mutex::default(),
+            turned_away: Mutex::default(),
+        }
+    }
+
+    fn figures(&self) -> ConnectionFigures {
+        let occupancy = self.table.occupancy();
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        ConnectionFigures {
+            open: count(occupancy.open),
+            with_ticket: count(occupancy.with_ticket),
+            limit: count(occupancy.limit),
+            near: count(occupancy.near),
+            reclaimed: by_word(Reclaimed::ALL, Reclaimed::word, &self.reclaimed),
+            turned_away: by_word(TurnedAway::ALL, TurnedAway::word, &self.turned_away),
+        }
+    }
+}
+
+/// The counts of all kinds, also of those that have not happened.
+fn by_word<K: Copy + Ord, const N: usize>(
+    all: [K; N],
+    word: fn(K) -> &'static str,
+    counts: &Mutex<BTreeMap<K, u64>>,
+) -> BTreeMap<&'static str, u64> {
+    let counts = counts.lock();
+    all.map(|kind| (word(kind), counts.get(&kind).copied().unwrap_or(0)))
+        .into()
 }
 
 impl ConnectionObserver for Connections {
-    fn opened(&self) {
-        self.opened.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn closed(&self) {
-        self.closed.fetch_add(1, Ordering::Relaxed);
-    }
-
     fn accept_paused(&self) {
         self.accept_paused.fetch_add(1, Ordering::Relaxed);
     }
@@ -50,6 +83,14 @@ impl ConnectionObserver for Connections {
 
     fn broken_off(&self, why: BrokenOff) {
         *self.broken_off.lock().entry(why).or_default() += 1;
+    }
+
+    fn reclaimed(&self, why: Reclaimed) {
+        *self.reclaimed.lock().entry(why).or_default() += 1;
+    }
+
+    fn turned_away(&self, why: TurnedAway) {
+        *self.turned_away.lock().entry(why).or_default() += 1;
     }
 }
 
@@ -106,22 +147,38 @@ impl anteroom_control::Extras for Extras {
         let connections = &self.connections;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let reloads = self.reloads.lock();
+        let shared = self.layer.shared_tickets();
         ExtraFigures {
             origins: self.layer.origin_figures(),
-            connections_open: read(&connections.opened).saturating_sub(read(&connections.closed)),
+            connections: connections.figures(),
             accept_pauses: read(&connections.accept_paused),
             accept_failures: read(&connections.accept_failed),
             handshakes_failed: read(&connections.handshakes_failed),
-            connections_broken_off: BrokenOff::ALL
-                .map(|why| (why.word(), connections.broken_off.lock().get(&why).copied()))
-                .map(|(word, count)| (word, count.unwrap_or(0)))
-                .into(),
+            connections_broken_off: by_word(
+                BrokenOff::ALL,
+                BrokenOff::word,
+                &connections.broken_off,
+            ),
             certificate_expires_at: self.tls.as_ref().map(Tls::expires_at),
             bypass_failures: self.layer.bypass_failures(),
+            shared_tickets: shared
+                .iter()
+                .map(|(room, counts)| (room.clone(), counts.tickets))
+                .collect(),
+            shared_ticket_requests: shared
+                .into_iter()
+                .map(|(room, counts)| (room, counts.requests))
+                .collect(),
+            tickets_evicted: self.layer.evicted_tickets(),
             journal_rewrites: self
                 .store
                 .as_ref()
                 .map_or(0, |store| store.rewritten_total()),
+            journal_loss: self
+                .store
+                .as_ref()
+                .and_then(|store| store.loss())
+                .map(|loss| loss.to_string()),
             reloads: reloads.good,
             failed_reloads: reloads.bad,
             last_reload_error: reloads.problem.clone(),

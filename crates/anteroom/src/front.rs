@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anteroom_config::ServerConfig;
 use anteroom_front::drain::DrainSignal;
-use anteroom_front::hold::ConnectionCap;
 use anteroom_front::lanes::Lanes;
 use anteroom_front::redirect::ToHttps;
 use anteroom_front::server::Server;
+use anteroom_front::table::ConnectionTable;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
@@ -31,6 +31,7 @@ pub(crate) struct Front {
     pub(crate) rooms: WaitingRoomLayer,
     pub(crate) limits: RateLimitLayer,
     pub(crate) connections: Arc<Connections>,
+    pub(crate) table: ConnectionTable,
     pub(crate) clock: Arc<dyn NodeClock>,
     /// The threads on which visitors are served.
     pub(crate) lanes: Lanes,
@@ -47,7 +48,7 @@ impl Front {
         let http = Server::new(
             &server.time_outs,
             &server.size_limits,
-            ConnectionCap::new(server.size_limits.connections),
+            self.table,
             self.connections,
         )
         .on(self.lanes);
@@ -58,7 +59,7 @@ impl Front {
             let plain = http.clone();
             plain.serve(listener, to_https, draining.clone())
         });
-        let trusted = TrustedProxies::new(server.trusted_proxies.iter().copied());
+        let trusted = TrustedProxies::of(server);
         let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
         let rooms = self.rooms.layer(ReverseProxy::new(&server.time_outs));
         let limited = self.limits.layer(rooms);

@@ -13,6 +13,7 @@ use anteroom_control::{Control, Tokens};
 use anteroom_front::handover::{Inherited, Legacy};
 use anteroom_front::lanes::Lanes;
 use anteroom_front::sockets::Sockets;
+use anteroom_front::table::{ConnectionLimits, ConnectionTable};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::{Layers, Opened};
@@ -131,10 +132,11 @@ impl Gateway {
             .then(|| Tls::load(&server.tls))
             .transpose()?;
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
-        let sockets = Sockets::open(server, config.rate_limit_service.as_ref(), inherited)?;
+        let sockets = Sockets::open(server, config.rate_limit_service.as_ref(), inherited).await?;
         let legacy = sockets.legacy()?;
         let layers = Layers::on(config, dir, clock, opened).await?;
-        let connections = Arc::new(Connections::default());
+        let table = table_of(server);
+        let connections = Arc::new(Connections::of(table.clone()));
         let doors = Doors {
             grpc: sockets.rate_limits_grpc,
             http: sockets.rate_limits_http,
@@ -151,6 +153,7 @@ impl Gateway {
             rooms: layers.waiting_rooms(),
             limits: layers.rate_limits(),
             connections,
+            table,
             clock: Arc::clone(layers.clock()),
             lanes,
         };
@@ -274,6 +277,10 @@ impl Gateway {
                 "trusted_proxies",
                 now.trusted_proxies != next.trusted_proxies,
             ),
+            (
+                "trusted_proxy_headers",
+                now.trusted_proxy_headers != next.trusted_proxy_headers,
+            ),
             ("time_outs", now.time_outs != next.time_outs),
             ("size_limits", now.size_limits != next.size_limits),
             ("size_limits.origin_*", now.origins != next.origins),
@@ -330,6 +337,15 @@ impl Gateway {
         // Whatever is still open after this was a stream; its end is no loss.
         let _ = tokio::time::timeout(Duration::from_secs(1), self.stop()).await;
     }
+}
+
+/// The connections that there may be, after the config.
+fn table_of(server: &ServerConfig) -> ConnectionTable {
+    ConnectionTable::new(ConnectionLimits {
+        connections: server.size_limits.connections,
+        per_address: server.size_limits.connections_per_address,
+        trusted_proxies: server.trusted_proxies.clone(),
+    })
 }
 
 /// Answers operators until the sender says `true`, or is gone.

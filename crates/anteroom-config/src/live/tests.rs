@@ -113,12 +113,17 @@ fn a_draw_needs_an_opening_wherever_that_comes_from() {
 
 #[test]
 fn a_key_that_may_be_left_out_is_set_to_none() {
-    let file = room("opens_at = \"2030-01-31T10:00:00Z\"\nask_again = \"5s\"");
-    let set = values(&json!({ "opens_at": "none", "ask_again": "none" }));
+    let file = room(
+        "opens_at = \"2030-01-31T10:00:00Z\"\nask_again = \"5s\"\nmax_addresses_per_ticket = 2",
+    );
+    let set = values(&json!({
+        "opens_at": "none", "ask_again": "none", "max_addresses_per_ticket": null,
+    }));
     let changed = file.with_values(&set);
     assert_eq!(told(&changed), [""; 0]);
     let rules = changed.config.rules;
     assert_eq!((rules.opens_at, rules.ask_again), (None, None));
+    assert_eq!(changed.config.max_addresses_per_ticket, None);
 }
 
 #[test]
@@ -128,7 +133,8 @@ fn the_values_of_a_room_set_on_another_make_it_the_same() {
          \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\ncurve_factor = 1.5\n\
          pacing = false\nseat_needs_cookie = \"always\"\nplace_grace = \"1h30m\"\nask_again = \"7s\"\n\
          on_store_failure = \"admit\"\nsuspended = true\njson_response_enabled = true\n\
-         queueing_status_code = 429\nqueue_all = true",
+         queueing_status_code = 429\nnon_navigation_status_code = 503\nqueue_all = true\n\
+         max_addresses_per_ticket = 8",
     );
     let values = file.values();
     let values = values

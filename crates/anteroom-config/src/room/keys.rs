@@ -122,10 +122,25 @@ pub(crate) const STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
     kind: Choice(ON_STORE_FAILURE),
     default: Some("\"bounded\""),
 };
+pub(crate) const MAX_ADDRESSES_PER_TICKET: Key<Whole<u32>> = Key {
+    name: "max_addresses_per_ticket",
+    // Fewer than two, and a phone that leaves the house starts anew; a node remembers 16.
+    kind: Whole {
+        min: 2,
+        max: 16,
+        note: "",
+    },
+    default: None,
+};
 pub(crate) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
     name: "queueing_status_code",
     kind: OneNumber(&[200, 202, 429, 503]),
     default: Some("200"),
+};
+pub(crate) const NON_NAVIGATION_STATUS_CODE: Key<OneNumber> = Key {
+    name: "non_navigation_status_code",
+    kind: OneNumber(&[429, 503]),
+    default: Some("429"),
 };
 pub(super) const DEFAULT_TEMPLATE_LANGUAGE: Key<Choice<Language>> = Key {
     name: "default_template_language",

@@ -44,10 +44,12 @@ pub(super) fn read_tls(table: &mut Table<'_>) -> Vec<TlsConfig> {
         let mut inner = table.enter(element);
         let certificate = inner.required(&TLS_CERTIFICATE);
         let key = inner.required(&TLS_KEY);
+        let line = inner.spot(TLS_CERTIFICATE.name).line;
         inner.finish();
         if let (Some(certificate), Some(key)) = (certificate, key) {
             all.push(TlsConfig {
                 number: element.number,
+                line,
                 certificate,
                 key,
             });
@@ -64,6 +66,7 @@ fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
         (Some(certificate), Some(key)) => {
             return Some(TlsConfig {
                 number: 0,
+                line: table.spot(TLS_CERTIFICATE.name).line,
                 certificate,
                 key,
             });

@@ -7,18 +7,14 @@ use anteroom_config::RoomName;
 
 use super::families::{Families, Title};
 use super::{limits, origins, rate_limits};
-use crate::extras::ExtraFigures;
+use crate::extras::{ConnectionFigures, ExtraFigures};
 
 /// Writes all families of the rest of the program.
 pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
-    families.count(
-        "connections_open",
-        "Connections of visitors that are open.",
-        figures.connections_open,
-    )?;
+    write_occupancy(families, &figures.connections)?;
     families.total(
         "accept_pauses",
-        "How often accepting paused because as many connections were open as there may be.",
+        "How often accepting paused until connections had ended that were told to.",
         figures.accept_pauses,
     )?;
     families.total(
@@ -33,14 +29,15 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
         figures.journal_rewrites,
     )?;
     write_reloads(families, figures)?;
-    let failures = figures.bypass_failures.iter();
-    families.totals(
+    write_by_room(
+        families,
         Title {
             name: "bypass_failures",
             help: "Bypass rules that could not be worked out for a request.",
         },
-        failures.map(|(room, &count)| ([("room", room.as_str())], count)),
+        &figures.bypass_failures,
     )?;
+    write_shared_tickets(families, figures)?;
     write_words(
         families,
         Title {
@@ -62,6 +59,40 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     )?;
     limits::write(families, figures)?;
     rate_limits::write(families, figures.rate_limits.as_ref())
+}
+
+fn write_occupancy(families: &mut Families<'_>, figures: &ConnectionFigures) -> fmt::Result {
+    families.count(
+        "connections_open",
+        "Connections of visitors that are open.",
+        figures.open,
+    )?;
+    families.count(
+        "connections_with_ticket",
+        "Connections of visitors that are open and whose newest request passed by a ticket.",
+        figures.with_ticket,
+    )?;
+    families.count(
+        "connections_limit",
+        "Connections of visitors that there may be.",
+        figures.limit,
+    )?;
+    let reclaimed = figures.reclaimed.iter();
+    families.totals(
+        Title {
+            name: "connections_reclaimed",
+            help: "Idle connections of visitors that were ended to make room, by why.",
+        },
+        reclaimed.map(|(word, &count)| ([("reason", *word)], count)),
+    )?;
+    let turned_away = figures.turned_away.iter();
+    families.totals(
+        Title {
+            name: "connections_turned_away",
+            help: "Connections of visitors that got nothing but a refusal, by why.",
+        },
+        turned_away.map(|(word, &count)| ([("reason", *word)], count)),
+    )
 }
 
 fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
@@ -86,6 +117,43 @@ fn write_connections(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt
         "Until when the TLS certificate in force is good, in seconds since 1970.",
         // Exact for some hundred million years.
         expires_at as f64,
+    )
+}
+
+fn write_shared_tickets(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    write_by_room(
+        families,
+        Title {
+            name: "shared_tickets",
+            help: "Tickets used from more addresses at this node than one person has.",
+        },
+        &figures.shared_tickets,
+    )?;
+    write_by_room(
+        families,
+        Title {
+            name: "shared_ticket_requests",
+            help: "Requests above max_addresses_per_ticket, treated as those of new visitors.",
+        },
+        &figures.shared_ticket_requests,
+    )?;
+    families.total(
+        "ticket_addresses_evicted",
+        "Tickets whose addresses were forgotten for want of space, though used lately.",
+        figures.tickets_evicted,
+    )
+}
+
+/// A family by room.
+fn write_by_room(
+    families: &mut Families<'_>,
+    title: Title<'_>,
+    counts: &BTreeMap<RoomName, u64>,
+) -> fmt::Result {
+    let samples = counts.iter();
+    families.totals(
+        title,
+        samples.map(|(room, &count)| ([("room", room.as_str())], count)),
     )
 }
 

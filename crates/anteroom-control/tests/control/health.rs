@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anteroom_control::{ExtraFigures, Health, LimitFigures};
+use anteroom_control::{ConnectionFigures, ExtraFigures, Health, LimitFigures};
 use anteroom_store::faults::Faults;
 use serde_json::json;
 
@@ -127,4 +127,39 @@ async fn a_limit_whose_store_is_away_is_told_and_does_not_fail() {
     assert!(read(&answer).healthy);
     assert_eq!(bench.get("/rooms").await.json()["limits"], expected);
     bench.stop().await;
+}
+
+#[tokio::test]
+async fn connections_that_run_short_are_told_and_do_not_fail() {
+    let figures = |open| ConnectionFigures {
+        open,
+        with_ticket: 5,
+        limit: 100,
+        near: 70,
+        ..ConnectionFigures::default()
+    };
+    for (open, expected) in [
+        (69, json!(null)),
+        (
+            71,
+            json!({
+                "open": 71,
+                "withTicket": 5,
+                "limit": 100,
+                "detail": "71 of 100 connections are open, 5 of them with a ticket: those of waiting visitors are \
+                    closed with each answer, and the longest idle ones make room",
+            }),
+        ),
+    ] {
+        let extras = ExtraFigures {
+            connections: figures(open),
+            ..ExtraFigures::default()
+        };
+        let bench = Bench::with_extras(extras).await;
+        let answer = bench.get("/healthz").await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.json()["connections"], expected);
+        assert_eq!(bench.get("/rooms").await.json()["connections"], expected);
+        bench.stop().await;
+    }
 }

@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_control::{ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures};
+use anteroom_control::{
+    ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures,
+};
 use anteroom_core::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
@@ -17,14 +19,25 @@ use crate::exposition::{Family, parse};
 fn everything() -> ExtraFigures {
     let shop = room_name("shop");
     ExtraFigures {
-        connections_open: 3,
+        connections: ConnectionFigures {
+            open: 3,
+            with_ticket: 2,
+            limit: 10,
+            near: 7,
+            reclaimed: [("crowded", 13)].into(),
+            turned_away: [("address", 14)].into(),
+        },
         accept_pauses: 1,
         accept_failures: 2,
         handshakes_failed: 11,
         connections_broken_off: [("framing", 12)].into(),
         certificate_expires_at: Some(1_800_000_000),
         bypass_failures: [(shop.clone(), 4)].into(),
+        shared_tickets: [(shop.clone(), 47)].into(),
+        shared_ticket_requests: [(shop.clone(), 48)].into(),
+        tickets_evicted: 49,
         journal_rewrites: 5,
+        journal_loss: Some("the journal was empty".to_owned()),
         reloads: 6,
         failed_reloads: 7,
         last_reload_error: Some("no".to_owned()),
@@ -240,12 +253,19 @@ async fn figures_of_the_rest_of_the_program_are_passed_on() {
         assert_eq!(value(&families, &name, labels), Some(expected), "{name}");
     };
     check("connections_open", &[], 3.0);
+    check("connections_with_ticket", &[], 2.0);
+    check("connections_limit", &[], 10.0);
+    check("connections_reclaimed", &[("reason", "crowded")], 13.0);
+    check("connections_turned_away", &[("reason", "address")], 14.0);
     check("accept_pauses", &[], 1.0);
     check("accept_failures", &[], 2.0);
     check("tls_handshakes_failed", &[], 11.0);
     check("connections_broken_off", &[("reason", "framing")], 12.0);
     check("tls_certificate_expires_at_seconds", &[], 1_800_000_000.0);
     check("bypass_failures", &SHOP, 4.0);
+    check("shared_tickets", &SHOP, 47.0);
+    check("shared_ticket_requests", &SHOP, 48.0);
+    check("ticket_addresses_evicted", &[], 49.0);
     check("journal_rewritten", &[], 5.0);
     check("config_reloads", &[("outcome", "ok")], 6.0);
     check("config_reloads", &[("outcome", "failed")], 7.0);

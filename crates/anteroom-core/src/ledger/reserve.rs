@@ -52,6 +52,40 @@ impl Ledger {
         }
     }
 
+    /// A ledger in the journal of one process whose record was lost, as was noticed `at`.
+    ///
+    /// That journal's clock is the one that writes tickets, so the reserve is timed at once. The
+    /// lost ledger gave seats no longer than `longest_seat`.
+    #[must_use]
+    pub fn lost_alone(longest_seat: Span, at: Millis) -> Self {
+        let mut ledger = Self {
+            longest_seat,
+            as_of: at,
+            ..Self::new()
+        };
+        ledger.begin_reserve(LendingTerms::default().ttl, at);
+        ledger.time_reserve(at, true);
+        ledger
+    }
+
+    /// A ledger in the journal of one process that began anew `at`, and made all earlier tickets
+    /// worthless. Nobody of before is inside; only the admissions of that minute still count.
+    #[must_use]
+    pub fn begun_anew(at: Millis) -> Self {
+        let reserve = Reserve {
+            began_at: at,
+            is_timed: true,
+            ttl: at.until_next_minute(),
+            is_certain: false,
+            ends_at: at.minute().next().starts_at(),
+        };
+        Self {
+            as_of: at,
+            reserve: Some(reserve),
+            ..Self::new()
+        }
+    }
+
     /// Starts a new life at the root, because the store is another one than before: what it has may
     /// be old. Rules and logouts are kept; they do no harm.
     pub fn begin_epoch(&mut self, life: Life, lending: LendingTerms, now: Millis) {

@@ -157,6 +157,46 @@ async fn a_connection_has_its_share_of_requests() {
 }
 
 #[tokio::test]
+async fn near_the_limit_an_answer_of_our_own_ends_a_connection_and_that_of_an_origin_does_not() {
+    let mut setup = Setup::default();
+    setup.sizes.connections = 1;
+    let (gateway, _origin, connector) = encrypted(setup).await;
+    let mut wire = Http2Wire::connect(gateway.address, &connector).await;
+    wire.headers(1, &get(b"/"), true).await;
+    assert_eq!(wire.end(1).await, End::Answered(200));
+    wire.headers(3, &get(&[b'/'; 10_000]), true).await;
+    let (mut answered, mut went) = (false, false);
+    while !(answered && went) {
+        match wire.end(3).await {
+            End::Answered(414) => answered = true,
+            End::GoAway(0) => went = true,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn slow_handshakes_and_idle_connections_make_room() {
+    let mut setup = Setup::default();
+    setup.sizes.connections = 10;
+    let (gateway, _origin, connector) = encrypted(setup).await;
+    let mut idle = Http2Wire::connect(gateway.address, &connector).await;
+    let mut slow = Vec::new();
+    for number in 0..40_u8 {
+        let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+        // The beginning of a handshake, or nothing.
+        if number.is_multiple_of(2) {
+            let _ = stream.write_all(&[22, 3, 1, 2]).await;
+        }
+        slow.push(stream);
+    }
+    let mut client = connect(&gateway, &connector).await;
+    let answer = client.send_request(request("/", "")).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(idle.end(9).await, End::GoAway(0), "it is told");
+}
+
+#[tokio::test]
 async fn a_connection_without_requests_is_ended_and_one_with_some_is_not() {
     let mut setup = Setup::default();
     setup.time_outs.request_head = Span(500);

@@ -47,6 +47,7 @@ pub(crate) fn tls_asking_for(protocols: &[&str]) -> (Tls, TlsConnector) {
     let folder = tempfile::tempdir().unwrap();
     let files = TlsConfig {
         number: 0,
+        line: 0,
         certificate: folder.path().join("cert.pem"),
         key: folder.path().join("key.pem"),
     };

@@ -8,9 +8,10 @@ use anteroom_config::{
     Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts,
 };
 use anteroom_front::drain::{DrainTrigger, drain};
-use anteroom_front::hold::{ConnectionCap, Unobserved};
+use anteroom_front::hold::Unobserved;
 use anteroom_front::listener::listen;
 use anteroom_front::server::Server;
+use anteroom_front::table::ConnectionTable;
 use anteroom_front::tls::Tls;
 use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
@@ -63,7 +64,7 @@ fn upstream(setup: &Setup, origin: SocketAddr) -> Upstream {
         headers: 100,
     };
     let room = RoomName::new("shop").unwrap();
-    Upstream(Origins::new(limits).single(&room, &origins).unwrap())
+    Upstream::new(Origins::new(limits).single(&room, &origins).unwrap())
 }
 
 /// A gateway that sends everything to one origin.
@@ -89,7 +90,7 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let server = Server::new(
         &setup.time_outs,
         &setup.sizes,
-        ConnectionCap::new(setup.sizes.connections),
+        ConnectionTable::with_limit(setup.sizes.connections),
         Arc::new(Unobserved),
     );
     let trusted = TrustedProxies::default();

@@ -5,8 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 use crate::drain::{DrainTrigger, drain};
-use crate::hold::{ConnectionCap, ConnectionObserver};
-use crate::lanes::Open;
+use crate::hold::ConnectionObserver;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -33,9 +32,8 @@ impl Scene {
         let (trigger, signal) = drain();
         let seen = Arc::new(Seen::default());
         let observer = Arc::clone(&seen) as Arc<dyn ConnectionObserver>;
-        let permit = ConnectionCap::new(1).permit(&*observer).await.unwrap();
-        let hold = ConnectionHold::new(permit, &observer, signal.clone(), Open::default());
-        let activity = Activity::new(0, signal);
+        let hold = ConnectionHold::alone(&observer, signal.clone());
+        let activity = Activity::new(0, signal, hold.entry());
         let (client, near) = tokio::io::duplex(1_000_000);
         let patience = Patience {
             head: 10 * SECOND,
@@ -209,4 +207,49 @@ async fn nothing_is_passed_on_behind_a_head_behind_which_nobody_knows_what_comes
     let read = scene.screened.read(&mut bytes).await.unwrap();
     assert_eq!(bytes[..read], *head.as_bytes());
     assert_eq!(scene.read().await.unwrap(), 0);
+}
+
+/// What is read of `pieces`, with so much room at a time.
+async fn read_of(pieces: &[&str], room: usize) -> String {
+    let mut scene = Scene::new().await;
+    let mut read = Vec::new();
+    let mut buffer = vec![0; room];
+    for piece in pieces {
+        scene.send(piece).await;
+        // Time passes only when nothing more is to be read.
+        while let Ok(count) = tokio::time::timeout(SECOND, scene.screened.read(&mut buffer)).await {
+            read.extend_from_slice(&buffer[..count.unwrap()]);
+        }
+    }
+    String::from_utf8(read).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn raw_characters_of_a_query_are_read_as_browsers_write_them() {
+    let check = async |pieces: &[&str], expected: &str| {
+        for room in [4096, 7] {
+            let read = read_of(pieces, room).await;
+            assert_eq!(read, expected, "{pieces:?} {room}");
+        }
+    };
+    let head = "Host: a\r\nX: \"<kept>\"\r\n\r\n";
+    let odd = format!("GET /\"p\"?a=\"b\"&c=<d>{{|}} HTTP/1.1\r\n{head}");
+    let encoded = format!("GET /\"p\"?a=%22b%22&c=%3Cd%3E{{|}} HTTP/1.1\r\n{head}");
+    check(&[&odd], &encoded).await;
+    check(
+        &["GET /?\"", "\"x", "\" HTTP/1.1\r\n", head],
+        &format!("GET /?%22%22x%22 HTTP/1.1\r\n{head}"),
+    )
+    .await;
+    check(
+        &["GET /", "?", "<", "? HTTP/1.1\r\n", head],
+        &format!("GET /?%3C? HTTP/1.1\r\n{head}"),
+    )
+    .await;
+    let plain = format!("GET /\"p\" HTTP/1.1\r\n{head}");
+    check(&[&plain], &plain).await;
+    // Requests one behind the other, a body between them.
+    let post = "POST /?\" HTTP/1.1\r\nContent-Length: 3\r\n\r\n\"<>";
+    let posted = "POST /?%22 HTTP/1.1\r\nContent-Length: 3\r\n\r\n\"<>";
+    check(&[&format!("{post}{odd}")], &format!("{posted}{encoded}")).await;
 }

@@ -14,9 +14,8 @@ use tokio::task::JoinSet;
 
 use super::*;
 use crate::drain::drain;
-use crate::hold::{ConnectionCap, ConnectionHold, ConnectionObserver, Unobserved};
+use crate::hold::{ConnectionHold, ConnectionObserver, Unobserved};
 use crate::io::TimedIo;
-use crate::lanes::Open;
 use crate::server::Protocols;
 use crate::{Arrival, Handler};
 
@@ -109,13 +108,12 @@ impl Handler for Large {
     }
 }
 
-async fn hold() -> ConnectionHold {
-    let permit = ConnectionCap::new(1).permit(&Unobserved).await.unwrap();
+fn hold() -> ConnectionHold {
     let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
     let (trigger, signal) = drain();
     // Nobody drains.
     std::mem::forget(trigger);
-    ConnectionHold::new(permit, &observer, signal, Open::default())
+    ConnectionHold::alone(&observer, signal)
 }
 
 /// What a file without time-outs and limits says.
@@ -129,7 +127,7 @@ fn usual() -> Protocols {
 /// Serves HTTP/2 on one end of a line; what is at the other end.
 async fn serve(handler: Large) -> DuplexStream {
     let (near, far) = tokio::io::duplex(1_000);
-    let (protocols, hold) = (usual(), hold().await);
+    let (protocols, hold) = (usual(), hold());
     let arrival = Arrival {
         peer: "127.0.0.1:1".parse().unwrap(),
         is_encrypted: true,

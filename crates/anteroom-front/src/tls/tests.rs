@@ -28,6 +28,7 @@ fn write_for(folder: &TempDir, name: &str, hosts: &[&str], until: i32) -> TlsCon
     let certificate = params.self_signed(&key).unwrap();
     let files = TlsConfig {
         number: 0,
+        line: 0,
         certificate: folder.path().join(format!("{name}.pem")),
         key: folder.path().join(format!("{name}.key")),
     };
@@ -49,6 +50,7 @@ fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
 
     let with = |certificate: &Path, key: &Path| TlsConfig {
         number: 1,
+        line: 0,
         certificate: certificate.to_owned(),
         key: key.to_owned(),
     };
@@ -62,10 +64,10 @@ fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
         let files = [second.clone(), files];
         let error = tls.reload(&files).unwrap_err();
         assert_eq!(tls.expires_at(), IN_2040, "{error}");
-        let [(number, _)] = &Tls::check(&files)[..] else {
+        let [(found, _)] = &Tls::check(&files)[..] else {
             panic!("{error} and more");
         };
-        assert_eq!(*number, 1);
+        assert_eq!(found.number, 1);
         error
     };
     assert!(matches!(
@@ -262,6 +264,7 @@ fn a_further_certificate_without_a_name_is_refused() {
     Tls::load(std::slice::from_ref(&nameless)).unwrap();
     let further = TlsConfig {
         number: 1,
+        line: 0,
         ..nameless
     };
     let error = Tls::load(&[named, further]).unwrap_err();

@@ -1,15 +1,17 @@
 //! Bodies that are in memory, and some that take their time, in time that passes at once.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncWriteExt as _, DuplexStream};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::sync::mpsc;
 
+use super::turn::TURN_BYTES;
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -79,4 +81,75 @@ async fn an_empty_body_says_so_before_it_is_read() {
         assert_eq!(body.size_hint().exact(), Some(0));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "");
     }
+}
+
+/// A body of so many bytes that are all there, as far as a connection takes them.
+async fn download(bytes: usize) -> Incoming {
+    let (server, client) = tokio::io::duplex(1 << 20);
+    tokio::spawn(async move {
+        let (mut read, mut write) = tokio::io::split(server);
+        let _ = read.read(&mut [0; 1_000]).await;
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n");
+        let _ = write.write_all(head.as_bytes()).await;
+        let _ = write.write_all(&vec![7; bytes]).await;
+    });
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    let builder = builder.max_buf_size(PIECE_BYTES);
+    let (mut sender, connection) = builder.handshake(TokioIo::new(client)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::get("/").header("host", "a").body(Body::empty());
+    let answer = sender.send_request(request.unwrap()).await.unwrap();
+    answer.into_body()
+}
+
+/// What comes by a connection at once, at most.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// Two ends of a connection, of which the far one is used without the runtime.
+fn connected() -> (std::net::TcpStream, tokio::net::TcpStream) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (near, _) = listener.accept().unwrap();
+    near.set_nonblocking(true).unwrap();
+    (far, tokio::net::TcpStream::from_std(near).unwrap())
+}
+
+#[tokio::test]
+async fn a_large_body_lets_others_have_their_turn_after_so_many_bytes() {
+    let moved = Arc::new(AtomicUsize::new(0));
+    let (far, mut near) = connected();
+    let so_far = Arc::clone(&moved);
+    // A small request: its bytes come while the body is on its way.
+    let small = tokio::spawn(async move {
+        near.read_exact(&mut [0]).await.unwrap();
+        so_far.load(Relaxed)
+    });
+    let (server, mut client) = tokio::io::duplex(1 << 20);
+    let sent_at = Arc::new(AtomicUsize::new(0));
+    let (count, at) = (Arc::clone(&moved), Arc::clone(&sent_at));
+    let far = Arc::new(far);
+    let serve = service_fn(move |_: Request<Incoming>| {
+        let (count, at, far) = (Arc::clone(&count), Arc::clone(&at), Arc::clone(&far));
+        async move {
+            let body = Body::incoming(download(64 << 20).await, 60 * SECOND);
+            let body = body.map_frame(move |frame| {
+                let moved = count.fetch_add(frame.data_ref().unwrap().len(), Relaxed);
+                if moved > 1 << 20 && at.load(Relaxed) == 0 {
+                    at.store(moved, Relaxed);
+                    std::io::Write::write_all(&mut &*far, b"x").unwrap();
+                }
+                frame
+            });
+            Ok::<_, Infallible>(Response::new(body))
+        }
+    });
+    tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(server), serve));
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    client.write_all(request).await.unwrap();
+    tokio::io::copy(&mut client, &mut tokio::io::sink())
+        .await
+        .unwrap();
+    assert_eq!(moved.load(Relaxed), 64 << 20);
+    let waited = small.await.unwrap() - sent_at.load(Relaxed);
+    assert!(waited <= TURN_BYTES + 2 * PIECE_BYTES, "{waited} bytes");
 }

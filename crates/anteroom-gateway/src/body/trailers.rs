@@ -64,8 +64,12 @@ pub(super) fn clean(trailers: &mut HeaderMap) {
     }
     forwarded::strip_own(trailers);
     forwarded::strip_hearsay(trailers);
-    // What commands the gateway is spelled in one more way.
+    // What commands the gateway is spelled in one more way, and who may name the client in trailers
+    // is nobody.
     trailers.remove("cf-waiting-room-command");
+    for name in anteroom_config::TRUSTED_PROXY_HEADERS {
+        trailers.remove(name);
+    }
 }
 
 #[cfg(test)]
@@ -81,6 +85,8 @@ mod tests {
         let more = [
             "anteroom-command",
             "x-forwarded-for",
+            "x-real-ip",
+            "content_length",
             "cf-waiting-room-command",
         ];
         for name in all.chain(more.map(HeaderName::from_static)) {

@@ -180,3 +180,34 @@ fn every_mistake_of_every_rule_is_reported() {
     let errors = BypassRules::compile(&[rule("a == b"), rule("true"), rule("path")]).unwrap_err();
     assert_eq!(errors.len(), 3, "{errors:?}");
 }
+
+#[test]
+fn a_rule_that_lets_everybody_pass_is_remarked_on() {
+    let check = |expression: &str, expected: Option<&str>| {
+        let rule = BypassRule {
+            expression: expression.to_owned(),
+            line: 1,
+        };
+        let remark = BypassRules::remark(&rule);
+        assert_eq!(
+            remark.is_some(),
+            expected.is_some(),
+            "{expression}: {remark:?}"
+        );
+        let (remark, expected) = (remark.unwrap_or_default(), expected.unwrap_or_default());
+        assert!(remark.contains(expected), "{expression}: {remark}");
+    };
+    check("true", Some("nobody ever waits"));
+    check("path.startsWith(\"/\")", Some("nobody ever waits"));
+    check(
+        "method == \"GET\" || path == \"/hook\"",
+        Some("nobody ever waits"),
+    );
+    check("!path.startsWith(\"/a\")", Some("nobody waits there"));
+    check("extension == \"\"", Some("nobody waits there"));
+    check("path.startsWith(\"/webhooks/\")", None);
+    check("headers[\"x-monitor\"] == \"yes\"", None);
+    check("in_network(address, \"10.0.0.0/8\")", None);
+    // A mistake, which is told as such.
+    check("tru", None);
+}

@@ -10,26 +10,34 @@ use bytes::Bytes;
 use http::header::{Entry, FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
+use super::claims::is_double;
 use super::{Client, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
+use crate::loops;
 
 /// What headers begin with that only this gateway and the origin may send.
 const OWN_PREFIX: &str = "anteroom-";
 
 /// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
-/// for this gateway. In every spelling that an origin may take for it, see `begins`.
+/// for this gateway. In every spelling that an origin may take for it, see `begins`; and doubles of
+/// headers that mean something.
 pub fn strip_own(headers: &mut HeaderMap) {
-    remove_where(headers, |name| begins(name, OWN_PREFIX));
+    remove_where(headers, |name| is_own(name) || is_double(name));
 }
 
-/// Removes what somebody who is not trusted says about who they are: `Forwarded`,
-/// `X-Forwarded-*`, `X-Real-IP`, in every spelling.
+/// Whether only this gateway and the origin may send it. The marks of gateways in front are kept.
+pub(super) fn is_own(name: &str) -> bool {
+    begins(name, OWN_PREFIX) && name != loops::NAME
+}
+
+/// Removes what somebody who is not trusted says about who they are: `Forwarded`, `X-Forwarded-*`,
+/// in every spelling. Further headers of that kind are a setting, see `claims`.
 pub fn strip_hearsay(headers: &mut HeaderMap) {
     remove_where(headers, is_hearsay);
 }
 
 fn is_hearsay(name: &str) -> bool {
     match name.as_bytes() {
-        [b'x', ..] => begins(name, "x-forwarded-") || is_same(name, "x-real-ip"),
+        [b'x', ..] => begins(name, "x-forwarded-"),
         // Most names are done with here.
         [b'f', ..] => name == "forwarded",
         _ => false,
@@ -38,10 +46,14 @@ fn is_hearsay(name: &str) -> bool {
 
 /// Hearsay in a spelling that no proxy writes: a client's, that a trusted proxy has overlooked.
 fn is_disguised(name: &str) -> bool {
-    is_hearsay(name)
-        && name
-            .bytes()
-            .any(|byte| !byte.is_ascii_alphanumeric() && byte != b'-')
+    is_hearsay(name) && is_odd(name)
+}
+
+/// Whether a name holds anything but letters, digits and `-`.
+pub(super) fn is_odd(name: &str) -> bool {
+    // Looks at all of it, and so at many bytes at once.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))
 }
 
 /// Whether a name begins like this for an origin that gets its headers by CGI, WSGI or the like.
@@ -68,7 +80,7 @@ pub fn is_same(name: &str, other: &str) -> bool {
     name.len() == other.len() && begins(name, other)
 }
 
-fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
+pub(super) fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
     // Nearly always there is none, and then nothing is allocated.
     while let Some(name) = headers.keys().find(|name| is_unwanted(name.as_str())) {
         let name = name.clone();
@@ -168,24 +180,18 @@ mod tests {
         left
     }
 
-    const DISGUISED: [&str; 7] = [
+    const DISGUISED: [&str; 6] = [
         "anteroom_visitor",
         "anteroom-seat_ends",
         "Anteroom.Room",
         "x_forwarded_for",
         "x-forwarded_proto",
-        "x_real_ip",
         "x_anteroom",
     ];
 
     #[test]
     fn names_that_an_origin_may_take_for_ours_are_removed_too() {
-        let hearsay = [
-            "x-forwarded_proto",
-            "x_anteroom",
-            "x_forwarded_for",
-            "x_real_ip",
-        ];
+        let hearsay = ["x-forwarded_proto", "x_anteroom", "x_forwarded_for"];
         assert_eq!(left(&DISGUISED, strip_own), hearsay);
         let own = [
             "anteroom-seat_ends",
@@ -206,19 +212,13 @@ mod tests {
             peer: address,
             has_trusted_peer: true,
         };
-        let told = [
-            "x_forwarded_for",
-            "x-forwarded-port",
-            "x_real_ip",
-            "x-real-ip",
-        ];
+        let told = ["x_forwarded_for", "x-forwarded-port"];
         let expected = [
             "forwarded",
             "x-forwarded-for",
             "x-forwarded-host",
             "x-forwarded-port",
             "x-forwarded-proto",
-            "x-real-ip",
         ];
         assert_eq!(left(&told, |headers| write(headers, &client)), expected);
     }

@@ -4,10 +4,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use anteroom_config::ServerConfig;
 use http::HeaderMap;
 use ipnet::IpNet;
 
 use super::X_FORWARDED_FOR;
+use super::claims::ProxyHeaders;
 
 /// Entries of `X-Forwarded-For` that are looked at, from the right.
 ///
@@ -15,10 +17,11 @@ use super::X_FORWARDED_FOR;
 /// its proxies the client; too large, and a client pays us to read its inventions.
 const ENTRIES_MAX: usize = 32;
 
-/// Proxies whose `X-Forwarded-*` headers are believed.
+/// Proxies whose `X-Forwarded-*` headers are believed, and other headers that only they may send.
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
+    pub(super) headers: ProxyHeaders,
 }
 
 impl TrustedProxies {
@@ -27,7 +30,22 @@ impl TrustedProxies {
     pub fn new(networks: impl IntoIterator<Item = IpNet>) -> Self {
         Self {
             networks: networks.into_iter().collect(),
+            headers: ProxyHeaders::default(),
         }
+    }
+
+    /// As `[server]` says.
+    #[must_use]
+    pub fn of(server: &ServerConfig) -> Self {
+        let networks = server.trusted_proxies.iter().copied();
+        Self::new(networks).believing(&server.trusted_proxy_headers)
+    }
+
+    /// The same proxies, which alone may send the headers of these names, given in lower case.
+    #[must_use]
+    pub fn believing(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        self.headers = ProxyHeaders::new(names);
+        self
     }
 
     /// Whether this address is a trusted proxy's.

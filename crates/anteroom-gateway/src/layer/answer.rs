@@ -47,7 +47,7 @@ pub(super) async fn finish<R>(
     if let Some(outcome) = response.extensions().get::<OriginOutcome>() {
         door.tally.count_outcome(*outcome);
         // While checks say that no origin is well, a request that went well says nothing else.
-        if !door.upstream.0.is_down() {
+        if !door.upstream.group.is_down() {
             door.room.handle_origin_outcome(core_outcome(*outcome));
         }
     }

@@ -15,8 +15,8 @@ use http::{HeaderMap, HeaderValue};
 use super::tallies::{RoomTally, Tallies};
 use crate::body::Body;
 use crate::bypass::BypassRules;
-use crate::path::Readings;
-use crate::proxy::Upstream;
+use crate::path::{Decoding, Readings};
+use crate::proxy::{Speech, Upstream};
 use crate::route::{AmbiguousPathError, Routes, bare_host};
 use crate::waiting::{WaitingView, language};
 
@@ -42,6 +42,8 @@ pub struct DoorsError {
 /// All rooms as requests find them.
 pub(super) struct Doors {
     routes: Routes,
+    /// How often origins are taken to decode a path.
+    pub(super) decoding: Decoding,
     doors: Vec<Door>,
     origins: Vec<(Host, Upstream)>,
 }
@@ -62,6 +64,7 @@ pub(super) struct Door {
 /// Rooms as requests would find them, before a node runs them; nothing has changed yet.
 pub(super) struct Draft {
     routes: Routes,
+    decoding: Decoding,
     rooms: Vec<DoorDraft>,
 }
 
@@ -86,7 +89,11 @@ impl Draft {
             }
         }
         match routes(config, &mut problems) {
-            Some(routes) if problems.is_empty() => Ok(Self { routes, rooms }),
+            Some(routes) if problems.is_empty() => Ok(Self {
+                routes,
+                decoding: Decoding::of(&config.server),
+                rooms,
+            }),
             _ => Err(DoorsError { problems }),
         }
     }
@@ -105,7 +112,13 @@ impl DoorDraft {
             cookie_name: config.cookie_name(),
             name,
             bypass,
-            upstream: Upstream(group),
+            upstream: Upstream {
+                group,
+                speech: Speech {
+                    chosen: None,
+                    default: config.page.language,
+                },
+            },
             template,
         })
     }
@@ -137,6 +150,7 @@ impl Doors {
         if problems.is_empty() {
             Ok(Self {
                 routes: draft.routes,
+                decoding: draft.decoding,
                 origins: origins(&doors),
                 doors,
             })

@@ -6,7 +6,7 @@ use anteroom_config::RoomName;
 use anteroom_origin::RoomOriginFigures;
 
 use super::WaitingRoomLayer;
-use super::tallies::CountsByRoom;
+use super::tallies::{CountsByRoom, SharedTicketCounts};
 
 impl WaitingRoomLayer {
     /// What was said to requests for rooms so far.
@@ -25,6 +25,18 @@ impl WaitingRoomLayer {
     #[must_use]
     pub fn origin_figures(&self) -> BTreeMap<RoomName, RoomOriginFigures> {
         self.gate.origins.figures()
+    }
+
+    /// What was noticed of tickets that many use, by room.
+    #[must_use]
+    pub fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
+        self.gate.tallies.shared_tickets()
+    }
+
+    /// How many tickets this node has forgotten the addresses of, although they had been used lately.
+    #[must_use]
+    pub fn evicted_tickets(&self) -> u64 {
+        self.gate.shared_tickets.evicted_total()
     }
 
     /// How often bypass rules failed to evaluate, since they were read.

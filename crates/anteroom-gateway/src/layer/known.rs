@@ -64,8 +64,17 @@ pub(super) async fn ask(
     wish: Wish,
 ) -> Outcome {
     let tickets = cookies::values(headers, &door.cookie_name);
+    decide(door, &tickets, is_navigation, wish).await
+}
+
+/// The same as if no ticket had come along.
+pub(super) async fn ask_without_ticket(door: &Door, is_navigation: bool, wish: Wish) -> Outcome {
+    decide(door, &[], is_navigation, wish).await
+}
+
+async fn decide(door: &Door, tickets: &[&str], is_navigation: bool, wish: Wish) -> Outcome {
     let arrival = Arrival {
-        tickets: &tickets,
+        tickets,
         is_navigation,
         is_look: wish == Wish::Look,
         is_held: wish == Wish::Wait,

@@ -61,13 +61,13 @@ pub(super) async fn watch(gate: Weak<Gate>) {
         let doors = gate.doors.load_full();
         for door in doors.iter() {
             let name = &door.config.name;
-            let now = door.upstream.0.abandoned();
+            let now = door.upstream.group.abandoned();
             let before = abandoned.insert(name.clone(), now).unwrap_or(0);
             for _ in before..now {
                 door.tally.count_outcome(OriginOutcome::Abandoned);
                 door.room.handle_origin_outcome(CoreOutcome::Unreachable);
             }
-            if door.upstream.0.is_down() {
+            if door.upstream.group.is_down() {
                 down.insert(name.clone());
                 for _ in 0..UNREACHABLE_IN_A_ROW {
                     door.room.handle_origin_outcome(CoreOutcome::Unreachable);

@@ -9,7 +9,7 @@ use http::{Method, Request, Response};
 use super::access::{Access, Verdict};
 use super::doors::{Door, Doors};
 use super::known::{Wish, ask};
-use super::{Gate, answer, hand_out, refuse};
+use super::{Gate, answer, hand_out, note_ticket, refuse};
 use crate::body::Body;
 use crate::cookies;
 use crate::forwarded::Client;
@@ -102,10 +102,12 @@ impl Gate {
             }
             Outcome::Pass(pass) => {
                 access.pass(&pass);
+                note_ticket(request, true);
                 let response = place_endpoint::not_waiting().map(Body::full);
                 answer::carry_ticket(door, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, place } => {
+                note_ticket(request, false);
                 let language = place_endpoint::language_of(query);
                 let language = language.unwrap_or_else(|| door.language(request.headers()));
                 let holds = door.holds();

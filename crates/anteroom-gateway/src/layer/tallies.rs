@@ -15,6 +15,17 @@ use crate::proxy::OriginOutcome;
 pub(super) struct RoomTally {
     verdicts: [AtomicU64; Verdict::ALL.len()],
     outcomes: [AtomicU64; OriginOutcome::NAMES.len()],
+    shared_tickets: AtomicU64,
+    without_ticket: AtomicU64,
+}
+
+/// What was noticed of tickets that many use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SharedTicketCounts {
+    /// Tickets that were used from too many networks within a window.
+    pub tickets: u64,
+    /// Requests that did without their ticket because of that.
+    pub requests: u64,
 }
 
 /// The counts of all rooms there have been.
@@ -36,6 +47,14 @@ impl RoomTally {
     pub(super) fn count_outcome(&self, outcome: OriginOutcome) {
         self.outcomes[outcome.index()].fetch_add(1, Ordering::Relaxed);
     }
+
+    pub(super) fn count_shared_ticket(&self) {
+        self.shared_tickets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_without_ticket(&self) {
+        self.without_ticket.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Tallies {
@@ -51,6 +70,18 @@ impl Tallies {
 
     pub(super) fn outcomes(&self) -> CountsByRoom {
         self.read(&OriginOutcome::NAMES, |tally| &tally.outcomes)
+    }
+
+    pub(super) fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
+        let rooms = self.rooms.lock();
+        let counts = rooms.iter().map(|(room, tally)| {
+            let counts = SharedTicketCounts {
+                tickets: tally.shared_tickets.load(Ordering::Relaxed),
+                requests: tally.without_ticket.load(Ordering::Relaxed),
+            };
+            (room.clone(), counts)
+        });
+        counts.collect()
     }
 
     fn read(

@@ -1,4 +1,4 @@
-//! What does a path say once its `%XX` are decoded? One pass, never two.
+//! What does a path say once its `%XX` are decoded? One pass; who wants two calls twice.
 //!
 //! It refuses what must not be decoded ([`BadPathError`]) and leaves alone what is not an escape
 //! (`%zz`, a `%` at the end).
@@ -14,8 +14,21 @@ pub(super) enum Separators {
     Decoded,
 }
 
+/// What becomes of an encoded control byte.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Controls {
+    /// The path is refused.
+    Refused,
+    /// It stays, decoded: the caller cuts the path there.
+    Kept,
+}
+
 /// Decodes once. Bytes that are not UTF-8 become U+FFFD: no room's path holds that.
-pub(super) fn decode(path: &str, separators: Separators) -> Result<String, BadPathError> {
+pub(super) fn decode(
+    path: &str,
+    separators: Separators,
+    controls: Controls,
+) -> Result<String, BadPathError> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -26,7 +39,9 @@ pub(super) fn decode(path: &str, separators: Separators) -> Result<String, BadPa
         };
         rest = after;
         match (code, separators) {
-            (Code::Byte(0..0x20 | 0x7f), _) => return Err(BadPathError::Control),
+            (Code::Byte(0..0x20 | 0x7f), _) if controls == Controls::Refused => {
+                return Err(BadPathError::Control);
+            }
             (Code::Byte(b'/'), Separators::Literal) => decoded.extend_from_slice(b"%2F"),
             (Code::Byte(b'\\'), Separators::Literal) => decoded.extend_from_slice(b"%5C"),
             (Code::Byte(byte), _) => decoded.push(byte),

@@ -164,3 +164,76 @@ fn decoded_readings_leave_out_what_still_holds_escapes() {
         ["/static/a%2Fb", "/static/a/b"]
     );
 }
+
+/// Readings for origins that may decode twice.
+fn twice(path: &str) -> Vec<String> {
+    let readings = Readings::under(Decoding::Twice, path).unwrap();
+    let mut texts: Vec<_> = readings.iter().map(str::to_owned).collect();
+    texts.sort();
+    texts.dedup();
+    texts
+}
+
+#[test]
+fn what_an_origin_that_decodes_twice_reads_as_shop_is_read_as_shop() {
+    let disguises = [
+        "/shop%3fx",
+        "/shop%23x",
+        "/%73hop%3Fx",
+        "/%2573hop",
+        "/%25%37%33hop",
+        "/%%37%33hop",
+        "/%u002573hop",
+        "/x/%252e%252e/shop",
+        "/x/%2e%2e/%2573hop",
+        "/x%252f..%252fshop",
+        "/x%252F..%2Fshop",
+        "/x/..%255cshop",
+        "/shop%253fx",
+        "/shop%2500.css",
+        "/shop%250a",
+        "/shop;a=%253f",
+        "/%252573hop/..%252f..%252fshop",
+    ];
+    for path in disguises {
+        assert!(
+            twice(path).contains(&"/shop".to_owned()),
+            "{path}: {:?}",
+            twice(path)
+        );
+        let is_read_once = readings(path).contains(&"/shop".to_owned());
+        assert!(!is_read_once || path.contains(';'), "{path}");
+    }
+    assert_eq!(
+        Readings::under(Decoding::Twice, "/%25c0%25afshop").unwrap_err(),
+        BadPathError::Overlong
+    );
+}
+
+#[test]
+fn a_second_decoding_adds_readings_only_where_something_is_left_to_decode() {
+    for path in [
+        "/",
+        "/shop",
+        "/%73hop",
+        "/a%2Fb",
+        "/l%C3%A4den",
+        "/a;b//c/../d",
+        "/100%",
+        "/caf%E9/x",
+    ] {
+        assert_eq!(twice(path), readings(path), "{path}");
+    }
+    assert_eq!(twice("/a%3Fb"), ["/a", "/a%3Fb", "/a?b"]);
+    assert_eq!(twice("/100%25"), ["/100%", "/100%25"]);
+    assert_eq!(twice("/%252561"), ["/%252561", "/%2561", "/%61"]);
+}
+
+#[test]
+fn the_normal_form_is_decoded_once_whatever_origins_do() {
+    for path in ["/a%3Fb", "/%2573hop", "/x/%252e%252e/shop", "/%73hop"] {
+        let once = Readings::of(path).unwrap();
+        let twice = Readings::under(Decoding::Twice, path).unwrap();
+        assert_eq!(once.normal(), twice.normal(), "{path}");
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{EXPECT, HeaderValue};
-use http::{Request, StatusCode};
+use http::{HeaderMap, Request, StatusCode};
 use http_body::Body as _;
 use parking_lot::Mutex;
 use tokio::sync::oneshot::{Sender, channel};
@@ -29,16 +29,20 @@ pub(super) struct Expected(());
 /// Lets the body go.
 pub(super) struct Permission(Arc<Mutex<Option<Sender<()>>>>);
 
+/// Whether a request expects something that nobody here meets: it is answered with 417, and
+/// does not reach an origin.
+pub(crate) fn is_unknown(headers: &HeaderMap) -> bool {
+    let is_known = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    !headers.get_all(EXPECT).iter().all(is_known)
+}
+
 /// Takes the expectation out of a request; without a body it means nothing.
 pub(super) fn take(request: &mut Request<Body>) -> Result<Option<Expected>, Unknown> {
-    let mut lines = request.headers().get_all(EXPECT).iter();
-    let is_known = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"100-continue");
-    let is_there = match lines.next() {
-        None => return Ok(None),
-        Some(line) => is_known(line),
-    };
-    if !is_there || !lines.all(is_known) {
+    if is_unknown(request.headers()) {
         return Err(Unknown);
+    }
+    if !request.headers().contains_key(EXPECT) {
+        return Ok(None);
     }
     request.headers_mut().remove(EXPECT);
     Ok((!request.body().is_end_stream()).then_some(Expected(())))

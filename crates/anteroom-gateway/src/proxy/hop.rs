@@ -3,19 +3,21 @@
 //! RFC 9110, section 7.6.1: `Connection` and what it names, `Keep-Alive`, `Proxy-*`,
 //! `Transfer-Encoding`, `Upgrade`, `TE`. `Trailer` is passed on, as the trailers are. Upgrades put
 //! their two headers back themselves.
+//!
+//! Also here: what an answer says about its length is said once, and [`via`] names this hop.
 
-use http::header::{CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE};
-use http::{HeaderMap, HeaderValue};
+use http::header::{
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderName, TE, TRANSFER_ENCODING, UPGRADE, VIA,
+};
+use http::{HeaderMap, HeaderValue, Version};
 
-const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
-/// Never a header of HTTP, but CGI makes `HTTP_PROXY` of it ("httpoxy").
-const PROXY: HeaderName = HeaderName::from_static("proxy");
+use crate::cookies;
 
 /// Removes what a request said to this proxy and not to the origin.
 pub(super) fn clean_request(headers: &mut HeaderMap) {
     let wants_trailers = takes_trailers(headers);
-    clean(headers);
-    headers.remove(PROXY);
+    // Never a header of HTTP, but CGI makes `HTTP_PROXY` of it ("httpoxy").
+    clean(headers, |name| is_of_proxies(name) || name == "proxy");
     if wants_trailers {
         // RFC 9110, section 10.1.4: whoever sends TE names it in Connection.
         headers.insert(TE, HeaderValue::from_static("trailers"));
@@ -23,14 +25,16 @@ pub(super) fn clean_request(headers: &mut HeaderMap) {
     }
 }
 
-/// Removes what an origin said to this proxy and not to the client.
+/// Removes what an origin said to this proxy and not to the client, and what only the gateway may
+/// say.
 pub(super) fn clean_response(headers: &mut HeaderMap) {
+    cookies::without_set(headers, cookies::PREFIX);
     if headers.contains_key(TRANSFER_ENCODING) {
         // RFC 9112, section 6.3: then Content-Length means nothing, and passing it on would let
         // the next reader believe it.
         headers.remove(CONTENT_LENGTH);
     }
-    clean(headers);
+    clean(headers, is_of_proxies);
 }
 
 /// Whether the body is coded in a way that removing `Transfer-Encoding` would hide.
@@ -42,15 +46,67 @@ pub(crate) fn has_foreign_coding(headers: &HeaderMap) -> bool {
     !first.as_bytes().eq_ignore_ascii_case(b"chunked") || codings.next().is_some()
 }
 
-fn clean(headers: &mut HeaderMap) {
+/// Adds this hop to a message that came by `version` (RFC 9110, section 7.6.3). A line of its own
+/// continues the list, so nothing is copied.
+pub(super) fn via(headers: &mut HeaderMap, version: Version) {
+    let hop = match version {
+        Version::HTTP_09 | Version::HTTP_10 => "1.0 anteroom",
+        Version::HTTP_2 => "2.0 anteroom",
+        _ => "1.1 anteroom",
+    };
+    headers.append(VIA, HeaderValue::from_static(hop));
+}
+
+/// An answer says two lengths, or one that is no number: nobody can tell where it ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct UnclearLength;
+
+/// Has an answer say its length once. Behind a transfer coding it means nothing and is removed
+/// later.
+pub(super) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength> {
+    let mut lines = headers.get_all(CONTENT_LENGTH).iter();
+    let Some(first) = lines.next() else {
+        return Ok(());
+    };
+    let is_single = lines.next().is_none() && number(first.as_bytes()).is_some();
+    if is_single || headers.contains_key(TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    let lines = headers.get_all(CONTENT_LENGTH).iter();
+    let mut lengths = lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .map(|length| number(length.trim_ascii()));
+    let length = lengths.next().flatten().ok_or(UnclearLength)?;
+    if lengths.any(|other| other != Some(length)) {
+        return Err(UnclearLength);
+    }
+    headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    Ok(())
+}
+
+/// Digits and nothing else.
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        number.checked_mul(10)?.checked_add(digit)
+    })
+}
+
+/// Headers of one connection that are nearly never there. A look at all names finds them for less
+/// than a look-up of each.
+fn is_of_proxies(name: &str) -> bool {
+    name.starts_with("proxy-") || name == "keep-alive"
+}
+
+fn clean(headers: &mut HeaderMap, is_dropped: impl Fn(&str) -> bool) {
     remove_named(headers);
-    for name in [TRANSFER_ENCODING, UPGRADE, TE, KEEP_ALIVE] {
+    for name in [TRANSFER_ENCODING, UPGRADE, TE] {
         headers.remove(name);
     }
-    while let Some(name) = headers
-        .keys()
-        .find(|name| name.as_str().starts_with("proxy-"))
-    {
+    while let Some(name) = headers.keys().find(|name| is_dropped(name.as_str())) {
         let name = name.clone();
         headers.remove(name);
     }
@@ -185,6 +241,56 @@ mod tests {
     fn a_length_beside_a_transfer_coding_is_not_passed_on() {
         let input = [("transfer-encoding", "chunked"), ("content-length", "5")];
         check(clean_response, &input, &[]);
+    }
+
+    #[test]
+    fn a_length_is_said_once_or_it_is_unclear() {
+        let check = |lines: &[&'static str], expected: Result<&[&'static str], UnclearLength>| {
+            let pairs = |lines: &[&'static str]| -> Vec<(&'static str, &'static str)> {
+                lines.iter().map(|line| ("content-length", *line)).collect()
+            };
+            let mut input = headers(&pairs(lines));
+            let unified = unify_length(&mut input).map(|()| input);
+            assert_eq!(
+                unified,
+                expected.map(|lines| headers(&pairs(lines))),
+                "{lines:?}"
+            );
+        };
+        check(&[], Ok(&[]));
+        check(&["0"], Ok(&["0"]));
+        check(&["2, 2"], Ok(&["2"]));
+        check(&["2", "2,2 ,02"], Ok(&["2"]));
+        check(&["18446744073709551615"], Ok(&["18446744073709551615"]));
+        for unclear in [
+            "2, 3",
+            "2,",
+            ",2",
+            "",
+            "+2",
+            "-2",
+            "2 2",
+            "0x2",
+            "18446744073709551616",
+        ] {
+            check(&[unclear], Err(UnclearLength));
+        }
+        check(&["2", "3"], Err(UnclearLength));
+        // Then the length means nothing, and is removed.
+        let mut coded = headers(&[("transfer-encoding", "chunked"), ("content-length", "2, 3")]);
+        assert_eq!(unify_length(&mut coded), Ok(()));
+    }
+
+    #[test]
+    fn the_hop_is_named_with_the_version_by_which_the_message_came() {
+        let check = |version, expected: &'static str| {
+            let mut named = headers(&[("via", "1.1 cdn")]);
+            via(&mut named, version);
+            assert_eq!(named, headers(&[("via", "1.1 cdn"), ("via", expected)]));
+        };
+        check(Version::HTTP_10, "1.0 anteroom");
+        check(Version::HTTP_11, "1.1 anteroom");
+        check(Version::HTTP_2, "2.0 anteroom");
     }
 
     #[test]

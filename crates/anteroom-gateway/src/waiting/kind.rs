@@ -1,4 +1,4 @@
-//! What can the sender of this request make use of: a page, JSON, or only a refusal?
+//! What can the sender of this request make use of: a page, JSON, or only a status?
 //!
 //! Decided from the request head alone. Whether there is a slot, and what the answer says, is not
 //! known here. The body of a request is never looked at.
@@ -6,64 +6,94 @@
 use http::header::{ACCEPT, CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderName, Method};
 
-/// What the browser wants to do with the answer; sent by every current browser, by nobody else.
+/// What the browser wants to do with the answer; sent by every current browser, by nobody else, and
+/// only over HTTPS or to the machine itself.
 pub(super) const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// What a request without a slot gets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum RequestKind {
-    /// Somebody looks at a screen: the waiting page.
+    /// A navigation: the waiting page.
     Page,
-    /// Somebody looks at a screen and has just sent a form: the waiting page, which says that
-    /// nothing was passed on.
+    /// A navigation that sent a form: the waiting page, which says that nothing was passed on.
     PageAfterPost,
-    /// A program reads something: JSON with the room's queueing status.
+    /// A request for exactly JSON where the room offers it: JSON with the status of the page, as
+    /// clients of hosted waiting rooms expect.
     Json,
-    /// A program wants to change something or to open a channel (script POST, WebSocket, gRPC,
-    /// preflight): 429 with JSON, so that nobody takes the answer for success.
-    Refused,
+    /// A script that accepts HTML and may well show it: the waiting page, with a status that it
+    /// cannot take for success.
+    ScriptPage,
+    /// A program that reads, writes or opens a channel (`fetch`, an app, WebSocket, gRPC,
+    /// preflight): JSON, with a status that it cannot take for success.
+    Data,
+    /// A part of a page (an image, a script, a font): no body, and a status that the browser cannot
+    /// take for success.
+    Asset,
 }
 
 impl RequestKind {
-    /// Sorts a request by its method and headers.
+    /// Sorts a request by its method and headers: by `Sec-Fetch-Mode` and `Sec-Fetch-Dest` where
+    /// the browser sends them, by `Accept` otherwise.
     ///
     /// `json_enabled` is the room's `json_response_enabled`: a GET whose `Accept` is exactly
     /// `application/json` gets JSON even where the browser says that it navigates.
     #[must_use]
     pub fn of(method: &Method, headers: &HeaderMap, json_enabled: bool) -> Self {
         if asks_for_another_protocol(headers) {
-            return Self::Refused;
+            return Self::Data;
         }
         let reads = method == Method::GET || method == Method::HEAD;
         if reads && json_enabled && accepts_exactly_json(headers) {
             return Self::Json;
         }
-        match (reads, navigation(headers)) {
-            (true, Navigation::Yes | Navigation::Html) => Self::Page,
-            (true, Navigation::No) => Self::Json,
-            (false, Navigation::Yes) if method == Method::POST => Self::PageAfterPost,
-            (false, _) => Self::Refused,
+        let is_html = accepts(headers, b"text/html");
+        // A browser that is too old to say what it does, or may not over plain HTTP.
+        let is_navigation = navigates(headers).unwrap_or(is_html);
+        match (reads, is_navigation) {
+            (true, true) => Self::Page,
+            (false, true) if method == Method::POST => Self::PageAfterPost,
+            (false, _) => Self::Data,
+            (true, false) if is_html => Self::ScriptPage,
+            (true, false) if is_asset(headers) => Self::Asset,
+            (true, false) => Self::Data,
         }
+    }
+
+    /// Whether the waiting page is the answer.
+    #[must_use]
+    pub const fn is_page(self) -> bool {
+        matches!(self, Self::Page | Self::PageAfterPost | Self::ScriptPage)
+    }
+
+    /// Whether the answer has the status of the waiting page: it goes into a window, or to a program
+    /// that knows that the body decides.
+    #[must_use]
+    pub const fn has_queueing_status(self) -> bool {
+        matches!(self, Self::Page | Self::PageAfterPost | Self::Json)
     }
 }
 
-/// Whether the answer will be shown in a window.
-enum Navigation {
-    /// The browser says so, or it is too old to say and accepts HTML.
-    Yes,
-    /// A script that accepts HTML. Reading, it may well show it, so it gets the page; writing, it
-    /// is a program, and the page's status could pass for success.
-    Html,
-    No,
+/// Whether the answer goes into a window, as far as the browser says.
+///
+/// The mode is asked first: a service worker that passes a navigation on keeps the mode, but not the
+/// destination.
+fn navigates(headers: &HeaderMap) -> Option<bool> {
+    if let Some(mode) = headers.get(SEC_FETCH_MODE) {
+        return Some(mode == "navigate");
+    }
+    let destination = headers.get(SEC_FETCH_DEST)?.as_bytes();
+    Some(matches!(destination, b"document" | b"iframe" | b"frame"))
 }
 
-fn navigation(headers: &HeaderMap) -> Navigation {
-    let accepts_html = accepts_html(headers);
-    match headers.get(SEC_FETCH_DEST).map(|dest| dest.as_bytes()) {
-        Some(b"document" | b"iframe" | b"frame") => Navigation::Yes,
-        None if accepts_html => Navigation::Yes,
-        Some(_) if accepts_html => Navigation::Html,
-        _ => Navigation::No,
+/// Whether the browser loads a part of a page, and nobody reads the body of an error.
+fn is_asset(headers: &HeaderMap) -> bool {
+    if accepts(headers, b"application/json") {
+        return false;
+    }
+    match headers.get(SEC_FETCH_DEST) {
+        Some(destination) => destination != "empty",
+        None => tokens(headers, &ACCEPT).any(|range| range.starts_with(b"image/")),
     }
 }
 
@@ -81,11 +111,12 @@ fn accepts_exactly_json(headers: &HeaderMap) -> bool {
         && values.next().is_none()
 }
 
-fn accepts_html(headers: &HeaderMap) -> bool {
+/// Whether `Accept` names this media type.
+fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
     tokens(headers, &ACCEPT).any(|range| {
         let mut parts = range.split(|&b| b == b';').map(<[u8]>::trim_ascii);
         let media = parts.next().unwrap_or_default();
-        media.eq_ignore_ascii_case(b"text/html") && !parts.any(is_weight_zero)
+        media.eq_ignore_ascii_case(wanted) && !parts.any(is_weight_zero)
     })
 }
 
@@ -146,14 +177,7 @@ mod tests {
             &[("accept", "image/png"), ("accept", "text/html")],
             Page,
         );
-        check(
-            "GET",
-            &[
-                ("sec-fetch-dest", "empty"),
-                ("accept", "text/html, */*;q=0.01"),
-            ],
-            Page,
-        );
+        check("GET", &[("sec-fetch-mode", "navigate")], Page);
         check(
             "POST",
             &[("sec-fetch-dest", "document"), ("accept", BROWSER)],
@@ -163,25 +187,73 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_reads_gets_json() {
-        use RequestKind::Json;
-        check("GET", &[], Json);
-        check("HEAD", &[], Json);
-        check("GET", &[("accept", "*/*")], Json);
-        check("GET", &[("accept", "application/json")], Json);
-        check("GET", &[("accept", "text/html;q=0, */*")], Json);
-        check("GET", &[("accept", "text/html; level=1 ; q=0.000")], Json);
-        check("GET", &[("accept", "text/htmlx")], Json);
-        check("GET", &[("accept", "text/event-stream")], Json);
+    fn a_navigation_that_a_service_worker_passes_on_is_one() {
+        let passed_on = [
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-dest", "empty"),
+            ("accept", BROWSER),
+        ];
+        check("GET", &passed_on, RequestKind::Page);
+        check("POST", &passed_on, RequestKind::PageAfterPost);
+    }
+
+    #[test]
+    fn a_script_that_accepts_html_gets_the_page_but_not_its_status() {
+        let accept = ("accept", "text/html, */*;q=0.01");
+        let empty = ("sec-fetch-dest", "empty");
+        check("GET", &[empty, accept], RequestKind::ScriptPage);
+        let mode = ("sec-fetch-mode", "cors");
+        check("GET", &[mode, empty, accept], RequestKind::ScriptPage);
+        check("GET", &[mode, accept], RequestKind::ScriptPage);
+        for kind in [RequestKind::ScriptPage, RequestKind::Page] {
+            assert!(kind.is_page());
+        }
+        assert!(!RequestKind::ScriptPage.has_queueing_status());
+    }
+
+    #[test]
+    fn a_part_of_a_page_gets_a_status_and_nothing_to_read() {
+        use RequestKind::{Asset, Data};
+        for destination in ["image", "script", "style", "font", "video", "worker"] {
+            let headers = [("sec-fetch-dest", destination), ("accept", "*/*")];
+            check("GET", &headers, Asset);
+            let mode = ("sec-fetch-mode", "no-cors");
+            check("GET", &[mode, headers[0], headers[1]], Asset);
+        }
+        check("HEAD", &[("sec-fetch-dest", "image")], Asset);
         check(
             "GET",
-            &[("sec-fetch-dest", "image"), ("accept", "image/avif,*/*")],
-            Json,
+            &[("accept", "image/avif,image/webp,*/*;q=0.8")],
+            Asset,
         );
+        // By name, whatever it is for.
+        let module = [
+            ("sec-fetch-dest", "json"),
+            ("accept", "application/json,*/*;q=0.5"),
+        ];
+        check("GET", &module, Data);
+        check("POST", &[("sec-fetch-dest", "image")], Data);
+    }
+
+    #[test]
+    fn a_program_that_reads_gets_json() {
+        use RequestKind::Data;
+        check("GET", &[], Data);
+        check("HEAD", &[], Data);
+        check("GET", &[("accept", "*/*")], Data);
+        check(
+            "GET",
+            &[("accept", "application/json, text/plain, */*")],
+            Data,
+        );
+        check("GET", &[("accept", "text/html;q=0, */*")], Data);
+        check("GET", &[("accept", "text/html; level=1 ; q=0.000")], Data);
+        check("GET", &[("accept", "text/htmlx")], Data);
+        check("GET", &[("accept", "text/event-stream")], Data);
         check(
             "GET",
             &[("sec-fetch-dest", "empty"), ("accept", "*/*")],
-            Json,
+            Data,
         );
         check(
             "GET",
@@ -189,36 +261,36 @@ mod tests {
                 ("connection", "Upgrade, HTTP2-Settings"),
                 ("upgrade", "h2c"),
             ],
-            Json,
+            Data,
         );
-        check("GET", &[("upgrade", "websocket")], Json);
+        check("GET", &[("upgrade", "websocket")], Data);
     }
 
     #[test]
-    fn a_program_that_writes_or_opens_a_channel_is_refused() {
-        use RequestKind::Refused;
-        check("POST", &[], Refused);
-        check("POST", &[("accept", "application/json")], Refused);
+    fn a_program_that_writes_or_opens_a_channel_gets_json() {
+        use RequestKind::Data;
+        check("POST", &[], Data);
+        check("POST", &[("accept", "application/json")], Data);
         check(
             "POST",
             &[("sec-fetch-dest", "empty"), ("accept", BROWSER)],
-            Refused,
+            Data,
         );
         check(
             "POST",
             &[("content-type", "application/grpc"), ("te", "trailers")],
-            Refused,
+            Data,
         );
-        check("PUT", &[("accept", BROWSER)], Refused);
-        check("DELETE", &[("sec-fetch-dest", "document")], Refused);
-        check("OPTIONS", &[("accept", "*/*")], Refused);
-        check("BREW", &[], Refused);
+        check("PUT", &[("accept", BROWSER)], Data);
+        check("DELETE", &[("sec-fetch-dest", "document")], Data);
+        check("OPTIONS", &[("accept", "*/*")], Data);
+        check("BREW", &[], Data);
         let socket = [
             ("connection", "keep-alive, Upgrade"),
             ("upgrade", "websocket"),
         ];
-        check("GET", &socket, Refused);
-        check("GET", &[socket[0], socket[1], ("accept", BROWSER)], Refused);
+        check("GET", &socket, Data);
+        check("GET", &[socket[0], socket[1], ("accept", BROWSER)], Data);
     }
 
     #[test]
@@ -229,6 +301,8 @@ mod tests {
         ];
         assert_eq!(kind("GET", &exact, false), RequestKind::Page);
         assert_eq!(kind("GET", &exact, true), RequestKind::Json);
+        assert_eq!(kind("GET", &exact[1..], false), RequestKind::Data);
+        assert_eq!(kind("GET", &exact[1..], true), RequestKind::Json);
         let longer = [("accept", "application/json, text/html")];
         assert_eq!(kind("GET", &longer, true), RequestKind::Page);
         assert_eq!(kind("POST", &exact, true), RequestKind::PageAfterPost);

@@ -45,16 +45,21 @@ const QUOTES: &AsciiSet = &AsciiSet::EMPTY
 /// The language for whoever sent these headers.
 #[must_use]
 pub fn of_headers(headers: &HeaderMap, default: Language) -> Language {
-    let chosen = cookies::values(headers, COOKIE)
-        .iter()
-        .find_map(|tag| Language::of_tag(tag));
-    chosen.or_else(|| wished(headers)).unwrap_or(default)
+    // Browsers send one line; of several the first one speaks.
+    of_wishes(chosen(headers), headers.get(ACCEPT_LANGUAGE)).unwrap_or(default)
 }
 
-fn wished(headers: &HeaderMap) -> Option<Language> {
-    // Browsers send one line; of several the first one speaks.
-    let line = headers.get(ACCEPT_LANGUAGE)?;
-    language_of(line.to_str().ok()?)
+/// The language that was chosen in a page's form.
+#[must_use]
+pub fn chosen(headers: &HeaderMap) -> Option<Language> {
+    let values = cookies::values(headers, COOKIE);
+    values.iter().find_map(|tag| Language::of_tag(tag))
+}
+
+/// A choice, or else what `Accept-Language` wishes for, if that is one of ours.
+#[must_use]
+pub fn of_wishes(chosen: Option<Language>, wishes: Option<&HeaderValue>) -> Option<Language> {
+    chosen.or_else(|| language_of(wishes?.to_str().ok()?))
 }
 
 /// What a form says: which language, and where its page was.

@@ -44,6 +44,9 @@ const NAMED_BYTES_MAX: usize = 256;
 /// `Content-Type` of every JSON body here.
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
 
+/// Every header that decides what an answer is.
+const VARIES: &str = "Accept, Accept-Language, Sec-Fetch-Dest, Sec-Fetch-Mode, Cookie";
+
 /// As many headers as an answer has, and some more.
 const HEADERS: usize = 16;
 
@@ -58,8 +61,10 @@ pub struct Answer {
     pub kind: RequestKind,
     /// Whether the request was a HEAD: same head, no body.
     pub is_head: bool,
-    /// The room's `queueing_status_code`; a refusal is 429 whatever stands here.
+    /// The room's `queueing_status_code`.
     pub queueing_status: StatusCode,
+    /// The room's `non_navigation_status_code`.
+    pub non_navigation_status: StatusCode,
 }
 
 /// What a page looks like.
@@ -80,30 +85,35 @@ pub fn prepare() {
 /// Builds the answer to a request without a slot.
 #[must_use]
 pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Response<Bytes> {
-    let is_page = matches!(answer.kind, RequestKind::Page | RequestKind::PageAfterPost);
+    let is_page = answer.kind.is_page();
     let is_after_post = answer.kind == RequestKind::PageAfterPost;
     let (body, content_type) = if is_page {
         let html = HeaderValue::from_static("text/html; charset=utf-8");
-        (Bytes::from(page(view, look, is_after_post)), html)
+        let page = Bytes::from(page(view, look, is_after_post));
+        (page, Some(html))
+    } else if answer.kind == RequestKind::Asset {
+        (Bytes::new(), None)
     } else {
-        (to_json(&view.body()), JSON)
+        (to_json(&view.body()), Some(JSON))
     };
     let length = body.len();
     let mut response = Response::new(if answer.is_head { Bytes::new() } else { body });
-    *response.status_mut() = match answer.kind {
-        RequestKind::Refused => StatusCode::TOO_MANY_REQUESTS,
-        _ => answer.queueing_status,
+    *response.status_mut() = if answer.kind.has_queueing_status() {
+        answer.queueing_status
+    } else {
+        answer.non_navigation_status
     };
     // What follows here and what the caller adds, without growing in between.
     *response.headers_mut() = HeaderMap::with_capacity(HEADERS);
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, content_type);
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
     if answer.is_head {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
     }
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    let vary = HeaderValue::from_static("Accept, Accept-Language, Sec-Fetch-Dest, Cookie");
-    headers.insert(VARY, vary);
+    headers.insert(VARY, HeaderValue::from_static(VARIES));
     headers.insert(RETRY_AFTER, HeaderValue::from(retry_after(view)));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("same-origin"));

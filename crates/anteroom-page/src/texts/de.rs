@@ -87,4 +87,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Sie sind offline.",
     cut: "Im Moment keine Verbindung.",
     safe: "Ihr Platz bleibt ab der letzten Aktualisierung {time} erhalten; neuer Versuch folgt.",
+    origin_unreachable: "Die Seite ist gerade nicht erreichbar",
+    origin_slow: "Die Seite hat zu lange nicht geantwortet",
+    origin_again: "Das liegt nicht an Ihnen. Bitte versuchen Sie es in einer Minute noch einmal.",
 };

@@ -81,4 +81,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "You are offline.",
     cut: "No connection at the moment.",
     safe: "Your place is safe for {time} from the last update; trying again.",
+    origin_unreachable: "The site could not be reached",
+    origin_slow: "The site took too long to answer",
+    origin_again: "This is not your fault. Please try again in a minute.",
 };

@@ -81,4 +81,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "No tiene conexión a internet.",
     cut: "No hay conexión en este momento.",
     safe: "Su lugar se guarda {time} desde la última actualización; se intenta de nuevo.",
+    origin_unreachable: "No se ha podido acceder al sitio",
+    origin_slow: "El sitio ha tardado demasiado en responder",
+    origin_again: "No es culpa suya. Inténtelo de nuevo dentro de un minuto.",
 };

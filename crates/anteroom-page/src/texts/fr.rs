@@ -84,4 +84,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Vous êtes hors ligne.",
     cut: "Pas de connexion pour le moment.",
     safe: "Votre place est gardée {time} à partir de la dernière mise à jour ; nouvel essai en cours.",
+    origin_unreachable: "Le site est injoignable pour le moment",
+    origin_slow: "Le site a mis trop de temps à répondre",
+    origin_again: "Vous n’y êtes pour rien. Veuillez réessayer dans une minute.",
 };

@@ -91,4 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "אינכם מחוברים לאינטרנט.",
     cut: "אין חיבור כרגע.",
     safe: "מקומכם נשמר ({time} מהעדכון האחרון); מנסים שוב.",
+    origin_unreachable: "לא ניתן להגיע לאתר",
+    origin_slow: "לאתר לקח יותר מדי זמן להשיב",
+    origin_again: "זו לא תקלה אצלכם. נא לנסות שוב בעוד דקה.",
 };

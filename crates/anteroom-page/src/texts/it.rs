@@ -84,4 +84,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Non è in linea.",
     cut: "Nessuna connessione al momento.",
     safe: "Il Suo posto è conservato per {time} dall’ultimo aggiornamento; nuovo tentativo in corso.",
+    origin_unreachable: "Il sito non è raggiungibile",
+    origin_slow: "Il sito ha impiegato troppo tempo a rispondere",
+    origin_again: "Non dipende da Lei. Riprovi tra un minuto.",
 };

@@ -75,4 +75,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "オフラインです。",
     cut: "現在接続できません。",
     safe: "最終更新から{time}は順番が保たれます。もう一度試しています。",
+    origin_unreachable: "サイトに接続できませんでした",
+    origin_slow: "サイトの応答に時間がかかりすぎました",
+    origin_again: "お客様側の問題ではありません。1分ほどしてからもう一度お試しください。",
 };

@@ -75,4 +75,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "오프라인 상태입니다.",
     cut: "지금은 연결되지 않습니다.",
     safe: "마지막 업데이트부터 {time} 동안 자리가 유지됩니다. 다시 시도하고 있습니다.",
+    origin_unreachable: "사이트에 연결할 수 없습니다",
+    origin_slow: "사이트의 응답이 너무 오래 걸렸습니다",
+    origin_again: "방문자님의 잘못이 아닙니다. 1분 후에 다시 시도해 주세요.",
 };

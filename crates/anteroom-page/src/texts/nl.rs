@@ -81,4 +81,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "U bent offline.",
     cut: "Op dit moment geen verbinding.",
     safe: "Uw plaats blijft {time} bewaard vanaf de laatste keer bijwerken; er volgt een nieuwe poging.",
+    origin_unreachable: "De site is niet bereikbaar",
+    origin_slow: "De site deed er te lang over om te antwoorden",
+    origin_again: "Dit ligt niet aan u. Probeer het over een minuut opnieuw.",
 };

@@ -119,4 +119,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Brak internetu.",
     cut: "W tej chwili brak połączenia.",
     safe: "Twoje miejsce jest zachowane ({time} od ostatniej aktualizacji); próbujemy ponownie.",
+    origin_unreachable: "Nie można połączyć się ze stroną",
+    origin_slow: "Strona zbyt długo nie odpowiadała",
+    origin_again: "To nie Twoja wina. Spróbuj ponownie za minutę.",
 };

@@ -81,4 +81,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Você está sem internet.",
     cut: "Sem conexão no momento.",
     safe: "Seu lugar fica guardado por {time} desde a última atualização; tentando de novo.",
+    origin_unreachable: "Não foi possível acessar o site",
+    origin_slow: "O site demorou demais para responder",
+    origin_again: "A culpa não é sua. Tente novamente daqui a um minuto.",
 };

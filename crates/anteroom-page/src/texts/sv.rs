@@ -84,4 +84,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Du är inte uppkopplad.",
     cut: "Ingen anslutning för tillfället.",
     safe: "Din plats är sparad i {time} från den senaste uppdateringen; försöker igen.",
+    origin_unreachable: "Det gick inte att nå webbplatsen",
+    origin_slow: "Webbplatsen tog för lång tid på sig att svara",
+    origin_again: "Det beror inte på dig. Försök igen om en minut.",
 };

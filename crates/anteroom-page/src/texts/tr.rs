@@ -81,4 +81,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "Çevrimdışısınız.",
     cut: "Şu anda bağlantı yok.",
     safe: "Yeriniz son güncellemeden itibaren {time} saklanır; yeniden deneniyor.",
+    origin_unreachable: "Siteye ulaşılamadı",
+    origin_slow: "Site yanıt vermekte çok gecikti",
+    origin_again: "Bu sizden kaynaklanmıyor. Lütfen bir dakika sonra yeniden deneyin.",
 };

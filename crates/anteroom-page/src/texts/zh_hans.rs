@@ -75,4 +75,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "您已离线。",
     cut: "目前无法连接。",
     safe: "自最近更新起，您的位置会保留 {time}；正在重试。",
+    origin_unreachable: "无法连接到网站",
+    origin_slow: "网站响应时间过长",
+    origin_again: "这不是您的问题。请一分钟后再试。",
 };

@@ -75,4 +75,7 @@ pub(super) static TEXTS: Texts = Texts {
     offline: "您已離線。",
     cut: "目前無法連線。",
     safe: "自最近更新起，您的位置會保留 {time}；正在重試。",
+    origin_unreachable: "無法連線到網站",
+    origin_slow: "網站回應時間過長",
+    origin_again: "這不是您的問題。請一分鐘後再試。",
 };

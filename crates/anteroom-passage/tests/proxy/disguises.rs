@@ -1,7 +1,7 @@
 //! Nobody walks around a room by writing its path in another way.
 
 use anteroom_config::{Host, Route};
-use anteroom_gateway::path::Readings;
+use anteroom_gateway::path::{Decoding, Readings};
 use anteroom_gateway::route::{AmbiguousPathError, Routes};
 use proptest::prelude::*;
 
@@ -57,9 +57,24 @@ fn route(path: &str) -> Vec<Route> {
 }
 
 fn find(paths: &[&str], sent: &str) -> Result<Option<usize>, AmbiguousPathError> {
+    find_under(Decoding::Once, paths, sent)
+}
+
+fn find_under(
+    decoding: Decoding,
+    paths: &[&str],
+    sent: &str,
+) -> Result<Option<usize>, AmbiguousPathError> {
     let rooms: Vec<_> = paths.iter().map(|path| route(path)).collect();
     let routes = Routes::new(rooms.iter().map(Vec::as_slice)).unwrap();
-    routes.find("any.example", &Readings::of(sent).unwrap())
+    routes.find("any.example", &Readings::under(decoding, sent).unwrap())
+}
+
+/// As a client writes a path that is decoded on the way.
+fn encoded(path: &str) -> String {
+    path.replace('%', "%25")
+        .replace('?', "%3F")
+        .replace('#', "%23")
 }
 
 proptest! {
@@ -78,6 +93,17 @@ proptest! {
         if !first(&sent).contains('%') {
             prop_assert_eq!(find(&[&path], &twice), Ok(Some(0)), "{}", twice);
         }
+    }
+
+    #[test]
+    fn a_path_that_is_disguised_behind_a_second_encoding_is_covered_too(
+        path in plain_path(),
+        end in prop::sample::select(vec!["", "?x", "#x", "?/../x"]),
+        disguise in any_disguise(),
+    ) {
+        let sent = encoded(&format!("{}{end}", disguise(&path)));
+        let found = find_under(Decoding::Twice, &[&path], &sent);
+        prop_assert_eq!(found, Ok(Some(0)), "{}", sent);
     }
 
     #[test]

@@ -60,3 +60,57 @@ async fn a_head_that_is_too_large_is_refused() {
     let many = "X-A: 1\r\n".repeat(101);
     refused(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431").await;
 }
+
+#[tokio::test]
+async fn a_length_that_an_origin_says_twice_is_passed_on_once() {
+    let repeated = [
+        "Content-Length: 2, 2\r\n",
+        "Content-Length: 2\r\nContent-Length: 2\r\n",
+        "Content-Length: 2,2\r\nContent-Length: 02\r\n",
+    ];
+    for lines in repeated {
+        for (method, body) in [("GET", "hi"), ("HEAD", "")] {
+            let (mut client, _gateway, origin) = all(Setup::default()).await;
+            client
+                .send(&format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"))
+                .await;
+            let mut wire = origin.accept().await;
+            wire.head().await;
+            wire.send(&format!("HTTP/1.1 200 OK\r\n{lines}\r\n{body}"))
+                .await;
+            let head = client.head().await;
+            assert_eq!(head.matches("content-length").count(), 1, "{lines}: {head}");
+            assert_eq!(header(&head, "content-length"), Some("2"), "{lines}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_origin_that_says_two_lengths_is_broken() {
+    let answers = [
+        ("GET", "200 OK", "2, 3"),
+        ("HEAD", "200 OK", "2, 3"),
+        ("HEAD", "200 OK", "2\r\nContent-Length: 3"),
+        ("HEAD", "200 OK", "2,"),
+        ("HEAD", "200 OK", "-2"),
+        ("GET", "304 Not Modified", "2, 3"),
+    ];
+    for (method, status, length) in answers {
+        let (mut client, gateway, origin) = all(Setup::default()).await;
+        client
+            .send(&format!("{method} / HTTP/1.1\r\nHost: a\r\n\r\n"))
+            .await;
+        let mut wire = origin.accept().await;
+        wire.head().await;
+        wire.send(&format!(
+            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n"
+        ))
+        .await;
+        let head = client.head().await;
+        assert!(
+            head.starts_with("http/1.1 502 "),
+            "{method} {length}: {head}"
+        );
+        assert_eq!(gateway.outcomes(), [("broken", 1)], "{method} {length}");
+    }
+}

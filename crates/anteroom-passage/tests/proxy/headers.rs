@@ -137,3 +137,107 @@ async fn an_old_client_gets_an_old_answer_and_the_origin_a_new_request() {
     assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
     assert!(answer.ends_with("\r\n\r\nabc"), "{answer}");
 }
+
+/// The head of a request as the origin gets it, in lower case.
+async fn passed_on(setup: Setup, lines: &str) -> String {
+    let (mut client, _gateway, origin) = all(setup).await;
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+    client.send(&request).await;
+    origin.accept().await.head().await
+}
+
+/// Headers by which proxies name the client, and the like.
+const CLAIMS: &str = "X-Real-IP: 6.6.6.6\r\nTrue-Client-IP: 6.6.6.6\r\n\
+                      CF-Connecting-IP: 6.6.6.6\r\nX-Client-IP: 6.6.6.6\r\n\
+                      X-Original-Host: evil.example\r\n";
+
+#[tokio::test]
+async fn who_is_no_trusted_proxy_cannot_name_the_client_by_any_header() {
+    let head = passed_on(Setup::default(), CLAIMS).await;
+    assert!(
+        !head.contains("6.6.6.6") && !head.contains("evil"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn a_trusted_proxy_names_the_client_by_the_header_that_it_is_used_to() {
+    let setup = || Setup {
+        trusted: vec!["127.0.0.0/8".parse().unwrap()],
+        ..Setup::default()
+    };
+    let head = passed_on(setup(), CLAIMS).await;
+    for name in [
+        "x-real-ip",
+        "true-client-ip",
+        "cf-connecting-ip",
+        "x-client-ip",
+    ] {
+        assert_eq!(header(&head, name), Some("6.6.6.6"), "{name}");
+    }
+    assert_eq!(header(&head, "x-original-host"), Some("evil.example"));
+    // No proxy writes these: they are a client's, which it has overlooked.
+    let disguised = CLAIMS.replace('-', "_");
+    let head = passed_on(setup(), &disguised).await;
+    assert!(
+        !head.contains("6.6.6.6") && !head.contains("evil"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn a_name_that_an_origin_may_take_for_one_that_means_something_is_dropped() {
+    let lines = "Transfer_Encoding: chunked\r\ncontent_length: 5\r\nContent.Type: x\r\n\
+                 x_http_method_override: DELETE\r\nx_custom: kept\r\n";
+    let head = passed_on(Setup::default(), lines).await;
+    for dropped in [
+        "transfer_encoding",
+        "content_length",
+        "content.type",
+        "override",
+    ] {
+        assert!(!head.contains(dropped), "{dropped}: {head}");
+    }
+    assert_eq!(header(&head, "x_custom"), Some("kept"));
+}
+
+#[tokio::test]
+async fn an_origin_cannot_set_our_cookies() {
+    let (mut client, _gateway, origin) = all(Setup::default()).await;
+    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    wire.send(
+        "HTTP/1.1 200 OK\r\nSet-Cookie: a=1\r\nSet-Cookie: __anteroom_shop=forged; Path=/\r\n\
+         Set-Cookie: =__anteroom_shop=forged\r\nSet-Cookie: b=__anteroom_\r\n\
+         Content-Length: 0\r\n\r\n",
+    )
+    .await;
+    let head = client.head().await;
+    assert!(!head.contains("forged"), "{head}");
+    assert!(
+        head.contains("set-cookie: a=1\r\nset-cookie: b=__anteroom_\r\n"),
+        "{head}"
+    );
+}
+
+#[tokio::test]
+async fn the_gateway_adds_itself_to_via_both_ways() {
+    let (mut client, _gateway, origin) = all(Setup::default()).await;
+    client
+        .send("GET / HTTP/1.0\r\nHost: a\r\nVia: 1.1 cdn\r\n\r\n")
+        .await;
+    let mut wire = origin.accept().await;
+    let head = wire.head().await;
+    assert!(
+        head.contains("via: 1.1 cdn\r\nvia: 1.0 anteroom\r\n"),
+        "{head}"
+    );
+    wire.send("HTTP/1.1 200 OK\r\nVia: 1.0 cache\r\nContent-Length: 0\r\n\r\n")
+        .await;
+    let head = client.head().await;
+    assert!(
+        head.contains("via: 1.0 cache\r\nvia: 1.1 anteroom\r\n"),
+        "{head}"
+    );
+}

@@ -255,6 +255,7 @@ async fn more_requests_than_a_connection_bears_open_another() {
         Setup {
             sizes: anteroom_config::SizeLimits {
                 connections: 1_000,
+                connections_per_address: 0,
                 ..Setup::default().sizes
             },
             ..http2()

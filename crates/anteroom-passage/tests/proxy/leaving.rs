@@ -23,6 +23,7 @@ async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_
         generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let files = TlsConfig {
         number: 0,
+        line: 0,
         certificate: folder.path().join("cert.pem"),
         key: folder.path().join("key.pem"),
     };

@@ -1,13 +1,13 @@
 //! How connections begin, how many there may be, and how they end.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use anteroom_core::time::Span;
 use anteroom_front::drain::drain;
-use anteroom_front::hold::{ConnectionCap, Unobserved};
+use anteroom_front::hold::Unobserved;
 use anteroom_front::listener::listen;
 use anteroom_front::server::Server;
+use anteroom_front::table::ConnectionTable;
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::proxy::ReverseProxy;
@@ -56,25 +56,76 @@ async fn what_is_open_at_the_end_of_draining_is_cut() {
 }
 
 #[tokio::test]
-async fn over_the_cap_a_connection_waits_until_another_ends() {
+async fn where_all_connections_are_busy_the_next_one_is_refused_and_idle_ones_make_room() {
     let mut setup = Setup::default();
     setup.sizes.connections = 1;
     let (mut first, gateway, origin) = all(setup).await;
     first.send(GET).await;
     let mut wire = origin.accept().await;
     wire.head().await;
-    gateway.counts.wait(|counts| &counts.paused, 1).await;
     let mut second = Wire::connect(gateway.address).await;
     second.send(GET).await;
-    assert_eq!(gateway.counts.opened.load(Ordering::SeqCst), 1);
+    let head = second.head().await;
+    assert!(head.starts_with("http/1.1 503 "), "{head}");
+    assert_eq!(header(&head, "connection"), Some("close"));
+    assert_eq!(header(&head, "retry-after"), Some("10"));
 
     wire.send(OK).await;
     first.read_until("hi").await;
-    drop(first);
+    let mut third = Wire::connect(gateway.address).await;
+    third.send(GET).await;
     wire.head().await;
     wire.send(OK).await;
-    second.read_until("hi").await;
-    assert_eq!(gateway.counts.opened.load(Ordering::SeqCst), 2);
+    third.read_until("hi").await;
+    assert_eq!(first.rest().await, "", "it made room");
+}
+
+#[tokio::test]
+async fn an_address_whose_connections_are_all_busy_is_told_so_and_a_trusted_proxy_is_not() {
+    for trusted in ["127.0.0.1/32", "10.0.0.0/8"] {
+        let mut setup = Setup::default();
+        setup.sizes.connections_per_address = 1;
+        setup.trusted = vec![trusted.parse().unwrap()];
+        let (mut first, gateway, origin) = all(setup).await;
+        first.send(GET).await;
+        let mut wire = origin.accept().await;
+        wire.head().await;
+        let mut second = Wire::connect(gateway.address).await;
+        second.send(GET).await;
+        if trusted.starts_with("127") {
+            origin.accept().await.head().await;
+            continue;
+        }
+        let head = second.head().await;
+        assert!(head.starts_with("http/1.1 429 "), "{head}");
+        assert_eq!(header(&head, "connection"), Some("close"));
+        assert_eq!(header(&head, "retry-after"), Some("10"));
+        let rest = second.rest().await;
+        assert!(
+            rest.contains("Too many connections come from your network"),
+            "{rest}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_an_origin_is_finished_though_many_connect() {
+    let mut setup = Setup::default();
+    setup.sizes.connections = 4;
+    let (mut inside, gateway, origin) = all(setup).await;
+    inside.send(GET).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    wire.send("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nhi")
+        .await;
+    inside.read_until("hi").await;
+    let mut idle = Vec::new();
+    for _ in 0..20 {
+        idle.push(Wire::connect(gateway.address).await);
+    }
+    gateway.counts.wait(|counts| &counts.opened, 21).await;
+    wire.send("ho").await;
+    inside.read_until("ho").await;
 }
 
 #[tokio::test]
@@ -123,7 +174,7 @@ async fn a_client_that_still_sends_gets_to_read_why_it_was_refused() {
 #[tokio::test]
 async fn loops_that_share_a_cap_and_a_signal_drain_together() {
     let setup = Setup::default();
-    let cap = ConnectionCap::new(10);
+    let table = ConnectionTable::with_limit(10);
     let (trigger, signal) = drain();
     let listener = listen("127.0.0.1:0".parse().unwrap(), true).unwrap();
     let address = listener.local_addr().unwrap();
@@ -132,7 +183,7 @@ async fn loops_that_share_a_cap_and_a_signal_drain_together() {
         let server = Server::new(
             &setup.time_outs,
             &setup.sizes,
-            cap.clone(),
+            table.clone(),
             Arc::new(Unobserved),
         );
         let intake = Intake::new(&setup.time_outs, &setup.sizes, TrustedProxies::default());

@@ -9,9 +9,10 @@ use std::time::Duration;
 use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts};
 use anteroom_core::time::Span;
 use anteroom_front::drain::{DrainTrigger, drain};
-use anteroom_front::hold::{ConnectionCap, ConnectionObserver};
+use anteroom_front::hold::ConnectionObserver;
 use anteroom_front::listener::listen;
 use anteroom_front::server::Server;
+use anteroom_front::table::{ConnectionLimits, ConnectionTable};
 use anteroom_gateway::body::Body;
 use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
@@ -56,6 +57,7 @@ impl Default for Setup {
                 request_body_bytes: 0,
                 body_bytes_per_second_min: 0,
                 connections: 100,
+                connections_per_address: 0,
                 requests_per_connection: 0,
                 http2_streams: 100,
             },
@@ -135,8 +137,8 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
 /// The same with several origins.
 pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway {
     let proxy = ReverseProxy::new(&setup.time_outs);
-    let upstream = Upstream(group(&setup, origins));
-    let group = Arc::clone(&upstream.0);
+    let upstream = Upstream::new(group(&setup, origins));
+    let group = Arc::clone(&upstream.group);
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
         async move {
@@ -155,7 +157,11 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
     let server = Server::new(
         &setup.time_outs,
         &setup.sizes,
-        ConnectionCap::new(setup.sizes.connections),
+        ConnectionTable::new(ConnectionLimits {
+            connections: setup.sizes.connections,
+            per_address: setup.sizes.connections_per_address,
+            trusted_proxies: setup.trusted.clone(),
+        }),
         Arc::clone(&counts) as Arc<dyn ConnectionObserver>,
     );
     let trusted = TrustedProxies::new(setup.trusted);

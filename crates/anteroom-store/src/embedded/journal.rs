@@ -1,21 +1,30 @@
 //! The journal's tables on disk. Every write is one transaction that has reached the disk when it
-//! returns.
+//! returns, and is counted in [`ProgressFile`] as well.
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 
 use anteroom_core::allocation::{CounterKey, CounterScope};
 use anteroom_core::id::DataCenterId;
-use anteroom_core::time::Minute;
-use redb::{Database, DatabaseError, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+use anteroom_core::time::{Millis, Minute, Span};
+use redb::{
+    Database, DatabaseError, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
+    TableDefinition, TableError, WriteTransaction,
+};
 
-use crate::store::{CounterName, Record, RecordKey, RecordVersion, StoreError};
+use super::loss::{JournalLoss, LossKind};
+use super::progress::{Progress, ProgressFile};
+use crate::store::{Clock, CounterName, Record, RecordKey, RecordVersion, StoreError};
 
 /// Room -> (version, ledger).
 const LEDGERS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("ledgers");
 /// (Minute, scope, data center, room) -> numbers reserved. Minute first: old ones are dropped.
 const COUNTERS: TableDefinition<'_, (u64, u8, u32, &str), u64> = TableDefinition::new("counters");
+
+/// What the journal is, by these words.
+const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");
 
 const SCOPE_DATA_CENTER: u8 = 0;
 const SCOPE_ANYWHERE: u8 = 1;
@@ -35,88 +44,71 @@ pub(super) fn open_file(path: &Path) -> Result<Database, DatabaseError> {
     Database::create(path)
 }
 
+/// What a journal says of itself.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct About {
+    /// Which journal it is.
+    pub(super) id: u64,
+    /// How many commits were made to it and to those before it in the same folder.
+    pub(super) count: u64,
+    /// Why it began without what was before it.
+    pub(super) loss: Option<JournalLoss>,
+}
+
+/// All that is in a journal.
+#[derive(Debug, Default)]
+pub(super) struct Content {
+    /// `None` in a journal of a version that did not count commits.
+    pub(super) about: Option<About>,
+    pub(super) records: BTreeMap<RecordKey, Record>,
+    /// How many numbers of each counter are reserved.
+    pub(super) counters: BTreeMap<CounterName, u64>,
+}
+
 /// An open journal.
 pub(super) struct Journal {
     database: Database,
     place: String,
+    about: About,
+    progress: ProgressFile,
+    clock: Arc<dyn Clock>,
 }
 
 impl Journal {
-    pub(super) fn open(opener: &Opener, path: &Path) -> Result<Self, StoreError> {
-        match opener(path) {
-            Ok(database) => Ok(Self {
-                database,
-                place: place_of(path),
-            }),
-            Err(DatabaseError::DatabaseAlreadyOpen) => Err(StoreError::Held {
-                path: path.display().to_string(),
-            }),
-            Err(source) => Err(StoreError::Unavailable {
-                doing: "open",
-                place: place_of(path),
-                source: Box::new(source),
-            }),
+    /// A journal that goes on from what `about` and `progress` say.
+    pub(super) fn new(
+        (database, about): (Database, About),
+        progress: ProgressFile,
+        place: String,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let count = about.count.max(progress.says.count);
+        Self {
+            database,
+            place,
+            about: About { count, ..about },
+            progress,
+            clock,
         }
     }
 
-    /// All ledgers.
-    pub(super) fn records(&self) -> Result<BTreeMap<RecordKey, Record>, StoreError> {
-        self.attempt("read", || {
-            let read = self.database.begin_read()?;
-            let table = match read.open_table(LEDGERS) {
-                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
-                table => table?,
-            };
-            let mut records = BTreeMap::new();
-            for entry in table.iter()? {
-                let (key, value) = entry?;
-                let (version, bytes) = value.value();
-                let record = Record {
-                    version: RecordVersion(version),
-                    value: bytes.to_vec(),
-                };
-                records.insert(RecordKey(key.value().to_owned()), record);
-            }
-            Ok(records)
-        })
+    /// What it says of itself.
+    pub(super) fn about(&self) -> About {
+        self.about
     }
 
-    /// All counters: how many numbers of each are reserved.
-    pub(super) fn counters(&self) -> Result<BTreeMap<CounterName, u64>, StoreError> {
-        self.attempt("read", || {
-            let read = self.database.begin_read()?;
-            let table = match read.open_table(COUNTERS) {
-                Err(redb::TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
-                table => table?,
-            };
-            let mut counters = BTreeMap::new();
-            for entry in table.iter()? {
-                let (key, value) = entry?;
-                let (minute, scope, data_center, room) = key.value();
-                let scope = match scope {
-                    SCOPE_ANYWHERE => CounterScope::Anywhere,
-                    _ => CounterScope::DataCenter(DataCenterId(data_center)),
-                };
-                let key = CounterKey {
-                    scope,
-                    minute: Minute(minute),
-                };
-                let room = room.to_owned();
-                counters.insert(CounterName { room, key }, value.value());
-            }
-            Ok(counters)
-        })
+    /// A ledger in it gives seats of this length.
+    pub(super) fn note_longest_seat(&mut self, longest: Span) {
+        let says = &mut self.progress.says;
+        says.longest_seat = says.longest_seat.max(longest);
     }
 
     /// Writes one ledger.
     pub(super) fn write(&mut self, key: &RecordKey, record: &Record) -> Result<(), StoreError> {
-        self.attempt("write", || {
-            let write = self.database.begin_write()?;
-            {
-                let mut table = write.open_table(LEDGERS)?;
-                table.insert(key.0.as_str(), (record.version.0, record.value.as_slice()))?;
-            }
-            Ok(write.commit()?)
+        self.commit(|write| {
+            let mut table = write.open_table(LEDGERS)?;
+            table.insert(key.0.as_str(), (record.version.0, record.value.as_slice()))?;
+            Ok(())
         })
     }
 
@@ -126,19 +118,13 @@ impl Journal {
         records: &BTreeMap<RecordKey, Record>,
         counters: &BTreeMap<CounterName, u64>,
     ) -> Result<(), StoreError> {
-        self.attempt("write", || {
-            let write = self.database.begin_write()?;
-            {
-                let mut table = write.open_table(LEDGERS)?;
-                for (key, record) in records {
-                    table.insert(key.0.as_str(), (record.version.0, record.value.as_slice()))?;
-                }
-                let mut table = write.open_table(COUNTERS)?;
-                for (name, reserved) in counters {
-                    table.insert(counter_key(name), reserved)?;
-                }
+        self.commit(|write| {
+            put_records(write, records)?;
+            let mut table = write.open_table(COUNTERS)?;
+            for (name, reserved) in counters {
+                table.insert(counter_key(name), reserved)?;
             }
-            Ok(write.commit()?)
+            Ok(())
         })
     }
 
@@ -150,28 +136,160 @@ impl Journal {
         reserved: u64,
         oldest: Minute,
     ) -> Result<(), StoreError> {
-        self.attempt("write", || {
-            let write = self.database.begin_write()?;
-            {
-                let mut table = write.open_table(COUNTERS)?;
-                table.insert(counter_key(name), reserved)?;
-                table.retain(|(minute, ..), _| minute >= oldest.0)?;
-            }
-            Ok(write.commit()?)
+        self.commit(|write| {
+            let mut table = write.open_table(COUNTERS)?;
+            table.insert(counter_key(name), reserved)?;
+            table.retain(|(minute, ..), _| minute >= oldest.0)?;
+            Ok(())
         })
     }
 
-    fn attempt<T>(
-        &self,
-        doing: &'static str,
-        work: impl FnOnce() -> Result<T, Box<dyn Error + Send + Sync>>,
-    ) -> Result<T, StoreError> {
-        work().map_err(|source| StoreError::Unavailable {
-            doing,
+    /// The count of commits has reached the disk, too.
+    pub(super) fn sync_progress(&mut self) {
+        if let Err(error) = self.progress.sync() {
+            tracing::warn!(%error, "cannot sync the count of the journal's commits");
+        }
+    }
+
+    /// Makes a transaction, and counts it in the journal first and outside of it afterwards. If the
+    /// process ends in between, the journal is ahead: nobody has heard of that commit.
+    fn commit(
+        &mut self,
+        fill: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
+    ) -> Result<(), StoreError> {
+        let about = About {
+            count: self.about.count + 1,
+            ..self.about
+        };
+        let written = commit(&self.database, about, fill);
+        written.map_err(|error| self.unwritten(Box::new(error)))?;
+        let says = Progress {
+            id: about.id,
+            count: about.count,
+            as_of: self.clock.now(),
+            ..self.progress.says
+        };
+        let noted = self.progress.note(says);
+        noted.map_err(|error| self.unwritten(Box::new(error)))?;
+        self.about = about;
+        Ok(())
+    }
+
+    fn unwritten(&self, source: Box<dyn Error + Send + Sync>) -> StoreError {
+        StoreError::Unavailable {
+            doing: "write",
             place: self.place.clone(),
             source,
-        })
+        }
     }
+}
+
+/// Makes a transaction that says what the journal is, too.
+pub(super) fn commit(
+    database: &Database,
+    about: About,
+    fill: impl FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
+) -> Result<(), redb::Error> {
+    let write = database.begin_write()?;
+    fill(&write)?;
+    {
+        let mut table = write.open_table(ABOUT)?;
+        table.insert("id", about.id)?;
+        table.insert("count", about.count)?;
+        if let Some(loss) = about.loss {
+            table.insert("loss", loss.kind.code())?;
+            table.insert("lost_at", loss.at.0)?;
+            table.insert("longest_lost", loss.longest_seat.0)?;
+        }
+    }
+    Ok(write.commit()?)
+}
+
+/// Writes these records.
+pub(super) fn put_records(
+    write: &WriteTransaction,
+    records: &BTreeMap<RecordKey, Record>,
+) -> Result<(), redb::Error> {
+    let mut table = write.open_table(LEDGERS)?;
+    for (key, record) in records {
+        table.insert(key.0.as_str(), (record.version.0, record.value.as_slice()))?;
+    }
+    Ok(())
+}
+
+/// Reads all that is in a journal.
+pub(super) fn content(database: &Database) -> Result<Content, redb::Error> {
+    let read = database.begin_read()?;
+    Ok(Content {
+        about: read_about(&read)?,
+        records: read_records(&read)?,
+        counters: read_counters(&read)?,
+    })
+}
+
+fn read_about(read: &ReadTransaction) -> Result<Option<About>, redb::Error> {
+    let table = match read.open_table(ABOUT) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+        table => table?,
+    };
+    let word = |word: &str| -> Result<Option<u64>, redb::Error> {
+        Ok(table.get(word)?.map(|found| found.value()))
+    };
+    let incomplete = || redb::Error::Corrupted("it does not say what it is".to_owned());
+    let loss = match word("loss")? {
+        Some(code) => Some(JournalLoss {
+            kind: LossKind::of_code(code),
+            at: Millis(word("lost_at")?.ok_or_else(incomplete)?),
+            longest_seat: Span(word("longest_lost")?.ok_or_else(incomplete)?),
+        }),
+        None => None,
+    };
+    Ok(Some(About {
+        id: word("id")?.ok_or_else(incomplete)?,
+        count: word("count")?.ok_or_else(incomplete)?,
+        loss,
+    }))
+}
+
+fn read_records(read: &ReadTransaction) -> Result<BTreeMap<RecordKey, Record>, redb::Error> {
+    let table = match read.open_table(LEDGERS) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
+        table => table?,
+    };
+    let mut records = BTreeMap::new();
+    for entry in table.iter()? {
+        let (key, value) = entry?;
+        let (version, bytes) = value.value();
+        let record = Record {
+            version: RecordVersion(version),
+            value: bytes.to_vec(),
+        };
+        records.insert(RecordKey(key.value().to_owned()), record);
+    }
+    Ok(records)
+}
+
+fn read_counters(read: &ReadTransaction) -> Result<BTreeMap<CounterName, u64>, redb::Error> {
+    let table = match read.open_table(COUNTERS) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
+        table => table?,
+    };
+    let mut counters = BTreeMap::new();
+    for entry in table.iter()? {
+        let (key, value) = entry?;
+        let (minute, scope, data_center, room) = key.value();
+        let scope = match scope {
+            SCOPE_ANYWHERE => CounterScope::Anywhere,
+            _ => CounterScope::DataCenter(DataCenterId(data_center)),
+        };
+        let key = CounterKey {
+            scope,
+            minute: Minute(minute),
+        };
+        let room = room.to_owned();
+        counters.insert(CounterName { room, key }, value.value());
+    }
+    Ok(counters)
 }
 
 /// How a journal is called in errors.

@@ -6,6 +6,7 @@ mod neighbour;
 mod orders;
 mod returning;
 mod shop;
+mod single_page;
 mod states;
 mod unusual;
 

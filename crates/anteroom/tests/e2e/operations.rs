@@ -2,6 +2,7 @@
 
 mod checking;
 mod closed;
+mod connections;
 mod figures;
 mod help;
 mod logs;

@@ -6,6 +6,7 @@
 mod clock;
 mod disk;
 mod folder;
+mod journal;
 mod mounted;
 mod origin;
 mod pause;

@@ -36,6 +36,6 @@ pub(super) const CHUNKS: &[(&str, Fate)] = &[
     ("1;a=b|x|0||", Seen(&["\r\n\r\n1\r\nx\r\n0\r\n"], &[";a"])),
     (
         "1|x|0|Anteroom-Seat-Ends: 1|X-Forwarded-For: 1.2.3.4||",
-        Seen(&["\r\n\r\n1\r\nx\r\n0\r\n"], &["anteroom", "1.2.3.4"]),
+        Seen(&["\r\n\r\n1\r\nx\r\n0\r\n"], &["anteroom-seat", "1.2.3.4"]),
     ),
 ];

@@ -177,6 +177,15 @@ pub(super) const HEADS: &[(&str, Fate)] = &[
         "GET /a%0d%0aX:%20y?%0d%0a HTTP/1.1|Host: a||",
         Seen(&["GET /a%0d%0aX:%20y?%0d%0a HTTP/1.1\r\n"], &["\r\nx:"]),
     ),
+    // Browsers send these in a query as they are, but for what could end a text in a page.
+    (
+        "GET /a?b={c}^d\\`[e]'f' HTTP/1.1|Host: a||",
+        Seen(&["GET /a?b={c}^d\\`[e]'f' HTTP/1.1\r\n"], &[]),
+    ),
+    (
+        "GET /a?b=\"c\"&d=<e>?\" HTTP/1.1|Host: a||",
+        Seen(&["GET /a?b=%22c%22&d=%3Ce%3E?%22 HTTP/1.1\r\n"], &[]),
+    ),
     ("GET /a\tb HTTP/1.1|Host: a||", Refused(400)),
     ("GET /a b HTTP/1.1|Host: a||", Refused(400)),
     ("GET /a\0 HTTP/1.1|Host: a||", Refused(400)),

@@ -8,11 +8,13 @@ use serde_json::Value;
 
 use super::*;
 
-const KINDS: [RequestKind; 4] = [
+const KINDS: [RequestKind; 6] = [
     RequestKind::Page,
     RequestKind::PageAfterPost,
     RequestKind::Json,
-    RequestKind::Refused,
+    RequestKind::ScriptPage,
+    RequestKind::Data,
+    RequestKind::Asset,
 ];
 
 const LOOK: Look<'static> = Look {
@@ -30,6 +32,7 @@ fn answer(kind: RequestKind) -> Answer {
         kind,
         is_head: false,
         queueing_status: StatusCode::ACCEPTED,
+        non_navigation_status: StatusCode::TOO_MANY_REQUESTS,
     }
 }
 
@@ -40,10 +43,7 @@ fn every_answer_stays_out_of_caches_and_says_when_to_ask_again() {
             let response = respond(&samples::view(reason), answer(kind));
             let headers = response.headers();
             assert_eq!(headers[CACHE_CONTROL], "no-store");
-            assert_eq!(
-                headers[VARY],
-                "Accept, Accept-Language, Sec-Fetch-Dest, Cookie"
-            );
+            assert_eq!(headers[VARY], VARIES);
             let seconds = if reason == QueueReason::Rejecting {
                 "300"
             } else {
@@ -52,13 +52,13 @@ fn every_answer_stays_out_of_caches_and_says_when_to_ask_again() {
             assert_eq!(headers[RETRY_AFTER], seconds);
             assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff");
             assert_eq!(headers["x-robots-tag"], "noindex");
-            assert!(
-                headers[CONTENT_TYPE]
-                    .to_str()
-                    .unwrap()
-                    .ends_with("charset=utf-8")
-            );
-            assert!(!response.body().is_empty());
+            let is_empty = kind == RequestKind::Asset;
+            assert_eq!(response.body().is_empty(), is_empty, "{kind:?}");
+            let content_type = headers.get(CONTENT_TYPE);
+            assert_eq!(content_type.is_none(), is_empty, "{kind:?}");
+            if let Some(content_type) = content_type {
+                assert!(content_type.to_str().unwrap().ends_with("charset=utf-8"));
+            }
         }
     }
 }
@@ -76,24 +76,20 @@ fn no_answer_is_a_redirect() {
 }
 
 #[test]
-fn pages_and_json_have_the_status_of_the_room_and_refusals_429() {
+fn what_goes_into_a_window_has_the_status_of_the_page_and_all_else_another() {
     let view = samples::view(QueueReason::Full);
-    for code in [200, 202, 429, 503] {
-        let queueing_status = StatusCode::from_u16(code).unwrap();
+    for (queueing, other) in [(200, 429), (202, 503), (429, 503), (503, 429)] {
         for kind in KINDS {
-            let response = respond(
-                &view,
-                Answer {
-                    queueing_status,
-                    ..answer(kind)
-                },
-            );
-            let expected = if kind == RequestKind::Refused {
-                429
-            } else {
-                code
+            let answer = Answer {
+                queueing_status: StatusCode::from_u16(queueing).unwrap(),
+                non_navigation_status: StatusCode::from_u16(other).unwrap(),
+                ..answer(kind)
             };
-            assert_eq!(response.status(), expected);
+            let expected = match kind {
+                RequestKind::Page | RequestKind::PageAfterPost | RequestKind::Json => queueing,
+                RequestKind::ScriptPage | RequestKind::Data | RequestKind::Asset => other,
+            };
+            assert_eq!(respond(&view, answer).status(), expected, "{kind:?}");
         }
     }
 }
@@ -102,7 +98,7 @@ fn pages_and_json_have_the_status_of_the_room_and_refusals_429() {
 fn only_pages_carry_a_policy_and_it_allows_nothing_inline_unseen() {
     for kind in KINDS {
         let response = respond(&samples::view(QueueReason::Full), answer(kind));
-        let is_page = matches!(kind, RequestKind::Page | RequestKind::PageAfterPost);
+        let is_page = kind.is_page();
         let policy = response.headers().get(CONTENT_SECURITY_POLICY);
         assert_eq!(policy.is_some(), is_page);
         if let Some(policy) = policy {
@@ -266,7 +262,7 @@ const KEYS: [&str; 29] = [
 #[test]
 fn json_has_every_key_of_the_reference_and_ours() {
     for reason in samples::REASONS {
-        for kind in [RequestKind::Json, RequestKind::Refused] {
+        for kind in [RequestKind::Json, RequestKind::Data] {
             let response = respond(&samples::view(reason), answer(kind));
             let body: Value = serde_json::from_slice(response.body()).unwrap();
             assert_eq!(body.as_object().unwrap().len(), 1);

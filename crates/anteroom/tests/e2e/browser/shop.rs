@@ -1,4 +1,5 @@
-//! An origin of two small pages with a form, which writes down who came and lets a judge count.
+//! An origin of two small pages with a form and a single-page shop, which writes down who came and
+//! lets a judge count.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use super::ROOM;
+use super::{ROOM, single_page};
 
 /// A running shop; gone when dropped.
 pub(super) struct Shop {
@@ -111,8 +112,11 @@ async fn answer(
         method: head.method,
     };
     let is_log_out = call.target == "/logout";
+    let is_worker = head.uri.path() == "/worker.js";
     let page = match (&call.method, head.uri.path()) {
         (&Method::POST, "/order") => page("Thank you", ""),
+        (_, "/app") => single_page::app(),
+        (_, "/worker.js") => single_page::WORKER.to_owned(),
         _ => page("The shop", FORM),
     };
     note(call, is_log_out, &book)?;
@@ -122,7 +126,11 @@ async fn answer(
         let value = HeaderValue::from_static(value);
         response.headers_mut().insert(name, value);
     };
-    set("content-type", "text/html; charset=utf-8");
+    if is_worker {
+        set("content-type", "text/javascript");
+    } else {
+        set("content-type", "text/html; charset=utf-8");
+    }
     set("cache-control", "no-store");
     if is_log_out {
         set("anteroom-command", "revoke");
@@ -153,7 +161,7 @@ const FORM: &str = "<form method=\"post\" action=\"/order\">\
                     <input name=\"item\" value=\"lamp\"><button>Order</button></form>";
 
 /// Without an icon to fetch: each request prolongs a session.
-fn page(heading: &str, content: &str) -> String {
+pub(super) fn page(heading: &str, content: &str) -> String {
     format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\
          <link rel=\"icon\" href=\"data:,\"><title>{heading}</title></head>\

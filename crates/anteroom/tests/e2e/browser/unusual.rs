@@ -148,7 +148,7 @@ async fn whoever_keeps_no_cookies_is_told_so_and_not_let_in_while_the_room_is_fu
 }
 
 /// Somebody comes and waits until the browser's session is over.
-async fn takes_the_seat(scene: &Scene) -> Neighbour {
+pub(super) async fn takes_the_seat(scene: &Scene) -> Neighbour {
     let mut neighbour = scene.neighbour().await;
     neighbour.until_inside().await;
     neighbour

@@ -376,5 +376,5 @@ async fn a_room_is_switched_off_and_on_again_at_once() {
         &["set", "suspended=false", "queueing_status_code=503"],
     )
     .await;
-    assert_eq!(second.get("/").await.status, 503);
+    assert_eq!(second.navigate("/").await.status, 503);
 }

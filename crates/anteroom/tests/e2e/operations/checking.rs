@@ -146,3 +146,40 @@ async fn a_file_that_cannot_be_read_is_a_mistake_too() {
         ended.err
     );
 }
+
+#[tokio::test]
+async fn an_origin_that_is_the_gateway_itself_is_a_mistake() {
+    let origins = [
+        ("http://127.0.0.1:8080", "server.listen"),
+        ("http://localhost:8080", "server.listen"),
+        ("http://127.0.0.1:8081", "server.admin"),
+    ];
+    for (origin, key) in origins {
+        let file = ConfigFile::new(&GOOD.replace("http://127.0.0.1:3000", origin));
+        let ended = check(&file.path(), &[]).await;
+        assert_eq!(ended.code, Some(2), "{origin}: {}", ended.out);
+        let is_told = ended.err.contains("is this gateway itself") && ended.err.contains(key);
+        assert!(is_told, "{origin}: {}", ended.err);
+    }
+}
+
+#[tokio::test]
+async fn what_guards_nothing_or_something_else_is_warned_of() {
+    let rule = "bypass = ['path.startsWith(\"/webhooks/\")']";
+    for (instead, told) in [
+        ("bypass = ['true']", "nobody ever waits"),
+        ("bypass = ['path == \"/\"']", "nobody waits there"),
+        ("bypass = []\npath = \"/a/../shop\"", "covers \"/shop\""),
+    ] {
+        let file = ConfigFile::new(&GOOD.replace(rule, instead));
+        let ended = check(&file.path(), &[]).await;
+        assert_eq!(ended.code, Some(0), "{instead}: {}", ended.err);
+        let warnings = ended
+            .out
+            .lines()
+            .filter(|line| line.starts_with("warning: "));
+        let warnings: Vec<_> = warnings.collect();
+        let is_told = warnings.len() == 1 && warnings[0].contains(told);
+        assert!(is_told, "{instead}: {warnings:?}");
+    }
+}

@@ -41,7 +41,7 @@ async fn every_request_has_a_line_with_what_was_decided() {
     assert_eq!(admitted["verdict"], "admit");
     let expected = [
         ("/again", "pass", 200, Value::Null),
-        ("/wait", "queue", 200, 1.into()),
+        ("/wait", "queue", 429, 1.into()),
         ("/open", "bypass", 200, Value::Null),
         ("/%00", "refuse", 400, Value::Null),
     ];

@@ -95,7 +95,7 @@ async fn changed_limits_act_at_once_and_nobody_loses_a_place() {
     write(1, "place_grace = \"10m\"\nqueueing_status_code = 503");
     reload(&site, "ok", 1.0).await;
     eventually("they stand in their order", in_order).await;
-    assert_eq!(site.visitor().get("/").await.status, 503);
+    assert_eq!(site.visitor().navigate("/").await.status, 503);
 
     write(2, "");
     reload(&site, "ok", 2.0).await;

@@ -1,10 +1,10 @@
 //! A connection on which every byte is ours: paths that no client library sends, and bodies that
 //! are not over yet.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::PATIENCE;
@@ -21,6 +21,36 @@ impl Raw {
             stream: TcpStream::connect(address).await.unwrap(),
             heard: Vec::new(),
         }
+    }
+
+    /// The same as a client at another address of this machine.
+    pub(crate) async fn connect_from(source: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.bind((source, 0).into()).unwrap();
+        Self {
+            stream: socket.connect(address).await.unwrap(),
+            heard: Vec::new(),
+        }
+    }
+
+    /// Everything that came up to the end of the next answer, which ends so; it is forgotten then.
+    /// `None` if the connection ends before.
+    pub(crate) async fn take_until(&mut self, end: &str) -> Option<String> {
+        while !String::from_utf8_lossy(&self.heard)
+            .trim_end()
+            .ends_with(end)
+        {
+            if !self.more().await {
+                return None;
+            }
+        }
+        let heard = std::mem::take(&mut self.heard);
+        Some(String::from_utf8_lossy(&heard).into_owned())
+    }
+
+    /// Sends, if the other side has not closed.
+    pub(crate) async fn try_send(&mut self, bytes: impl AsRef<[u8]>) -> bool {
+        self.stream.write_all(bytes.as_ref()).await.is_ok()
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {

@@ -137,12 +137,13 @@ async fn after_a_form_the_page_says_that_nothing_was_sent() {
 }
 
 #[tokio::test]
-async fn a_program_that_reads_gets_every_field_with_the_status_of_the_room() {
-    let site = full_site("queueing_status_code = 503").await;
-    let readers: [&[_]; 4] = [
+async fn a_program_that_reads_gets_every_field_and_a_status_that_is_no_success() {
+    let site = full_site("").await;
+    let readers: [&[_]; 5] = [
         &[],
         &[ANY],
         &[SCRIPT, ANY],
+        &[SCRIPT, ("accept", "application/json, text/plain, */*")],
         &[("accept", "text/event-stream")],
     ];
     for headers in readers {
@@ -152,7 +153,7 @@ async fn a_program_that_reads_gets_every_field_with_the_status_of_the_room() {
             .send(Method::GET, "/stock", headers, "")
             .await;
         check_waiting(&answer, &what);
-        assert_eq!(answer.status, 503, "{what}");
+        assert_eq!(answer.status, 429, "{what}");
         assert_eq!(
             answer.headers["content-type"],
             "application/json; charset=utf-8"
@@ -161,8 +162,30 @@ async fn a_program_that_reads_gets_every_field_with_the_status_of_the_room() {
     }
     let head = site.visitor().send(Method::HEAD, "/stock", &[], "").await;
     check_waiting(&head, "HEAD");
-    assert_eq!(head.status, 503);
+    assert_eq!(head.status, 429);
     assert!(head.body.is_empty());
+    assert_eq!(site.origin.count(), 1);
+}
+
+#[tokio::test]
+async fn a_part_of_a_page_gets_the_status_that_the_room_sets_and_no_body() {
+    let site = full_site("non_navigation_status_code = 503").await;
+    let parts: [&[_]; 3] = [
+        &[("sec-fetch-dest", "image"), ("accept", "image/avif,*/*")],
+        &[("sec-fetch-dest", "script"), ANY],
+        &[("accept", "image/webp,image/*,*/*;q=0.8")],
+    ];
+    for headers in parts {
+        let what = format!("{headers:?}");
+        let answer = site
+            .visitor()
+            .send(Method::GET, "/lamp.png", headers, "")
+            .await;
+        check_waiting(&answer, &what);
+        assert_eq!(answer.status, 503, "{what}");
+        assert!(!answer.headers.contains_key("content-type"), "{what}");
+        assert!(answer.body.is_empty(), "{what}");
+    }
     assert_eq!(site.origin.count(), 1);
 }
 
@@ -222,10 +245,15 @@ async fn what_was_sent_while_waiting_is_never_sent_later() {
 }
 
 #[tokio::test]
-async fn exactly_json_gets_json_where_the_room_says_so() {
-    let site = full_site("json_response_enabled = true").await;
-    let headers = [DOCUMENT, ("accept", "application/json")];
-    let answer = site.visitor().send(Method::GET, "/", &headers, "").await;
-    check_waiting(&answer, "exactly json");
-    check_json(&answer.json(), "exactly json");
+async fn exactly_json_gets_json_with_the_status_of_the_page_where_the_room_says_so() {
+    let site = full_site("json_response_enabled = true\nqueueing_status_code = 202").await;
+    let exactly = ("accept", "application/json");
+    let askers: [&[_]; 3] = [&[DOCUMENT, exactly], &[SCRIPT, exactly], &[exactly]];
+    for headers in askers {
+        let what = format!("{headers:?}");
+        let answer = site.visitor().send(Method::GET, "/", headers, "").await;
+        check_waiting(&answer, &what);
+        assert_eq!(answer.status, 202, "{what}");
+        check_json(&answer.json(), &what);
+    }
 }

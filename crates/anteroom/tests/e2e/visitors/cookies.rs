@@ -88,7 +88,7 @@ async fn whatever_is_no_ticket_waits_like_everybody_else() {
         let cookie = format!("cookie: {name}={value}\r\n");
         let answer = ask(site.gateway.address, "a", "/", &cookie).await;
         assert!(
-            is_queued(&answer) && status_of(&answer) == 200,
+            is_queued(&answer) && status_of(&answer) == 429,
             "{what}: {answer}"
         );
     }

@@ -13,6 +13,9 @@ const OURS: [&str; 4] = [
     "anteroom-accepted-at",
 ];
 
+/// By which gateways know requests that come back; it says nothing about the visitor.
+const MARK: &str = "anteroom-loop";
+
 #[tokio::test]
 async fn the_origin_sees_who_comes_and_no_ticket() {
     let site = Site::with_room(10, "").await;
@@ -90,7 +93,7 @@ async fn a_client_cannot_say_who_it_is() {
     let names: Vec<_> = head.headers.keys().map(|name| name.as_str()).collect();
     let ours: Vec<_> = names
         .iter()
-        .filter(|name| name.starts_with("anteroom"))
+        .filter(|name| name.starts_with("anteroom") && **name != MARK)
         .collect();
     assert_eq!(ours.len(), OURS.len(), "{names:?}");
     assert!(!names.contains(&"x_forwarded_for"), "{names:?}");
@@ -101,7 +104,9 @@ async fn a_client_cannot_say_who_it_is() {
     assert_eq!(head.target, "/open");
     let names: Vec<_> = head.headers.keys().map(|name| name.as_str()).collect();
     assert!(
-        !names.iter().any(|name| name.starts_with("anteroom")),
+        !names
+            .iter()
+            .any(|name| name.starts_with("anteroom") && *name != MARK),
         "{names:?}"
     );
 }

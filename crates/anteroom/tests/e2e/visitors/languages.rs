@@ -3,6 +3,8 @@
 use http::Method;
 
 use crate::support::client::{Answer, Client};
+use crate::support::eventually;
+use crate::support::raw::{ask, status_of};
 use crate::support::site::Site;
 
 /// As a browser that navigates and has wishes.
@@ -82,4 +84,41 @@ async fn a_choice_leads_back_is_remembered_and_is_none_of_the_origins_business()
     inside.get("/lamps").await;
     let cookies = site.origin.last().headers["cookie"].clone();
     assert_eq!(cookies, "cart=7", "the choice is ours alone");
+}
+
+#[tokio::test]
+async fn an_error_page_is_in_the_language_of_the_visitor_or_else_the_rooms() {
+    let room = "suspended = true\ndefault_template_language = \"fr\"";
+    let site = Site::with_room(10, room).await;
+    let Site {
+        gateway,
+        origin,
+        file: _file,
+    } = site;
+    drop(origin);
+    let asked = |headers| ask(gateway.address, "a.example", "/", headers);
+    eventually("the origin is gone", || async {
+        status_of(&asked("").await) == 502
+    })
+    .await;
+    for (headers, told) in [
+        ("", "Le site est injoignable"),
+        ("accept-language: fi\r\n", "Le site est injoignable"),
+        (
+            "accept-language: de\r\n",
+            "Die Seite ist gerade nicht erreichbar",
+        ),
+        (
+            "accept-language: de\r\ncookie: a=b; __anteroom_.lang=pl\r\n",
+            "Nie można połączyć się ze stroną",
+        ),
+        ("accept-language: he\r\n", "<html lang=\"he\" dir=\"rtl\">"),
+        (
+            "accept-language: de\r\naccept: application/json\r\n",
+            "bad_gateway",
+        ),
+    ] {
+        let answer = asked(headers).await;
+        assert!(answer.contains(told), "{headers}: {answer}");
+    }
 }

@@ -105,6 +105,48 @@ async fn a_room_covers_whole_segments_and_the_rest_passes_byte_for_byte() {
 }
 
 #[tokio::test]
+async fn no_path_leads_around_the_room_of_an_origin_that_decodes_twice() {
+    let site = guarded_shop().await;
+    let covered = [
+        "/shop%3fx",
+        "/shop%3Fx/../other",
+        "/shop%23x",
+        "/%2573hop",
+        "/%25%37%33hop",
+        "/%%37%33hop",
+        "/other/%252e%252e/shop",
+        "/other%252f..%252fshop",
+        "/other/..%252fshop",
+        "/shop%253fx",
+        "/shop%2500.css",
+        "/%25c0%25afshop",
+    ];
+    for target in covered {
+        let answer = ask(site.gateway.address, "shop.example.com", target, "").await;
+        let is_refused = status_of(&answer) == 400;
+        assert!(is_queued(&answer) || is_refused, "{target}: {answer}");
+        assert_eq!(site.origin.count(), 0, "{target}");
+    }
+}
+
+#[tokio::test]
+async fn what_needs_two_decodings_is_open_where_the_operator_says_so() {
+    let site = Site::start(|origin| {
+        let shop = "path = \"/shop\"\nqueue_all = true";
+        let server = SERVER.to_owned() + "guard_double_decoding = false\n";
+        server + &room("shop", origin, 10, shop)
+    })
+    .await;
+    for target in ["/shop%3fx", "/%2573hop", "/other/%252e%252e/shop"] {
+        let answer = ask(site.gateway.address, "a.example", target, "").await;
+        assert_eq!(status_of(&answer), 200, "{target}: {answer}");
+        assert_eq!(site.origin.last().target, target);
+    }
+    let answer = ask(site.gateway.address, "a.example", "/%73hop", "").await;
+    assert!(is_queued(&answer), "{answer}");
+}
+
+#[tokio::test]
 async fn a_host_is_found_whatever_its_case_port_and_dot() {
     let site = guarded_shop().await;
     for host in [

@@ -1,6 +1,7 @@
 //! What do the ways to run a room mean for its visitors?
 
 use crate::support::eventually;
+use crate::support::raw::Raw;
 use crate::support::site::{Site, until_inside};
 
 #[tokio::test]
@@ -96,5 +97,28 @@ async fn a_minute_admits_no_more_than_its_limit_though_seats_are_free() {
     assert!(
         minutes.values().all(|admitted| *admitted <= 2),
         "{minutes:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_request_that_is_answered_417_spends_no_admission_and_no_seat() {
+    let site = Site::with_room(1, "").await;
+    for _ in 0..5 {
+        let mut raw = Raw::connect(site.gateway.address).await;
+        let head = "POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 0\r\n";
+        raw.send(format!("{head}Expect: a-miracle\r\n\r\n")).await;
+        let answer = raw.rest().await;
+        assert!(answer.starts_with("HTTP/1.1 417 "), "{answer}");
+        assert!(!answer.to_lowercase().contains("set-cookie"), "{answer}");
+    }
+    assert_eq!(site.origin.count(), 0);
+    // The only seat is free.
+    until_inside(&mut site.visitor(), "/").await;
+    let admitted = site
+        .figure("anteroom_admissions_total{room=\"main\"} ")
+        .await;
+    assert!(
+        admitted.is_some_and(|admitted| admitted < 1.5),
+        "{admitted:?}"
     );
 }

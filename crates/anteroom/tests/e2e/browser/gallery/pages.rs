@@ -178,6 +178,7 @@ async fn answer(
         },
         is_head: false,
         queueing_status: StatusCode::OK,
+        non_navigation_status: StatusCode::TOO_MANY_REQUESTS,
     };
     let look = Look {
         template: None,

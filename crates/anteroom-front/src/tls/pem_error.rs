@@ -1,0 +1,61 @@
+//! What is wrong with a PEM file, in words, and what to do about it.
+
+use std::error::Error;
+use std::fmt;
+
+use tokio_rustls::rustls::pki_types::pem;
+
+/// Why a file in PEM cannot be read.
+#[derive(Debug)]
+pub struct PemError(pub(super) pem::Error);
+
+impl fmt::Display for PemError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            pem::Error::Io(error) => error.fmt(f),
+            pem::Error::MissingSectionEnd { .. } => {
+                f.write_str("a section has no -----END line; the file was cut short: copy it again")
+            }
+            pem::Error::IllegalSectionStart { .. } => f.write_str(
+                "a line that begins with -----BEGIN does not end in -----; copy the file again",
+            ),
+            pem::Error::Base64Decode(_) => f.write_str(
+                "what stands between -----BEGIN and -----END is not base64; copy the file again, \
+                 as plain text",
+            ),
+            pem::Error::NoItemsFound => f.write_str(
+                "nothing of this kind is in it; PEM is plain text with -----BEGIN lines, and \
+                 `openssl x509` or `openssl pkey` with `-inform der` makes it from DER",
+            ),
+            _ => f.write_str("it is not written in PEM"),
+        }
+    }
+}
+
+impl Error for PemError {}
+
+#[cfg(test)]
+mod tests {
+    use tokio_rustls::rustls::pki_types::CertificateDer;
+    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+
+    use super::*;
+
+    #[test]
+    fn a_broken_file_is_told_in_words_and_without_its_bytes() {
+        let check = |pem: &str, expected: &str| {
+            let error = CertificateDer::from_pem_slice(pem.as_bytes()).unwrap_err();
+            let said = PemError(error).to_string();
+            assert!(said.contains(expected), "{pem}: {said}");
+            assert!(!said.contains("45, 45"), "{said}");
+        };
+        let begin = "-----BEGIN CERTIFICATE-----\n";
+        check(&format!("{begin}AAAA\n"), "cut short");
+        check("-----BEGIN CERTIFICATE\nAAAA\n", "does not end in -----");
+        check(
+            &format!("{begin}=?=\n-----END CERTIFICATE-----\n"),
+            "not base64",
+        );
+        check("nothing\n", "-inform der");
+    }
+}

@@ -1,0 +1,73 @@
+//! What does a connection cost in memory that is open and idle?
+
+use std::fs;
+use std::net::Ipv4Addr;
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use rcgen::{CertifiedKey, generate_simple_self_signed};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::crypto::aws_lc_rs;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+use super::Gateway;
+use super::client::{Browser, Scheme};
+
+/// Each address has fewer than it may have.
+const PER_ADDRESS: usize = 500;
+
+/// Opens so many connections, asks once on each, and prints what the gateway grew by.
+pub(super) async fn run(anteroom: &Path, count: usize) -> anyhow::Result<()> {
+    println!(
+        "Memory of an idle connection that has asked once, of {count}\n\n\
+         | | bytes each |\n| --- | ---: |"
+    );
+    for name in ["in the clear", "by TLS"] {
+        let folder = tempfile::tempdir()?;
+        let (server, scheme) = match name {
+            "by TLS" => certificate(folder.path())?,
+            _ => (String::new(), Scheme::Http),
+        };
+        let gateway = Gateway::start(anteroom, folder.path(), &server).await?;
+        // What the first request costs is no cost of the others.
+        open(&gateway, &scheme, 50).await?;
+        let before = gateway.process.resident_bytes()?;
+        let open = open(&gateway, &scheme, count).await?;
+        let grown = gateway.process.resident_bytes()?.saturating_sub(before);
+        println!("| {name} | {} |", grown / count.max(1) as u64);
+        drop(open);
+    }
+    Ok(())
+}
+
+async fn open(gateway: &Gateway, scheme: &Scheme, count: usize) -> anyhow::Result<Vec<Browser>> {
+    let mut browsers = Vec::new();
+    for number in 0..count {
+        let host = u8::try_from(1 + number / PER_ADDRESS).context("too many")?;
+        let from = Ipv4Addr::new(127, 3, 0, host);
+        let mut browser = Browser::connect(Some(from), gateway.address, scheme).await?;
+        browser.ask("/own", "").await?;
+        browsers.push(browser);
+    }
+    Ok(browsers)
+}
+
+/// A certificate in this folder: what the gateway's config says, and a client that trusts it.
+fn certificate(folder: &Path) -> anyhow::Result<(String, Scheme)> {
+    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["a".to_owned()])?;
+    let key = folder.join("key.pem");
+    fs::write(folder.join("cert.pem"), cert.pem())?;
+    fs::write(&key, signing_key.serialize_pem())?;
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone())?;
+    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let text = format!(
+        "tls_certificate = {:?}\ntls_key = {key:?}\n",
+        folder.join("cert.pem")
+    );
+    Ok((text, Scheme::Https(TlsConnector::from(Arc::new(config)))))
+}

@@ -1,0 +1,17 @@
+//! Does an error say that a file is damaged, or that the disk does not work?
+
+/// Whether the file is damaged. A disk that does not work says nothing of the file.
+#[must_use]
+pub fn is_damage(error: &redb::Error) -> bool {
+    use std::io::ErrorKind::{InvalidData, UnexpectedEof};
+    match error {
+        redb::Error::Io(error) => matches!(error.kind(), InvalidData | UnexpectedEof),
+        redb::Error::Corrupted(_)
+        | redb::Error::RepairAborted
+        | redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TypeDefinitionChanged { .. }
+        | redb::Error::TableIsMultimap(_)
+        | redb::Error::TableDoesNotExist(_) => true,
+        _ => false,
+    }
+}

@@ -1,0 +1,131 @@
+//! What a journal that lost its memory says to operators, and with which ledgers its rooms begin.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anteroom_config::time_text::rfc3339_millis;
+use anteroom_core::ledger::Ledger;
+use anteroom_core::time::{Millis, Span};
+
+/// How a journal lost its memory.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum LossKind {
+    /// The file had no bytes.
+    Empty,
+    /// The file could not be read.
+    Damaged,
+    /// The file was behind the count of commits outside of it, or was another journal.
+    Older,
+    /// There was no count of commits to compare it with.
+    Uncounted,
+    /// There was no file, where there had been one.
+    Deleted,
+}
+
+impl LossKind {
+    const ALL: [Self; 5] = [
+        Self::Empty,
+        Self::Damaged,
+        Self::Older,
+        Self::Uncounted,
+        Self::Deleted,
+    ];
+
+    /// How it is written down.
+    pub(super) fn code(self) -> u64 {
+        match self {
+            Self::Empty => 1,
+            Self::Damaged => 2,
+            Self::Older => 3,
+            Self::Uncounted => 4,
+            Self::Deleted => 5,
+        }
+    }
+
+    /// What a code says. One of a later version is some kind of damage.
+    pub(super) fn of_code(code: u64) -> Self {
+        let found = Self::ALL.into_iter().find(|kind| kind.code() == code);
+        found.unwrap_or(Self::Damaged)
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Empty => "the journal was empty",
+            Self::Damaged => "the journal was damaged",
+            Self::Older => "the journal was an older copy, or another one",
+            Self::Uncounted => {
+                "journal.progress was missing or damaged, so the journal may be an older copy"
+            }
+            Self::Deleted => "the journal was deleted",
+        }
+    }
+}
+
+/// A journal that lost its memory: what was the matter, and when that was noticed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct JournalLoss {
+    pub(super) kind: LossKind,
+    /// When it was noticed, by the clock of rooms.
+    pub(super) at: Millis,
+    /// The longest seat that may have been given before.
+    pub(super) longest_seat: Span,
+}
+
+impl fmt::Display for JournalLoss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.kind.words())?;
+        if self.kind == LossKind::Deleted {
+            return write!(f, " and began anew");
+        }
+        let name = self.kept_as(Path::new("journal.redb"));
+        write!(f, " and is kept as {}", name.display())
+    }
+}
+
+impl JournalLoss {
+    /// With which ledger a room begins of which the journal says nothing.
+    pub(super) fn first_ledger(self) -> Ledger {
+        match self.kind {
+            LossKind::Deleted => Ledger::begun_anew(self.at),
+            _ => Ledger::lost_alone(self.longest_seat, self.at),
+        }
+    }
+
+    /// Where the lost file is kept.
+    pub(super) fn kept_as(self, journal: &Path) -> PathBuf {
+        let at = rfc3339_millis(self.at).replace(['-', ':'], "");
+        let mut name = journal.as_os_str().to_owned();
+        name.push(format!(".lost-{at}"));
+        PathBuf::from(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_written_down_as_itself() {
+        for kind in LossKind::ALL {
+            assert_eq!(LossKind::of_code(kind.code()), kind);
+        }
+        assert_eq!(LossKind::of_code(99), LossKind::Damaged);
+    }
+
+    #[test]
+    fn the_name_of_the_file_that_is_kept_tells_the_time() {
+        let loss = JournalLoss {
+            kind: LossKind::Empty,
+            at: Millis(1_694_432_700_123),
+            longest_seat: Span::ZERO,
+        };
+        let name = loss.kept_as(Path::new("/data/journal.redb"));
+        let expected = "/data/journal.redb.lost-20230911T114500.123Z";
+        assert_eq!(name, Path::new(expected));
+        let said = loss.to_string();
+        assert!(
+            said.contains("was empty") && said.contains("lost-20230911T"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,127 @@
+//! Is everybody answered while a crowd, or somebody hostile, holds connections?
+
+use std::net::Ipv4Addr;
+
+use crate::support::command::run;
+use crate::support::config::{SERVER, room};
+use crate::support::eventually;
+use crate::support::raw::{Raw, status_of};
+use crate::support::site::Site;
+
+const ASK: &str = "GET / HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-dest: document\r\n";
+const PAGE_END: &str = "</html>";
+const ORIGIN_END: &str = "the origin, at /";
+
+/// A site of one seat, with few connections.
+async fn site(limits: &str) -> Site {
+    Site::start(|origin| {
+        let limits = format!("[server.size_limits]\nconnections = 100\n{limits}\n");
+        SERVER.to_owned() + &limits + &room("main", origin, 1, "")
+    })
+    .await
+}
+
+/// The address of one of many machines.
+const fn machine(number: u8) -> Ipv4Addr {
+    Ipv4Addr::new(127, 0, 1, number)
+}
+
+/// A browser that waits, on a connection that it would keep; and what it was answered.
+async fn waiting(site: &Site, from: Ipv4Addr) -> (Raw, String) {
+    let mut browser = Raw::connect_from(from, site.gateway.address).await;
+    browser.send(format!("{ASK}\r\n")).await;
+    let page = browser.take_until(PAGE_END).await.expect("a page");
+    assert_eq!(status_of(&page), 200, "{page}");
+    (browser, page.to_lowercase())
+}
+
+async fn pass(inside: &mut Raw, cookie: &str) {
+    inside.send(format!("{ASK}{cookie}\r\n")).await;
+    let answer = inside.take_until(ORIGIN_END).await.expect("an answer");
+    assert_eq!(status_of(&answer), 200, "{answer}");
+}
+
+#[tokio::test]
+async fn a_crowd_that_waits_locks_nobody_out() {
+    let site = site("").await;
+    let cookie = site.ticket_line().await;
+    let mut inside = Raw::connect(site.gateway.address).await;
+    pass(&mut inside, &cookie).await;
+    let mut crowd = Vec::new();
+    for number in 0..150 {
+        crowd.push(waiting(&site, machine(number)).await);
+    }
+    let kept = crowd
+        .iter()
+        .filter(|(_, page)| !page.contains("connection: close"));
+    let kept = kept.count();
+    assert!((60..70).contains(&kept), "{kept} of them keep a connection");
+    // On the connection that it has, and on a new one.
+    pass(&mut inside, &cookie).await;
+    let mut again = Raw::connect(site.gateway.address).await;
+    pass(&mut again, &cookie).await;
+    waiting(&site, machine(200)).await;
+    let health = site.operators("/healthz").await;
+    assert_eq!(health.status, 200);
+    let short = &health.json()["connections"];
+    assert_eq!(short["limit"], 100, "{short}");
+    let admin = site.gateway.admin.to_string();
+    let status = run(&["status", "--admin", &admin]).await;
+    assert!(status.out.contains("\nconnections: "), "{}", status.out);
+    let warned = site.gateway.log();
+    let warned = warned
+        .iter()
+        .filter(|line| line.contains("connections run short"));
+    assert_eq!(warned.count(), 1);
+}
+
+#[tokio::test]
+async fn idle_sockets_of_one_address_do_not_stop_others() {
+    let site = site("connections_per_address = 20").await;
+    let cookie = site.ticket_line().await;
+    let mut inside = Raw::connect_from(machine(2), site.gateway.address).await;
+    pass(&mut inside, &cookie).await;
+    let (mut kept, _) = waiting(&site, machine(3)).await;
+    let mut hostile = Vec::new();
+    for _ in 0..400 {
+        hostile.push(Raw::connect_from(machine(1), site.gateway.address).await);
+    }
+    let reclaimed = "anteroom_connections_reclaimed_total{reason=\"address\"}";
+    eventually("it has no more than it may have", async || {
+        site.figure(reclaimed).await >= Some(380.0)
+    })
+    .await;
+    pass(&mut inside, &cookie).await;
+    let mut again = Raw::connect_from(machine(4), site.gateway.address).await;
+    pass(&mut again, &cookie).await;
+    waiting(&site, machine(5)).await;
+    // Who waited already has not even lost the connection.
+    kept.send(format!("{ASK}\r\n")).await;
+    assert!(kept.take_until(PAGE_END).await.is_some());
+    let crowded = "anteroom_connections_reclaimed_total{reason=\"crowded\"}";
+    assert_eq!(site.figure(crowded).await, Some(0.0));
+    // The address itself is answered, too.
+    waiting(&site, machine(1)).await;
+}
+
+#[tokio::test]
+async fn sockets_that_send_nothing_or_half_a_head_make_room() {
+    let site = site("").await;
+    let cookie = site.ticket_line().await;
+    let mut inside = Raw::connect_from(machine(250), site.gateway.address).await;
+    pass(&mut inside, &cookie).await;
+    let mut hostile = Vec::new();
+    for number in 0..240 {
+        for half in ["", "GET / HTTP/1.1\r\nhost: a\r\n"] {
+            let mut raw = Raw::connect_from(machine(number), site.gateway.address).await;
+            raw.try_send(half).await;
+            hostile.push(raw);
+        }
+    }
+    pass(&mut inside, &cookie).await;
+    let mut again = Raw::connect(site.gateway.address).await;
+    pass(&mut again, &cookie).await;
+    waiting(&site, machine(251)).await;
+    let reached = |line: &String| line.contains("as many connections are open as there may be");
+    assert!(site.gateway.log().iter().any(reached));
+}
