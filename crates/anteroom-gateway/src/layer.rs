@@ -23,6 +23,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use anteroom_config::Config;
+use anteroom_core::decision::Place;
 use anteroom_front::drain::DrainSignal;
 use anteroom_front::table::Claim;
 use anteroom_node::{Node, Outcome, Pass};
@@ -252,8 +253,7 @@ impl Gate {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
         let Some(door) = found else {
-            let origin = doors.origin_of(client.host());
-            return match origin {
+            return match doors.origin_of(client.host()) {
                 Some(upstream) => {
                     let request = request.map(|()| body);
                     pass_by(request, inner, upstream, access, Verdict::NoRoom).await
@@ -283,12 +283,9 @@ impl Gate {
             // Before an admission is spent on it: it does not reach the origin.
             return own(refuse(Refusal::ExpectationFailed, request.headers()));
         }
-        let config = door.room.config();
-        let json_enabled = config.json_response_enabled;
-        let max_addresses = config.max_addresses_per_ticket;
+        let json_enabled = door.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
-        let is_page = kind.is_page();
-        let outcome = self.ask_room(door, &request, client.address, is_page, max_addresses);
+        let outcome = self.ask_room(door, &request, client.address, kind.is_page());
         match outcome.await {
             // Only looks are answered so; nobody asked for one here.
             Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
@@ -300,17 +297,15 @@ impl Gate {
             }
             Outcome::Queue { ticket, place } => {
                 note_ticket(&request, false);
-                let holds = door.holds();
-                let view = holds.view(place, door.language(request.headers()));
-                access.queue(&view);
-                let answer = Answer {
+                let scheme = client.scheme;
+                own(queued(
+                    door,
+                    &request,
                     kind,
-                    is_head: request.method() == Method::HEAD,
-                    queueing_status: status_of(holds.config.queueing_status_code),
-                    non_navigation_status: status_of(holds.config.non_navigation_status_code),
-                };
-                let response = respond(&view, answer, look_of(door, &request)).map(Body::full);
-                own(hand_out(door, response, ticket, client.scheme, &view))
+                    (ticket, place),
+                    scheme,
+                    access,
+                ))
             }
         }
     }
@@ -391,6 +386,28 @@ fn hand_out(
         answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
     }
     response
+}
+
+/// The response to somebody who waits.
+fn queued(
+    door: &Door,
+    request: &Request<()>,
+    kind: RequestKind,
+    (ticket, place): (Option<String>, Place),
+    scheme: Scheme,
+    access: &mut Access,
+) -> Response<Body> {
+    let holds = door.holds();
+    let view = holds.view(place, door.language(request.headers()));
+    access.queue(&view);
+    let answer = Answer {
+        kind,
+        is_head: request.method() == Method::HEAD,
+        queueing_status: status_of(holds.config.queueing_status_code),
+        non_navigation_status: status_of(holds.config.non_navigation_status_code),
+    };
+    let response = respond(&view, answer, look_of(door, request)).map(Body::full);
+    hand_out(door, response, ticket, scheme, &view)
 }
 
 /// Tells the connection of a request whether a ticket let it pass: those that have one end last.

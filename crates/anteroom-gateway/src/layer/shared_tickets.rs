@@ -77,8 +77,8 @@ impl Gate {
         request: &Request<()>,
         address: IpAddr,
         is_navigation: bool,
-        max_addresses: Option<u32>,
     ) -> Outcome {
+        let max_addresses = door.room.config().max_addresses_per_ticket;
         let wish = Wish::of(request);
         let outcome = ask(door, request.headers(), is_navigation, wish).await;
         match &outcome {
