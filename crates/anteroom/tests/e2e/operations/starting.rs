@@ -44,12 +44,13 @@ async fn a_bad_file_starts_nothing() {
 async fn a_port_that_is_taken_is_told_with_its_key() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
+    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 9));
     for key in ["listen", "admin"] {
         let server = SERVER.replace(
             &format!("{key} = \"127.0.0.1:0\""),
             &format!("{key} = \"{address}\""),
         );
-        let file = ConfigFile::new(&(server + &room("main", address, 1, "")));
+        let file = ConfigFile::new(&(server + &room("main", nobody, 1, "")));
         let path = file.path().display().to_string();
         let ended = run(&["serve", "--config", &path]).await;
         assert_eq!(ended.code, Some(1), "{}", ended.err);
