@@ -69,7 +69,8 @@ async fn connect_again_and_again(door: SocketAddr) -> String {
         let mut answer = String::new();
         let asked = async {
             let mut stream = TcpStream::connect(door).await?;
-            let request = b"GET /new HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+            let request =
+                b"GET /new HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n";
             stream.write_all(request).await?;
             stream.read_to_string(&mut answer).await
         };
