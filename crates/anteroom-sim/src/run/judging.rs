@@ -38,7 +38,7 @@ impl Simulation {
             is_in_touch: node.room.has_live_lease(node_now),
             away_in: (!is_at_home).then_some(node.data_center),
             is_due: request.role == Role::Page && check_in_age > interval,
-            session: node.room.rules().session_duration,
+            session: node.room.session_in_force(),
             // Outside of the limits whoever loses a ticket gets another one at once.
             is_renewed: node.room.rules().session_renewal
                 && node.room.rules().queueing_method != QueueingMethod::Passthrough,
