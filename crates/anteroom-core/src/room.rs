@@ -352,6 +352,13 @@ impl Room {
         self.seat_terms = wanted.with_seats_up_to(self.lease.longest_seat());
     }
 
+    /// How long a session lasts that is given or extended now. Shorter than the rules ask for while
+    /// the parent has not agreed to more.
+    #[must_use]
+    pub fn session_in_force(&self) -> Span {
+        self.seat_terms.session
+    }
+
     /// Whether this process may let anybody pass by its ticket: either its parent knows of it and
     /// frees no seat of an ended session before this process refuses its ticket, or the same holds
     /// for a process before it that ran on the same data folder and is dead.

@@ -31,7 +31,7 @@ pub(crate) struct Meeting {
     pub(crate) away_in: Option<u32>,
     /// It should get a newer ticket.
     pub(crate) is_due: bool,
-    /// By the rules there.
+    /// How long a session is that is given there.
     pub(crate) session: Span,
     /// A check-in prolongs the session there.
     pub(crate) is_renewed: bool,

@@ -181,6 +181,12 @@ impl Judge {
         }
     }
 
+    /// Somebody who is called came, and got no slot because the root is far away. Slots are not
+    /// kept for people who do not come.
+    pub(crate) fn handle_called_in_vain(&mut self) {
+        self.recovery.unused_since = None;
+    }
+
     /// Somebody who waits was told that others are to go first.
     pub(crate) fn check_held_back(&mut self, now: Millis) {
         let since = self.recovery.unused_since;

@@ -27,14 +27,18 @@ impl Simulation {
         let node_now = node.clock.read(self.now);
         let seat = ticket.seats.of(node.room.data_center());
         let is_at_home = seat.is_some_and(|seat| seat.ends_at > node_now);
-        // A ticket is exchanged when it is older than a sixtieth of a session.
-        let interval = Span((node.room.rules().session_duration.0 / 60).max(1_000));
+        // A ticket is exchanged when it is older than a sixtieth of a session, or than a sixty-first
+        // of its own seat if that is shorter.
+        let end = ticket.seats.ends_at().unwrap_or_default();
+        let own = end.since(ticket.last_check_in_at).0 / 61;
+        let session = node.room.rules().session_duration.0 / 60;
+        let interval = Span(session.min(own).max(1_000));
         let check_in_age = node_now.since(ticket.last_check_in_at);
         let meeting = Meeting {
             is_in_touch: node.room.has_live_lease(node_now),
             away_in: (!is_at_home).then_some(node.data_center),
             is_due: request.role == Role::Page && check_in_age > interval,
-            session: node.room.rules().session_duration,
+            session: node.room.session_in_force(),
             // Outside of the limits whoever loses a ticket gets another one at once.
             is_renewed: node.room.rules().session_renewal
                 && node.room.rules().queueing_method != QueueingMethod::Passthrough,
@@ -173,6 +177,9 @@ impl Simulation {
         let has_waited = stores.has_two_levels()
             && request.asked > 0
             && (self.judge.is_root_far() || now.since(request.arrived_at) >= PATIENCE);
+        if has_waited && rank.is_some() && self.judge.is_root_far() {
+            self.judge.handle_called_in_vain();
+        }
         if let Some(since) = refusal.free_since(now).filter(|_| !has_waited) {
             let data_center = self.deployment.nodes[request.node as usize].data_center;
             let was_free = stores.has_been_free_since(data_center, since, now);

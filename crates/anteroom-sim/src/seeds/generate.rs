@@ -28,13 +28,20 @@ pub fn scenario(seed: u64) -> Scenario {
     // A lease that ends while one errand is under way helps nobody.
     let is_far = data_centers[0].to_world.from >= Span(150);
     let shortest = if is_far { 12 } else { 4 };
-    let world_lease = dice.between(Span::from_secs(shortest), Span::from_secs(20));
+    let short_lease = dice.between(Span::from_secs(shortest), Span::from_secs(20));
+    let pace = Pace::of(rules.session_duration);
+    // In some worlds with long sessions it is as long as in production.
+    let world_lease = if pace == Pace::Long && dice.chance(0.2) {
+        Span::from_secs(600)
+    } else {
+        short_lease
+    };
     let shape = Shape {
         world_lease,
         data_centers: data_centers.len(),
         nodes: data_centers[0].nodes as usize,
         has_world: data_centers.len() > 1 || data_centers[0].to_world.to > Span::ZERO,
-        pace: Pace::of(rules.session_duration),
+        pace,
     };
     let mut behaviour = behaviour(&mut dice, rules.session_duration);
     let mut faults = faults::faults(&mut dice, shape, rules, &mut behaviour);
@@ -193,7 +200,7 @@ impl Pace {
 
 fn data_centers(dice: &mut Dice) -> Vec<DataCenterPlan> {
     let count = 1 + dice.below(3);
-    let nodes = 1 + dice.below(if count == 1 { 4 } else { 2 });
+    let nodes = 1 + dice.below(if count == 1 { 4 } else { 3 });
     let is_alone = count == 1 && dice.chance(0.7);
     let fast = Delay {
         from: Span(0),

@@ -16,7 +16,7 @@ pub(super) fn faults(
     let kinds: Vec<u32> = (0..3).map(|_| dice.below(KINDS)).collect();
     let mut faults = Vec::new();
     if dice.chance(0.3) {
-        clocks(dice, shape, &mut faults);
+        clocks(dice, shape, rules.session_duration, &mut faults);
     }
     let mut at = Span::from_secs(3);
     if dice.chance(0.3) {
@@ -116,7 +116,7 @@ fn themed(
         // A session that is lowered and raised again, by somebody who loses an answer in between.
         6 if dice.chance(0.5) => {
             let has_world = shape.has_world;
-            lowered_and_raised(dice, (node, has_world, rules), (at, later, long), &mut plan);
+            lowered_and_raised(dice, (node, has_world, rules), (at, long), &mut plan);
             (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
         }
         // A longer or a shorter session for visitors who keep coming.
@@ -151,7 +151,7 @@ fn comes_and_goes(
 fn lowered_and_raised(
     dice: &mut Dice,
     (node, has_world, rules): (NodePlace, bool, Rules),
-    (at, later, long): (Span, Span, Span),
+    (at, long): (Span, Span),
     plan: &mut impl FnMut(Span, FaultKind),
 ) {
     let within = Span::ZERO;
@@ -162,11 +162,13 @@ fn lowered_and_raised(
     } else {
         LinkPlace::NodeToStore(node)
     };
-    let cut_at = at + Span(u64::from(dice.below(1_500)));
+    // Late enough for everybody to have told the root of it.
+    let cut_at = at + dice.between(Span(500), Span(5_000));
     let lasts = rules.longest_seat() + long;
     plan(cut_at, FaultKind::Cut { link, lasts });
     let session = rules.session_duration;
-    plan(later, FaultKind::SessionDuration { session, within });
+    let raised_at = cut_at + dice.between(Span(200), Span(5_000));
+    plan(raised_at, FaultKind::SessionDuration { session, within });
 }
 
 /// A node misses what happens to sessions meanwhile: it is cut off, or starts while it is.
@@ -221,9 +223,13 @@ fn restart_all(
     }
 }
 
-/// Clocks from the start on: most within what is tolerated, some beyond.
-fn clocks(dice: &mut Dice, shape: Shape, faults: &mut Vec<FaultPlan>) {
-    let most = if dice.chance(0.2) { 3_000 } else { 500 };
+/// Clocks from the start on: most within what is tolerated, some beyond. The checkers tolerate the
+/// largest error, so it stays below the shortest seat: otherwise they would see nobody inside.
+fn clocks(dice: &mut Dice, shape: Shape, session: Span, faults: &mut Vec<FaultPlan>) {
+    let beyond = u32::try_from(session.0)
+        .unwrap_or(u32::MAX)
+        .clamp(500, 3_000);
+    let most = if dice.chance(0.2) { beyond } else { 500 };
     for data_center in 0..shape.data_centers {
         for node in 0..shape.nodes {
             let by_ms = i64::from(dice.below(2 * most + 1)) - i64::from(most);
