@@ -86,7 +86,7 @@ impl Simulation {
                 let mut effects = within + self.deployment.stores.longest_lease() + MARGIN;
                 if !self.judge.is_calm(self.now) {
                     // A reserve, or a phantom seat, lasts as long as the longest seat known.
-                    effects = effects + self.longest_seat();
+                    effects = effects + self.longest_seat() + LEASE_TTL;
                 }
                 self.judge.handle_trouble(self.now + effects, true);
                 return;
