@@ -135,7 +135,12 @@ async fn one(
             .is_ok_and(|own| own != address && address.port() != 0);
         if is_other {
             // It may be that a supervisor opened it elsewhere: then that is what was meant.
-            warn!(name, socket = ?socket.local_addr(), "{key} is {address}, but a socket was handed on");
+            let socket = socket.local_addr().map(|own| own.to_string());
+            let socket = socket.unwrap_or_default();
+            warn!(
+                name,
+                socket, "{key} is {address}, but a socket was handed on"
+            );
         }
         return Ok(socket);
     }

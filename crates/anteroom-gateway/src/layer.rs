@@ -11,6 +11,7 @@ mod figures;
 mod known;
 mod origins;
 mod own_paths;
+mod queued_lines;
 mod shared_tickets;
 mod streams;
 mod tallies;
@@ -46,6 +47,7 @@ pub use doors::{DoorsError, RoomProblem};
 use known::Wish;
 pub use known::{CannotWait, KnownVisitor, OverLimit};
 pub use own_paths::is_own_path;
+use queued_lines::QueuedLines;
 use shared_tickets::SharedTickets;
 use streams::Streams;
 use tallies::Tallies;
@@ -67,6 +69,7 @@ struct Gate {
     stands: AtomicBool,
     tallies: Tallies,
     shared_tickets: SharedTickets,
+    queued_lines: QueuedLines,
     streams: Arc<Streams>,
     origins: Origins<Body>,
 }
@@ -113,6 +116,7 @@ impl WaitingRoomLayer {
             stands: AtomicBool::new(false),
             tallies,
             shared_tickets: SharedTickets::default(),
+            queued_lines: QueuedLines::default(),
             streams: Arc::new(Streams::new(connections, draining)),
             origins,
         });
@@ -298,16 +302,32 @@ impl Gate {
             Outcome::Queue { ticket, place } => {
                 note_ticket(&request, false);
                 let scheme = client.scheme;
-                own(queued(
-                    door,
-                    &request,
-                    kind,
-                    (ticket, place),
-                    scheme,
-                    access,
-                ))
+                own(self.queued(door, &request, kind, (ticket, place), scheme, access))
             }
         }
+    }
+
+    /// The response to somebody who waits.
+    fn queued(
+        &self,
+        door: &Door,
+        request: &Request<()>,
+        kind: RequestKind,
+        (ticket, place): (Option<String>, Place),
+        scheme: Scheme,
+        access: &mut Access,
+    ) -> Response<Body> {
+        let holds = door.holds();
+        let view = holds.view(place, door.language(request.headers()));
+        access.queue(&view, &self.queued_lines);
+        let answer = Answer {
+            kind,
+            is_head: request.method() == Method::HEAD,
+            queueing_status: status_of(holds.config.queueing_status_code),
+            non_navigation_status: status_of(holds.config.non_navigation_status_code),
+        };
+        let response = respond(&view, answer, look_of(door, request)).map(Body::full);
+        hand_out(door, response, ticket, scheme, &view)
     }
 }
 
@@ -386,28 +406,6 @@ fn hand_out(
         answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
     }
     response
-}
-
-/// The response to somebody who waits.
-fn queued(
-    door: &Door,
-    request: &Request<()>,
-    kind: RequestKind,
-    (ticket, place): (Option<String>, Place),
-    scheme: Scheme,
-    access: &mut Access,
-) -> Response<Body> {
-    let holds = door.holds();
-    let view = holds.view(place, door.language(request.headers()));
-    access.queue(&view);
-    let answer = Answer {
-        kind,
-        is_head: request.method() == Method::HEAD,
-        queueing_status: status_of(holds.config.queueing_status_code),
-        non_navigation_status: status_of(holds.config.non_navigation_status_code),
-    };
-    let response = respond(&view, answer, look_of(door, request)).map(Body::full);
-    hand_out(door, response, ticket, scheme, &view)
 }
 
 /// Tells the connection of a request whether a ticket let it pass: those that have one end last.

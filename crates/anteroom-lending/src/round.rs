@@ -262,7 +262,6 @@ impl Inner {
             self.counters.epochs_begun.add(1);
             tracing::warn!(
                 store = self.store.place(),
-                before = ?epoch.before,
                 number = epoch.id.number,
                 "an epoch of lent calls begins: {}",
                 meaning(epoch.before)

@@ -207,7 +207,13 @@ impl Place {
         let open = made?;
         let folder = File::open(self.dir.path()).and_then(|folder| folder.sync_all());
         folder.map_err(Failure::of_disk("make"))?;
-        tracing::info!(file = %self.path().display(), ?before, "a file for what is lent of calls");
+        let may_have_lent = before == Before::Lost;
+        let file = self.path().display().to_string();
+        tracing::info!(
+            file,
+            may_have_lent,
+            "lease file made: it holds what is leased of requests"
+        );
         Ok(open)
     }
 

@@ -241,9 +241,13 @@ async fn in_time<R: Said>(place: &SaidPlace<R>, about: &str) -> Result<R, StoreE
 fn keep<R: Said>(place: &SaidPlace<R>, said: &Arc<R>) {
     let (place, said) = (place.clone(), Arc::clone(said));
     tokio::spawn(async move {
-        let kept = timeout(TIME_OUT, place.restore(&said)).await;
-        if !matches!(kept, Ok(Ok(()))) {
-            tracing::debug!(?place, ?kept, "what operators said is kept later");
+        match timeout(TIME_OUT, place.restore(&said)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::debug!(error, "settings of operators not copied yet");
+            }
+            Err(_) => tracing::debug!("settings of operators not copied yet: no answer in time"),
         }
     });
 }

@@ -186,11 +186,10 @@ impl ValkeyCounts {
             return verdict;
         }
         self.disagreements.fetch_add(1, Ordering::Relaxed);
-        let SharedCharge { limit, policy, .. } = charge;
+        let limit = &charge.limit;
         tracing::error!(
             limit,
-            ?policy,
-            ?judged,
+            admitted_by_script = judged.admits,
             "the script disagrees; please report this"
         );
         debug_assert!(false, "the script disagrees: {charge:?} {judged:?}");

@@ -36,7 +36,11 @@ pub(crate) async fn start_service(
     let clock = Arc::clone(clock);
     let now = Arc::new(move || now(&*clock));
     let service = RateLimitService::start(doors, service, counts, now).await?;
-    tracing::info!("serving rate limits: {service:?}");
+    tracing::info!(
+        grpc = service.grpc().map(tracing::field::display),
+        http = service.http().map(tracing::field::display),
+        "serving rate limits"
+    );
     Ok(Some(Arc::new(service)))
 }
 

@@ -197,10 +197,17 @@ fn nobody_failed(asking: &mut JoinSet<Fault>) {
 /// Where the service listens, by the log: gRPC and JSON.
 fn doors(node: &Node) -> Option<(SocketAddr, SocketAddr)> {
     let log = node.log();
-    let (_, said) = log.split_once("RateLimitService(Some(")?;
-    let (grpc, said) = said.split_once("), Some(")?;
-    let (http, _) = said.split_once("))")?;
-    Some((grpc.parse().ok()?, http.parse().ok()?))
+    let line = log
+        .lines()
+        .find(|line| line.contains("serving rate limits"))?;
+    let address = |field: &str| {
+        let (_, value) = line.split_once(field)?;
+        let value = value.trim_start_matches(['"', ':', '=']);
+        let is_over = |c: char| !(c.is_ascii_digit() || c == '.' || c == ':');
+        let (value, _) = value.split_at(value.find(is_over).unwrap_or(value.len()));
+        value.parse().ok()
+    };
+    Some((address("grpc")?, address("http")?))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,6 +11,7 @@ use anteroom_node::Pass;
 use http::{Method, Request, StatusCode};
 
 use super::doors::Door;
+use super::queued_lines::QueuedLines;
 use super::tallies::RoomTally;
 use crate::forwarded::Client;
 use crate::waiting::WaitingView;
@@ -130,8 +131,10 @@ impl Access {
         };
     }
 
-    pub(super) fn queue(&mut self, view: &WaitingView<'_>) {
+    /// It is told to wait. There may be too many such requests for a line each.
+    pub(super) fn queue(&mut self, view: &WaitingView<'_>, lines: &QueuedLines) {
         self.verdict = Verdict::Queue;
+        self.is_logged = self.is_logged && lines.may_write(self.started_at);
         self.reason = Some(view.reason());
         self.position = view.place.people_ahead.map(|ahead| ahead.saturating_add(1));
     }

@@ -112,7 +112,7 @@ impl Gate {
                 let language = language.unwrap_or_else(|| door.language(request.headers()));
                 let holds = door.holds();
                 let view = holds.view(place, language);
-                access.queue(&view);
+                access.queue(&view, &self.queued_lines);
                 let push = push::is_near(&view) && self.streams.has_room();
                 let response = place_endpoint::still_waiting(&view, push).map(Body::full);
                 hand_out(door, response, ticket, client.scheme, &view)

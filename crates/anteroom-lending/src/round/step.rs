@@ -74,8 +74,8 @@ impl Inner {
             tracing::error!(
                 store,
                 limit = asked.limit,
-                ?lent,
-                ?answer,
+                lent_by_store = lent.held,
+                lent_by_rule = answer.held,
                 "the store lends otherwise; please report this"
             );
             answer.held = answer.held.min(lent.held);

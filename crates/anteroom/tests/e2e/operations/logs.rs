@@ -68,6 +68,28 @@ async fn every_request_has_a_line_with_what_was_decided() {
     assert!(!site.gateway.log().join("\n").contains("secret"));
 }
 
+/// Requests that pass keep their lines; those that wait have a hundred a second.
+#[tokio::test]
+async fn a_crowd_that_waits_gets_some_lines_and_the_rest_is_counted() {
+    const CROWD: u64 = 450;
+    let mut site = Site::with_room(1, "").await;
+    let mut inside = site.insider().await;
+    for _ in 0..CROWD {
+        site.visitor().get("/crowd").await;
+    }
+    inside.get("/inside").await;
+    site.gateway.signal("TERM");
+    assert_eq!(site.gateway.ended().await, Some(0));
+    assert_eq!(lines_about(&site, "/inside").len(), 1);
+    let written = lines_about(&site, "/crowd").len() as u64;
+    let log = site.gateway.log();
+    let lines = log.iter().map(|line| serde_json::from_str(line).unwrap());
+    let left_out: u64 = lines
+        .filter_map(|line: Value| line["left_out"].as_u64())
+        .sum();
+    assert_eq!(written + left_out, CROWD, "{written} lines");
+}
+
 #[tokio::test]
 async fn no_log_however_loud_holds_a_cookie_a_visitor_or_a_key() {
     let key = "q83vEjRWeJCrze8SNFZ4kKvN7xI0VniQq83vEjRWeJA=";
