@@ -108,7 +108,8 @@ impl Node {
             entered.map_err(|source| StartError::Folder { folder, source })
         };
         let shared = Arc::new(Shared {
-            process: settings.folder.map(enter).transpose()?,
+            process: settings.folder.clone().map(enter).transpose()?,
+            folder: settings.folder,
             clock: Arc::clone(&clock),
             stores,
             ring: ArcSwap::from_pointee(KeyRing::new(&settings.ticket_keys)),
@@ -274,9 +275,10 @@ impl Node {
         let handle = Arc::new(RoomHandle::new(Arc::clone(&self.shared), identity, config));
         let (stop, stopped) = watch::channel(false);
         let watching = Arc::clone(&handle).watch_orders(stopped.clone());
+        let writing = Arc::clone(&handle).write_held(stopped.clone());
         let running = Arc::clone(&handle).run(stopped);
         let done = tokio::spawn(async {
-            tokio::join!(running, watching);
+            tokio::join!(running, watching, writing);
         });
         tasks.insert(name, RoomTask { stop, done });
         handle
