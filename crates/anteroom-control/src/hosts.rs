@@ -41,13 +41,15 @@ impl AllowedHosts {
     }
 
     fn is_ours(&self, host: &str) -> bool {
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-        if let Ok(address) = bare.unwrap_or(host).parse::<IpAddr>() {
-            let address = address.to_canonical();
-            return address.is_loopback() || address == self.own || self.own.is_unspecified();
-        }
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        name == "localhost" || name.ends_with(".localhost") || self.names.contains(&name)
+        if name == "localhost" || name.ends_with(".localhost") || self.names.contains(&name) {
+            return true;
+        }
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        bare.unwrap_or(host).parse().is_ok_and(|address: IpAddr| {
+            let address = address.to_canonical();
+            address.is_loopback() || address == self.own || self.own.is_unspecified()
+        })
     }
 }
 
@@ -57,8 +59,8 @@ pub(crate) fn is_own_origin(uri: &Uri, headers: &HeaderMap) -> bool {
     let host = host.or_else(|| uri.authority().map(|host| host.as_str().as_bytes()));
     headers.get_all(ORIGIN).iter().all(|origin| {
         let origin = origin.as_bytes();
-        let from = ["http://", "https://"].iter();
-        let from = from.find_map(|scheme| origin.strip_prefix(scheme.as_bytes()));
+        let from = origin.strip_prefix(b"http://");
+        let from = from.or_else(|| origin.strip_prefix(b"https://"));
         match (from, host) {
             (Some(from), Some(host)) => from.eq_ignore_ascii_case(host),
             _ => false,

@@ -48,6 +48,15 @@ impl Saying {
             Self::Show => "/limits/{name}/show",
         }
     }
+
+    /// Without the client's key, which no log may hold.
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Unset => "unset",
+            Self::Show => "show",
+        }
+    }
 }
 
 /// One text, or one for each part of the limit's key.
@@ -113,12 +122,11 @@ pub(crate) async fn obey(
         }
     };
     let by = Arc::clone(&inner.limits);
-    let command = order.command();
     match in_time(async move { by.obey(&order, &who).await }).await {
         Ok(()) => Ok(Json(json(&inner.limits.shown(Some(limit.as_str())).await))),
         Err(NotDone::Failed(ObeyError::Refused(refused))) => Err(refusal(refused)),
         Err(error) => {
-            log_rejected(&format!("limit {limit}"), &command, &error);
+            log_rejected(&format!("limit {limit}"), saying.command(), &error);
             Err(Refusal::StoreAway)
         }
     }

@@ -203,29 +203,27 @@ fn note(obeyed: Obeyed, this_node: bool, is_paused: bool) -> Option<String> {
     } else {
         "the store does not answer"
     };
-    match obeyed {
-        Obeyed::Written => None,
+    Some(match obeyed {
+        Obeyed::Written => return None,
         Obeyed::Held { is_kept } => {
             let kept = if is_kept {
                 "A restart of this node keeps it."
             } else {
                 "It is not in the data folder: a restart of this node ends it."
             };
-            Some(format!(
-                "holds at this node only: {why}. All nodes follow when the store answers. {kept}"
-            ))
+            format!(
+                "This holds at this node only: {why}. All nodes follow when the store answers. {kept}"
+            )
         }
         Obeyed::Ended => {
             let rest = if is_paused {
-                " The store still says that the room is paused, and this cannot end that."
+                " The room stays paused: the store says so, and one node cannot end that."
             } else {
                 ""
             };
-            Some(format!(
-                "what this node held by itself has ended: {why}. Stops at other nodes stay.{rest}"
-            ))
+            format!("What this node held by itself has ended: {why}. Stops at other nodes stay.{rest}")
         }
-    }
+    })
 }
 
 /// What holds in a room, and where it comes from.

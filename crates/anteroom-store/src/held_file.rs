@@ -17,8 +17,9 @@ const FOLDER: &str = "held";
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
-    /// Held while the file is written: what is written last is what is held last.
-    writing: Mutex<()>,
+    /// What this process wrote last, if it is in the file: locked while the file is written, so that
+    /// what is written last is what is held last.
+    written: Mutex<Option<Held>>,
 }
 
 impl HeldFile {
@@ -27,7 +28,7 @@ impl HeldFile {
     pub fn of(data_dir: &Path, room: &str) -> Self {
         Self {
             path: data_dir.join(FOLDER).join(format!("{room}.json")),
-            writing: Mutex::default(),
+            written: Mutex::default(),
         }
     }
 
@@ -53,24 +54,30 @@ impl HeldFile {
         })
     }
 
-    /// Writes down what `held` returns, and syncs it to the disk; without any, there is no file.
+    /// Writes down what `held` returns, if that is anything new, and syncs it to the disk. Without any
+    /// there is no file.
     ///
     /// # Errors
     ///
     /// [`io::Error`] if the folder cannot be written.
     pub fn write(&self, held: impl FnOnce() -> Held) -> io::Result<()> {
-        let turn = self.writing.lock();
+        let mut written = self.written.lock();
         let held = held();
-        let written = if held.is_empty() {
+        if written.as_ref() == Some(&held) {
+            return Ok(());
+        }
+        *written = None;
+        if held.is_empty() {
             match fs::remove_file(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                _ => Ok(()),
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
             }
         } else {
-            self.replace(&serde_json::to_vec(&held)?)
-        };
-        drop(turn);
-        written
+            self.replace(&serde_json::to_vec(&held)?)?;
+        }
+        *written = Some(held);
+        drop(written);
+        Ok(())
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {

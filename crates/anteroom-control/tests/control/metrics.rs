@@ -104,6 +104,7 @@ fn origins() -> RoomOriginFigures {
         outcomes: vec![("answered", 14), ("broken", 15)],
         answer_times: vec![(ms(1), 16), (ms(10), 17), (None, 18)],
         answer_time_sum: Duration::from_millis(1_900),
+        recent_answer_time: Some(Duration::from_millis(25)),
         good_checks: 20,
         bad_checks: 21,
     };

@@ -4,6 +4,7 @@
 //! does not answer, the stop stays, in memory and in the data folder, until the store takes it or has
 //! a later command about the same subject.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -53,8 +54,8 @@ pub(super) struct Holding {
 /// Why a held stop is not written down.
 #[derive(Debug, thiserror::Error)]
 enum DropError {
-    /// The record has a later command about the same subject.
-    #[error("a later command was given elsewhere")]
+    /// The record has this command, or a later one about the same subject.
+    #[error("the store has this command, or a later one about the same")]
     Decided,
     /// It is not allowed any more.
     #[error("it is not allowed any more")]
@@ -117,15 +118,14 @@ impl RoomHandle {
     ///
     /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails, and it
     /// is nothing that one node can do by itself.
-    pub async fn obey(&self, order: &Order, who: &Actor) -> Result<Obeyed, ObeyError> {
+    pub async fn obey(self: &Arc<Self>, order: &Order, who: &Actor) -> Result<Obeyed, ObeyError> {
         let at = self.moment();
         let stop = self.hold(order, who, at)?;
         if stop.is_none() && !self.holding.held.lock().has_any_about(order) {
             self.write(order, who, at).await?;
             return Ok(Obeyed::Written);
         }
-        let written = timeout(WRITE_TIME_OUT, self.write(order, who, at)).await;
-        match (written.unwrap_or_else(|late| Err(self.too_late(late))), stop) {
+        match (self.write_in_time(order, who, at).await, stop) {
             (Ok(()), _) => Ok(Obeyed::Written),
             (Err(ObeyError::Refused(problems)), stop) => {
                 self.change_held(|held| stop.iter().for_each(|stop| held.remove(stop)));
@@ -224,12 +224,25 @@ impl RoomHandle {
         self.keep().await;
     }
 
-    fn too_late(&self, late: tokio::time::error::Elapsed) -> ObeyError {
-        ObeyError::Away(ChangeError::Store(StoreError::Unavailable {
+    /// Writes in a task of its own, for what the store takes too late is to hold here as well.
+    async fn write_in_time(
+        self: &Arc<Self>,
+        order: &Order,
+        who: &Actor,
+        at: Millis,
+    ) -> Result<(), ObeyError> {
+        let (by, order, who) = (Arc::clone(self), order.clone(), who.clone());
+        let writing = tokio::spawn(async move { by.write(&order, &who, at).await });
+        let failed: Box<dyn Error + Send + Sync> = match timeout(WRITE_TIME_OUT, writing).await {
+            Ok(Ok(written)) => return written,
+            Ok(Err(ended)) => Box::new(ended),
+            Err(late) => Box::new(late),
+        };
+        Err(ObeyError::Away(ChangeError::Store(StoreError::Unavailable {
             doing: "write within two seconds",
             place: format!("the settings of room {}", self.name),
-            source: Box::new(late),
-        }))
+            source: failed,
+        })))
     }
 
     /// Sees to it that what is held outlasts this process, and is written down.
@@ -277,11 +290,10 @@ impl RoomHandle {
     }
 
     async fn write_all_held(&self) {
-        let before = self.holding.held();
-        for stop in before.iter() {
+        for stop in self.holding.held().iter() {
             self.write_one_held(stop).await;
         }
-        // What was settled meanwhile goes from the folder, too.
+        // What was settled meanwhile goes from the folder as well.
         self.save().await;
     }
 

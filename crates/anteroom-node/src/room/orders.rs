@@ -134,8 +134,7 @@ impl RoomHandle {
 
     /// Whether the store of what operators say did not answer the newest reading. It is the one that
     /// lends what the limits allow.
-    #[must_use]
-    pub fn is_root_store_unavailable(&self) -> bool {
+    pub(super) fn is_root_store_unavailable(&self) -> bool {
         self.bulletin.hearing.are_others() && self.bulletin.hearing.is_failing()
     }
 
