@@ -7,19 +7,20 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use anteroom_config::orders::Held;
 use parking_lot::Mutex;
 
 const FOLDER: &str = "held";
 
-/// The file of one room.
+/// The file of one room. While one process replaces another, both use it.
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
-    /// What this process wrote last, if it is in the file: locked while the file is written, so that
-    /// what is written last is what is held last.
-    written: Mutex<Option<Held>>,
+    /// What the file held when this process looked last. Locked while it is written, so that what is
+    /// written last is what is held last.
+    known: Mutex<Held>,
 }
 
 impl HeldFile {
@@ -28,56 +29,75 @@ impl HeldFile {
     pub fn of(data_dir: &Path, room: &str) -> Self {
         Self {
             path: data_dir.join(FOLDER).join(format!("{room}.json")),
-            written: Mutex::default(),
+            known: Mutex::default(),
         }
     }
 
-    /// What a process before this one held. A file that cannot be read holds nothing, and the log
-    /// says so.
+    /// When a file of any room was written, put there or removed last; `None` before the first.
+    #[must_use]
+    pub fn changed_at(data_dir: &Path) -> Option<SystemTime> {
+        fs::metadata(data_dir.join(FOLDER)).ok()?.modified().ok()
+    }
+
+    /// What another process holds, or one before this held. A file that cannot be read holds nothing,
+    /// and the log says so.
     #[must_use]
     pub fn read(&self) -> Held {
+        let mut known = self.known.lock();
+        *known = self.find().unwrap_or_default();
+        known.clone()
+    }
+
+    /// `None` if it cannot be read.
+    fn find(&self) -> Option<Held> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Held::default(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Held::default()),
             Err(error) => {
                 tracing::error!(file = %self.path.display(), %error, "held stops not read");
-                return Held::default();
+                return None;
             }
         };
-        serde_json::from_slice(&text).unwrap_or_else(|error| {
+        let held = serde_json::from_slice(&text);
+        held.inspect_err(|error| {
             tracing::error!(
                 file = %self.path.display(),
                 %error,
                 "held stops not read: the file is damaged; give the stop again"
             );
-            Held::default()
         })
+        .ok()
     }
 
-    /// Writes down what `held` returns, if that is anything new, and syncs it to the disk. Without any
-    /// there is no file.
+    /// Writes down what `next` makes of what the file held before and of what is found in it now, and
+    /// syncs it to the disk. Without any stop there is no file.
     ///
     /// # Errors
     ///
     /// [`io::Error`] if the folder cannot be written.
-    pub fn write(&self, held: impl FnOnce() -> Held) -> io::Result<()> {
-        let mut written = self.written.lock();
-        let held = held();
-        if written.as_ref() == Some(&held) {
-            return Ok(());
+    pub fn update(&self, next: impl FnOnce(&Held, &Held) -> Held) -> io::Result<()> {
+        let mut known = self.known.lock();
+        let found = self.find();
+        let held = next(&known, found.as_ref().unwrap_or(&known));
+        let is_there = found.as_ref() == Some(&held);
+        if let Some(found) = found {
+            *known = found;
         }
-        *written = None;
-        if held.is_empty() {
-            match fs::remove_file(&self.path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        } else {
-            self.replace(&serde_json::to_vec(&held)?)?;
+        if !is_there {
+            self.put(&held)?;
+            *known = held;
         }
-        *written = Some(held);
-        drop(written);
         Ok(())
+    }
+
+    fn put(&self, held: &Held) -> io::Result<()> {
+        if !held.is_empty() {
+            return self.replace(&serde_json::to_vec(held)?);
+        }
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn replace(&self, text: &[u8]) -> io::Result<()> {
@@ -116,16 +136,20 @@ mod tests {
         held
     }
 
+    fn write(file: &HeldFile, held: &Held) {
+        file.update(|_, _| held.clone()).unwrap();
+    }
+
     #[test]
     fn what_is_held_is_found_again_until_nothing_is() {
         let folder = tempfile::tempdir().unwrap();
         let file = HeldFile::of(folder.path(), "shop");
         assert!(file.read().is_empty());
-        file.write(held).unwrap();
+        write(&file, &held());
         assert_eq!(HeldFile::of(folder.path(), "shop").read(), held());
         assert!(HeldFile::of(folder.path(), "other").read().is_empty());
-        file.write(Held::default).unwrap();
-        file.write(Held::default).unwrap();
+        write(&file, &Held::default());
+        write(&file, &Held::default());
         assert!(file.read().is_empty());
     }
 
@@ -133,10 +157,32 @@ mod tests {
     fn a_damaged_file_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let file = HeldFile::of(folder.path(), "shop");
-        file.write(held).unwrap();
+        write(&file, &held());
         for damaged in [&b"\xff\x00"[..], b"", b"{}", b"[{\"stop\":\"go\"}]"] {
             fs::write(folder.path().join("held/shop.json"), damaged).unwrap();
             assert!(file.read().is_empty());
+            write(&file, &held());
+            assert_eq!(file.read(), held(), "it is written anew");
         }
+    }
+
+    #[test]
+    fn another_process_on_the_folder_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(HeldFile::changed_at(folder.path()), None);
+        let [one, other] = [(); 2].map(|()| HeldFile::of(folder.path(), "shop"));
+        write(&one, &held());
+        assert!(HeldFile::changed_at(folder.path()).is_some());
+        other
+            .update(|before, found| {
+                assert_eq!((before, found), (&Held::default(), &held()));
+                Held::default()
+            })
+            .unwrap();
+        one.update(|before, found| {
+            assert_eq!((before, found), (&held(), &Held::default()));
+            Held::default()
+        })
+        .unwrap();
     }
 }

@@ -198,6 +198,19 @@ impl Held {
         self.0.extract_if(.., is_decided).collect()
     }
 
+    /// Takes over what another process on the same data folder has changed from `before` to `found`.
+    pub fn follow(&mut self, before: &Self, found: &Self) {
+        self.0
+            .retain(|held| found.0.contains(held) || !before.0.contains(held));
+        for stop in found.0.iter().filter(|stop| !before.0.contains(stop)) {
+            let subject = stop.stop.subject();
+            let is_newer = |held: &HeldStop| held.stop.subject() == subject && held.at > stop.at;
+            if !self.0.iter().any(is_newer) {
+                self.add(stop.clone());
+            }
+        }
+    }
+
     /// What holds at this node, where the record says `orders`.
     #[must_use]
     pub fn over(&self, orders: &Orders, file: &RoomConfig) -> Orders {
@@ -271,5 +284,23 @@ mod tests {
         assert_eq!(all.iter().count(), 1, "a resume ends no queue-all");
         all.end(&Order::Open);
         assert!(all.is_empty());
+    }
+
+    #[test]
+    fn what_another_process_has_changed_is_taken_over_and_own_changes_stay() {
+        let pause = |at| held(&Order::Pause { message: None }, at);
+        let queue_all = held(&Order::QueueAll, 3);
+        let check = |own: &[HeldStop], before: &[HeldStop], found: &[HeldStop], expected| {
+            let mut own = Held(own.to_vec());
+            own.follow(&Held(before.to_vec()), &Held(found.to_vec()));
+            assert_eq!(own.0, expected);
+        };
+        check(&[], &[], &[pause(1)], vec![pause(1)]);
+        check(&[pause(1)], &[pause(1)], &[], vec![]);
+        check(&[pause(1)], &[], &[], vec![pause(1)]);
+        check(&[pause(2)], &[], &[pause(1)], vec![pause(2)]);
+        check(&[pause(2)], &[], &[pause(4)], vec![pause(4)]);
+        let both = vec![pause(2), queue_all.clone()];
+        check(&[pause(2)], &[], &[queue_all], both);
     }
 }

@@ -86,6 +86,41 @@ async fn pages_of_other_sites_get_nothing() {
 }
 
 #[tokio::test]
+async fn a_name_that_leads_here_by_rebinding_reads_nothing() {
+    let bench = Bench::new().await;
+    let evil = "host: evil.example:8081\r\n\r\n";
+    for path in ["/", "/healthz", "/metrics", "/rooms/shop/state", "/nothing"] {
+        let answer = bench.send(&format!("GET {path} HTTP/1.1\r\n{evil}")).await;
+        assert_eq!(answer.status, 421, "{path}");
+        assert_eq!(answer.json()["error"], "host_not_allowed", "{path}");
+    }
+    let whole = "GET http://evil.example/rooms HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    assert_eq!(bench.send(whole).await.status, 421);
+    // Supervisors ask by whatever name they have, and learn yes or no.
+    for path in ["/livez", "/readyz"] {
+        let answer = bench.send(&format!("GET {path} HTTP/1.1\r\n{evil}")).await;
+        assert_eq!(answer.status, 200, "{path}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_reads_nothing() {
+    let bench = Bench::new().await;
+    for (origin, status) in [
+        ("http://evil.example", 403),
+        ("http://localhost:3000", 403),
+        ("null", 403),
+        ("http://localhost", 200),
+    ] {
+        let request =
+            format!("GET /metrics HTTP/1.1\r\nhost: localhost\r\norigin: {origin}\r\n\r\n");
+        assert_eq!(bench.send(&request).await.status, status, "{origin}");
+    }
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn long_paths_and_bodies_are_refused() {
     let bench = Bench::new().await;
     let check = async |request: String, status| {

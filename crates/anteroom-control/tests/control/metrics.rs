@@ -327,7 +327,8 @@ async fn each_origin_has_figures_of_its_own() {
     assert_eq!(retries, Some(11.0));
     let state = bench.get("/rooms/shop/state").await.json();
     let expected = serde_json::json!([{
-        "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13, "lastError": "no",
+        "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13,
+        "answerTimeMs": 25, "lastError": "no",
     }]);
     assert_eq!(state["origins"], expected);
     let states = bench.get("/rooms").await.json();

@@ -159,7 +159,11 @@ impl RoomHandle {
     /// # Errors
     ///
     /// [`ObeyError`] if it is not allowed, or nothing that one node can do by itself.
-    pub async fn obey_here(&self, order: &Order, who: &Actor) -> Result<Obeyed, ObeyError> {
+    pub async fn obey_here(
+        self: &Arc<Self>,
+        order: &Order,
+        who: &Actor,
+    ) -> Result<Obeyed, ObeyError> {
         if self.hold(order, who, self.moment())?.is_some() {
             tracing::warn!(
                 room = %self.name,
@@ -219,7 +223,7 @@ impl RoomHandle {
         drop(turn);
     }
 
-    async fn end(&self, order: &Order) {
+    async fn end(self: &Arc<Self>, order: &Order) {
         self.change_held(|held| held.end(order));
         self.keep().await;
     }
@@ -246,18 +250,26 @@ impl RoomHandle {
     }
 
     /// Sees to it that what is held outlasts this process, and is written down.
-    async fn keep(&self) -> Obeyed {
+    async fn keep(self: &Arc<Self>) -> Obeyed {
         let is_kept = self.save().await;
         self.holding.wake.notify_one();
         Obeyed::Held { is_kept }
     }
 
-    async fn save(&self) -> bool {
+    async fn save(self: &Arc<Self>) -> bool {
         let Some(file) = self.holding.file.clone() else {
             return false;
         };
-        let holding = Arc::clone(&self.holding);
-        let saving = spawn_blocking(move || file.write(|| holding.held()));
+        let by = Arc::clone(self);
+        let saving = spawn_blocking(move || {
+            file.update(|before, found| {
+                if before != found {
+                    tracing::warn!(room = %by.name, "another process has changed stops of this node");
+                    by.change_held(|held| held.follow(before, found));
+                }
+                by.holding.held()
+            })
+        });
         let saved = match timeout(KEEP_TIME_OUT, saving).await {
             Ok(Ok(Ok(()))) => true,
             Ok(Ok(Err(error))) => {
@@ -271,6 +283,11 @@ impl RoomHandle {
         };
         self.holding.is_kept.store(saved, Ordering::Relaxed);
         saved
+    }
+
+    /// Looks whether another process on the data folder has changed what is held.
+    pub(crate) fn look_at_held(&self) {
+        self.holding.wake.notify_one();
     }
 
     /// Writes down what is held as soon as the store takes it, until `stop`.
@@ -289,7 +306,9 @@ impl RoomHandle {
         }
     }
 
-    async fn write_all_held(&self) {
+    async fn write_all_held(self: &Arc<Self>) {
+        // What another process on the data folder was told is to be obeyed here as well.
+        self.save().await;
         for stop in self.holding.held().iter() {
             self.write_one_held(stop).await;
         }

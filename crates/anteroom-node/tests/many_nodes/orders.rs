@@ -492,3 +492,31 @@ async fn a_held_stop_outlasts_a_restart_of_its_node() {
     assert!(room.orders().pause.is_some());
     assert!(room.shown().held[0].is_kept);
 }
+
+/// Real time: the data folder is real.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    assert!(waited.is_ok(), "still not so: {what}");
+}
+
+#[tokio::test]
+async fn while_one_process_replaces_another_both_obey_what_either_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut deployment = Deployment::one_level(0, SMALL).await;
+    for _ in 0..2 {
+        deployment.start_in(0, Some(folder.path().to_path_buf()));
+    }
+    deployment.world.set_away(true);
+    let (old, new) = (deployment.room(0), deployment.room(1));
+    let obeyed = old.obey_here(&pause(), &Actor::default()).await.unwrap();
+    assert_eq!(obeyed, Obeyed::Held { is_kept: true });
+    until("the successor obeys", || new.orders().pause.is_some()).await;
+    let ended = new.obey_here(&Order::Resume, &Actor::default()).await;
+    assert_eq!(ended.unwrap(), Obeyed::Ended);
+    until("the predecessor obeys", || old.orders().pause.is_none()).await;
+}
