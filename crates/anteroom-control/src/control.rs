@@ -51,7 +51,8 @@ POST /rooms/{name}/resume        ends a pause
 POST /rooms/{name}/queue-all     everybody who is not inside waits
 POST /rooms/{name}/open          ends both, and opens a room that has not opened yet
 POST /rooms/{name}/message       {\"message\": \"...\"}: stands on the page
-                                 with \"thisNode\": true these five hold here before the store is asked
+                                 these five with \"thisNode\": true hold here at once, even if the
+                                 store does not answer
 POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
 POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
 GET  /limits                     clients with settings of their own, in all limits, JSON

@@ -24,8 +24,8 @@ const TARGET_BYTES_MAX: usize = 160;
 /// Browsers say with it whose page asks; everybody else leaves it out.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What supervisors ask, by whatever name they have for this process. The answers say nothing but yes
-/// and no.
+/// What supervisors ask, by whatever name they have for this process. The answers say nothing but
+/// yes and no.
 const OF_ANY_HOST: [&str; 2] = ["/livez", "/readyz"];
 
 /// Refuses what nobody with a reason to be here sends, and marks every answer as one of a moment.

@@ -212,7 +212,8 @@ fn note(obeyed: Obeyed, this_node: bool, is_paused: bool) -> Option<String> {
                 "It is not in the data folder: a restart of this node ends it."
             };
             format!(
-                "This holds at this node only: {why}. All nodes follow when the store answers. {kept}"
+                "This holds at this node only: {why}. All nodes follow when the store answers. \
+                 {kept}"
             )
         }
         Obeyed::Ended => {
@@ -221,7 +222,9 @@ fn note(obeyed: Obeyed, this_node: bool, is_paused: bool) -> Option<String> {
             } else {
                 ""
             };
-            format!("What this node held by itself has ended: {why}. Stops at other nodes stay.{rest}")
+            format!(
+                "What this node held by itself has ended: {why}. Stops at other nodes stay.{rest}"
+            )
         }
     })
 }

@@ -164,7 +164,7 @@ impl Serving {
                 }
             };
             tokio::select! {
-                () = closed => debug!("an admin connection without a request made room for another"),
+                () = closed => debug!("admin connection closed: newer ones have no request either"),
                 served = timeout(CONNECTION_TIME_MAX, connection) => match served {
                     Ok(Ok(())) => {}
                     Ok(Err(error)) => {

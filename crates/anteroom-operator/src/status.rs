@@ -47,8 +47,9 @@ struct Said {
     states: Option<RoomStates>,
 }
 
-/// Asks a gateway, or each of several, and prints what it says. Exit code 1 if a room is degraded, a store is
-/// unavailable, limits differ from node to node, or a gateway is not ready where that is the question.
+/// Asks a gateway, or each of several, and prints what it says. Exit code 1 if a room is degraded,
+/// a store is unavailable, limits differ from node to node, or a gateway is not ready where that is
+/// the question.
 ///
 /// # Errors
 ///

@@ -12,8 +12,8 @@ use crate::origin::Outcome;
 pub(crate) const CLASSES_MS: [u64; 11] =
     [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
 
-/// Over how many answers the newest times are averaged: enough that one slow answer is no alarm, and
-/// few enough that a minute of a busy shop has forgotten the one before.
+/// Over how many answers the newest times are averaged: enough that one slow answer is no alarm,
+/// and few enough that a minute of a busy shop has forgotten the one before.
 const RECENT: u64 = 32;
 
 /// One origin's counts.

@@ -1,7 +1,8 @@
 //! Where one node keeps the stops that it could not write down in its store yet.
 //!
 //! One file for each room in `held/` of the data folder. It is gone when nothing is held. A new
-//! process on the folder reads it, so that a stop outlasts a restart while the store is unavailable.
+//! process on the folder reads it, so that a stop outlasts a restart while the store is
+//! unavailable.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -18,8 +19,8 @@ const FOLDER: &str = "held";
 #[derive(Debug)]
 pub struct HeldFile {
     path: PathBuf,
-    /// What the file held when this process looked last. Locked while it is written, so that what is
-    /// written last is what is held last.
+    /// What the file held when this process looked last. Locked while it is written, so that what
+    /// is written last is what is held last.
     known: Mutex<Held>,
 }
 
@@ -39,8 +40,8 @@ impl HeldFile {
         fs::metadata(data_dir.join(FOLDER)).ok()?.modified().ok()
     }
 
-    /// What another process holds, or one before this held. A file that cannot be read holds nothing,
-    /// and the log says so.
+    /// What another process holds, or one before this held. A file that cannot be read holds
+    /// nothing, and the log says so.
     #[must_use]
     pub fn read(&self) -> Held {
         let mut known = self.known.lock();
@@ -69,8 +70,8 @@ impl HeldFile {
         .ok()
     }
 
-    /// Writes down what `next` makes of what the file held before and of what is found in it now, and
-    /// syncs it to the disk. Without any stop there is no file.
+    /// Writes down what `next` makes of what the file held before and of what is found in it now,
+    /// and syncs it to the disk. Without any stop there is no file.
     ///
     /// # Errors
     ///

@@ -198,7 +198,8 @@ impl Held {
         self.0.extract_if(.., is_decided).collect()
     }
 
-    /// Takes over what another process on the same data folder has changed from `before` to `found`.
+    /// Takes over what another process on the same data folder has changed from `before` to
+    /// `found`.
     pub fn follow(&mut self, before: &Self, found: &Self) {
         self.0
             .retain(|held| found.0.contains(held) || !before.0.contains(held));

@@ -102,8 +102,8 @@ impl Orders {
         Ok(next)
     }
 
-    /// Lets `order` hold, given at `at`, without writing it down. It was checked when it was given: if
-    /// the file has changed since and it makes no sense any more, it does not hold.
+    /// Lets `order` hold, given at `at`, without writing it down. It was checked when it was given:
+    /// if the file has changed since and it makes no sense any more, it does not hold.
     pub(super) fn put_over(&mut self, order: &Order, file: &RoomConfig, at: u64) {
         let mut next = self.clone();
         if next.obey(order, file, Millis(at)).is_ok() {

@@ -226,7 +226,8 @@ impl Bench {
         let headers: String = headers.collect();
         let length = body.len();
         self.send(&format!(
-            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n\
+             {body}"
         ))
         .await
     }

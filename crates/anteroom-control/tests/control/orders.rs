@@ -172,8 +172,9 @@ async fn the_log_says_who_and_what_and_never_the_token() {
     let body = json!({ "total_active_users": 300 }).to_string();
     bench.say_with("/rooms/shop/set", &body, &headers).await;
     said(&bench, "assume-empty", json!({})).await;
-    let request =
-        format!("GET /rooms/shop/audit HTTP/1.1\r\nhost: localhost\r\nauthorization: {token}\r\n\r\n");
+    let request = format!(
+        "GET /rooms/shop/audit HTTP/1.1\r\nhost: localhost\r\nauthorization: {token}\r\n\r\n"
+    );
     let answer = bench.send(&request).await;
     assert!(!answer.body.contains(TOKEN));
     let log = answer.json();
@@ -246,5 +247,19 @@ async fn a_stop_for_this_node_says_that_the_store_was_not_asked() {
     );
     let wrong = bench.say("/rooms/shop/set", r#"{"thisNode": true}"#).await;
     assert_eq!(wrong.status, 422, "{}", wrong.body);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_that_opens_later_says_in_how_long() {
+    let bench = Bench::new().await;
+    let state = async || bench.get("/rooms/shop/state").await.json();
+    assert_eq!(state().await["opensInMs"], Value::Null);
+    let opening = json!({ "opens_at": "2023-09-11T12:45:54Z" });
+    said(&bench, "set", opening).await;
+    assert_eq!(state().await["opensInMs"], 3_600_000);
+    assert_eq!(state().await["opensAt"], "2023-09-11T12:45:54.000Z");
+    said(&bench, "open", json!({})).await;
+    assert_eq!(state().await["opensInMs"], Value::Null);
     bench.stop().await;
 }

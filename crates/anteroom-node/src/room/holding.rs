@@ -1,8 +1,8 @@
 //! What this node holds by itself: stops that its store has not taken yet.
 //!
 //! A stop holds here before anything is written down. Then the node tries to write it; if the store
-//! does not answer, the stop stays, in memory and in the data folder, until the store takes it or has
-//! a later command about the same subject.
+//! does not answer, the stop stays, in memory and in the data folder, until the store takes it or
+//! has a later command about the same subject.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -108,16 +108,16 @@ impl Holding {
 }
 
 impl RoomHandle {
-    /// Does what an operator says. A stop (pause, queue-all, message) holds at this node at once. All
-    /// else holds when this returns. All other nodes follow within a second.
+    /// Does what an operator says. A stop (pause, queue-all, message) holds at this node at once.
+    /// All else holds when this returns. All other nodes follow within a second.
     ///
     /// If the store does not answer, a stop stays at this node, and a command that ends a stop ends
     /// the one that this node holds by itself.
     ///
     /// # Errors
     ///
-    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails, and it
-    /// is nothing that one node can do by itself.
+    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails, and
+    /// it is nothing that one node can do by itself.
     pub async fn obey(self: &Arc<Self>, order: &Order, who: &Actor) -> Result<Obeyed, ObeyError> {
         let at = self.moment();
         let stop = self.hold(order, who, at)?;
@@ -153,8 +153,8 @@ impl RoomHandle {
         }
     }
 
-    /// Does what an operator says without waiting for the store: a stop holds when this returns, and
-    /// is written down when the store answers.
+    /// Does what an operator says without waiting for the store: a stop holds when this returns,
+    /// and is written down when the store answers.
     ///
     /// # Errors
     ///

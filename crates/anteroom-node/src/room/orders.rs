@@ -132,8 +132,8 @@ impl RoomHandle {
         Arc::clone(&self.settings.load().said)
     }
 
-    /// Whether the store of what operators say did not answer the newest reading. It is the one that
-    /// lends what the limits allow.
+    /// Whether the store of what operators say did not answer the newest reading. It is the one
+    /// that lends what the limits allow.
     pub(super) fn is_root_store_unavailable(&self) -> bool {
         self.bulletin.hearing.are_others() && self.bulletin.hearing.is_failing()
     }

@@ -1,3 +1,5 @@
+//! What is printed of what a gateway says, and which exit code it gets.
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
