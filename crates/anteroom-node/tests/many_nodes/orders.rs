@@ -387,6 +387,21 @@ async fn a_stop_holds_at_the_node_that_was_asked_while_the_store_is_unavailable(
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_held_pause_stops_a_room_that_admits_everybody_without_its_store() {
+    let rules = Rules {
+        more: "on_store_failure = \"admit\"",
+        ..SMALL
+    };
+    let deployment = Deployment::one_level(1, rules).await;
+    let room = deployment.room(0);
+    deployment.world.set_away(true);
+    let_pass(Duration::from_secs(60)).await;
+    assert_eq!(reason(&ask(&room, None).await), None);
+    room.obey(&pause(), &Actor::default()).await.unwrap();
+    assert_eq!(reason(&ask(&room, None).await), HELD);
+}
+
+#[tokio::test(start_paused = true)]
 async fn nobody_goes_in_from_the_moment_a_stop_is_given_while_the_store_is_slow() {
     let deployment = Deployment::one_level(1, SMALL).await;
     let room = deployment.room(0);
