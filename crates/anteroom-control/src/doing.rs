@@ -39,7 +39,12 @@ where
 
 /// Writes down that a command was rejected because the store could not be reached.
 pub(crate) fn log_rejected(about: &str, command: &str, cause: &(dyn Error + 'static)) {
-    tracing::warn!(about, command, cause, "operator command rejected: store unreachable");
+    tracing::warn!(
+        about,
+        command,
+        cause,
+        "operator command rejected: store unreachable"
+    );
 }
 
 #[cfg(test)]
@@ -88,7 +93,10 @@ mod tests {
             line.contains("operator command rejected: store unreachable"),
             "{line}"
         );
-        assert!(line.contains("command=\"pause\" cause=connection refused"), "{line}");
+        assert!(
+            line.contains("command=\"pause\" cause=connection refused"),
+            "{line}"
+        );
         let late = in_time(std::future::pending::<Result<(), io::Error>>()).await;
         let line = logged(&late.unwrap_err());
         assert!(line.contains("cause=no answer within 3 s"), "{line}");

@@ -45,7 +45,9 @@ impl AllowedHosts {
         if name == "localhost" || name.ends_with(".localhost") || self.names.contains(&name) {
             return true;
         }
-        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
         bare.unwrap_or(host).parse().is_ok_and(|address: IpAddr| {
             let address = address.to_canonical();
             address.is_loopback() || address == self.own || self.own.is_unspecified()
@@ -134,7 +136,11 @@ mod tests {
         let check = |origins: &[&str], is_own| {
             let mut all = headers(ORIGIN, origins);
             all.insert(HOST, HeaderValue::from_static("localhost:8081"));
-            assert_eq!(is_own_origin(&Uri::from_static("/"), &all), is_own, "{origins:?}");
+            assert_eq!(
+                is_own_origin(&Uri::from_static("/"), &all),
+                is_own,
+                "{origins:?}"
+            );
         };
         check(&[], true);
         check(&["http://localhost:8081"], true);

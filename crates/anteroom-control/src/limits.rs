@@ -20,8 +20,8 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::bodies::{AssumedEmpty, ClientStanding};
-use crate::doing::{NotDone, in_time, log_rejected};
 use crate::control::{Inner, PATIENCE};
+use crate::doing::{NotDone, in_time, log_rejected};
 use crate::orders::{BODY_BYTES_MAX, NoBody, actor, json, read};
 use crate::refusal::Refusal;
 

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use anteroom_config::orders::{Actor, Log, Order, Shown};
-use anteroom_node::{Obeyed, ObeyError, RoomHandle};
+use anteroom_node::{ObeyError, Obeyed, RoomHandle};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::{HeaderMap, StatusCode};
 use axum::http::header::{AUTHORIZATION, HeaderName};
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;

@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -100,7 +100,7 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) {
     let own = listener.local_addr().map(|address| address.ip());
-    let own = own.unwrap_or(IpAddr::from([127, 0, 0, 1])).to_canonical();
+    let own = own.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_canonical();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)

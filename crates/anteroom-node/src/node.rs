@@ -313,7 +313,9 @@ async fn watch_held(node: Weak<Node>, data_dir: PathBuf) {
         ticks.tick().await;
         let folder = Arc::clone(&data_dir);
         let looking = tokio::task::spawn_blocking(move || HeldFile::changed_at(&folder));
-        let Ok(changed_at) = looking.await else { return };
+        let Ok(changed_at) = looking.await else {
+            return;
+        };
         let Some(node) = node.upgrade() else { return };
         if changed_at != known {
             known = changed_at;

@@ -211,7 +211,10 @@ fn tell_of_each(
             }
             Ok(Answer::NotAllowed(body)) => {
                 let problems = common::problems(&body);
-                tell(&format!("{admin}: {}", problems.trim_end().replace('\n', "; ")));
+                tell(&format!(
+                    "{admin}: {}",
+                    problems.trim_end().replace('\n', "; ")
+                ));
             }
             Err(error) => tell(&format!("{admin}: error: {error:#}")),
         }

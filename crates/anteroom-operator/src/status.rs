@@ -69,7 +69,11 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
         match answer {
             Ok(said) => {
                 is_well &= said.is_well;
-                let gap = if options.json || options.ready { " " } else { "\n" };
+                let gap = if options.json || options.ready {
+                    " "
+                } else {
+                    "\n"
+                };
                 print(&format!("{admin}:{gap}{}", said.text))?;
                 states.extend(said.states.map(|states| (*admin, states)));
             }
@@ -162,11 +166,16 @@ fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
             if found.iter().all(|(_, room)| limit(room) == first) {
                 continue;
             }
-            let each = found.iter().map(|(admin, room)| format!("{} at {admin}", limit(room)));
+            let each = found
+                .iter()
+                .map(|(admin, room)| format!("{} at {admin}", limit(room)));
             let each: Vec<String> = each.collect();
             let each = each.join(", ");
-            writeln!(text, "room {name}: LIMITS DIFFER: {key} is {each}; the lowest holds at all")
-                .expect(STRING);
+            writeln!(
+                text,
+                "room {name}: LIMITS DIFFER: {key} is {each}; the lowest holds at all"
+            )
+            .expect(STRING);
         }
     }
     text
@@ -259,7 +268,10 @@ fn row(room: &RoomState) -> [String; 8] {
 
 /// How long the slowest of a room's origins takes to begin an answer; `-` before the first.
 fn origin_latency(room: &RoomState) -> String {
-    let times = room.origins.iter().filter_map(|origin| origin.answer_time_ms);
+    let times = room
+        .origins
+        .iter()
+        .filter_map(|origin| origin.answer_time_ms);
     match times.max() {
         None => "-".to_owned(),
         Some(0) => "<1 ms".to_owned(),
@@ -287,7 +299,11 @@ fn state(room: &RoomState) -> String {
     if room.is_root_store_unavailable {
         parts.push("root store UNAVAILABLE".to_owned());
     }
-    let held: Vec<String> = room.held.iter().map(|stop| printable(&stop.command)).collect();
+    let held: Vec<String> = room
+        .held
+        .iter()
+        .map(|stop| printable(&stop.command))
+        .collect();
     if !held.is_empty() {
         parts.push(format!("at this node only: {}", held.join(", ")));
     }
@@ -301,7 +317,10 @@ fn state(room: &RoomState) -> String {
 /// When a room opens that is not open yet.
 fn opening(room: &RoomState) -> Option<String> {
     let at = room.opens_at.as_deref().unwrap_or_default();
-    Some(format!("opens at {at} (in {})", in_words(room.opens_in_ms?)))
+    Some(format!(
+        "opens at {at} (in {})",
+        in_words(room.opens_in_ms?)
+    ))
 }
 
 /// The two largest units, rounded up to whole seconds.

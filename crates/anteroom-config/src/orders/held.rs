@@ -233,7 +233,11 @@ mod tests {
     fn file() -> RoomConfig {
         let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\n\
                     total_active_users = 5\nnew_users_per_minute = 5\nbypass = []\n";
-        Config::parse("t.toml", text).unwrap().config.rooms.remove(0)
+        Config::parse("t.toml", text)
+            .unwrap()
+            .config
+            .rooms
+            .remove(0)
     }
 
     fn held(order: &Order, at: u64) -> HeldStop {

@@ -127,8 +127,16 @@ async fn long_paths_and_bodies_are_refused() {
         assert_eq!(bench.send(&request).await.status, status, "{request}");
     };
     let long = "a".repeat(1_000);
-    check(format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"), 414).await;
-    check(format!("GET /?{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"), 414).await;
+    check(
+        format!("GET /{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        414,
+    )
+    .await;
+    check(
+        format!("GET /?{long} HTTP/1.1\r\nhost: localhost\r\n\r\n"),
+        414,
+    )
+    .await;
     let head = "GET /rooms HTTP/1.1\r\nhost: localhost\r\n";
     check(format!("{head}content-length: 5\r\n\r\n"), 413).await;
     check(format!("{head}transfer-encoding: chunked\r\n\r\n"), 413).await;

@@ -234,7 +234,9 @@ async fn a_stop_for_this_node_says_that_the_store_was_not_asked() {
     assert_eq!(stray.status, 422, "{}", stray.body);
     let expected = "this node holds nothing by itself that this would end";
     assert_eq!(problems(&stray), [expected]);
-    let held = bench.say("/rooms/shop/queue-all", r#"{"thisNode": true}"#).await;
+    let held = bench
+        .say("/rooms/shop/queue-all", r#"{"thisNode": true}"#)
+        .await;
     assert_eq!(held.status, 202, "{}", held.body);
     let note = held.json()["note"].as_str().unwrap().to_owned();
     assert!(note.contains("the store was not asked first"), "{note}");

@@ -242,11 +242,13 @@ impl RoomHandle {
             Ok(Err(ended)) => Box::new(ended),
             Err(late) => Box::new(late),
         };
-        Err(ObeyError::Away(ChangeError::Store(StoreError::Unavailable {
-            doing: "write within two seconds",
-            place: format!("the settings of room {}", self.name),
-            source: failed,
-        })))
+        Err(ObeyError::Away(ChangeError::Store(
+            StoreError::Unavailable {
+                doing: "write within two seconds",
+                place: format!("the settings of room {}", self.name),
+                source: failed,
+            },
+        )))
     }
 
     /// Sees to it that what is held outlasts this process, and is written down.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anteroom_config::orders::{Actor, Order};
 use anteroom_core::decision::QueueReason;
 use anteroom_core::time::Millis;
-use anteroom_node::{Obeyed, ObeyError, Outcome};
+use anteroom_node::{ObeyError, Obeyed, Outcome};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -378,7 +378,10 @@ async fn a_stop_holds_at_the_node_that_was_asked_while_the_store_is_unavailable(
             let_pass(Duration::from_secs(5)).await;
             assert_eq!(reasons(&deployment).await, [HELD; 3], "{order:?}");
             assert!(room.shown().held.is_empty());
-            assert_eq!(commands(&deployment, 1).await.last(), Some(&order.command()));
+            assert_eq!(
+                commands(&deployment, 1).await.last(),
+                Some(&order.command())
+            );
             say(&deployment, Order::Open).await;
             let_pass(Duration::from_secs(2)).await;
             assert_eq!(reasons(&deployment).await, [None; 3]);
@@ -449,11 +452,18 @@ async fn a_later_command_about_something_else_leaves_a_held_stop_alone() {
     room.obey(&pause(), &Actor::default()).await.unwrap();
     deployment.world.set_away(false);
     let set = set("total_active_users", 7);
-    deployment.room(1).obey(&set, &Actor::default()).await.unwrap();
+    deployment
+        .room(1)
+        .obey(&set, &Actor::default())
+        .await
+        .unwrap();
     let_pass(Duration::from_secs(5)).await;
     assert_eq!(reasons(&deployment).await, [HELD; 2]);
     let orders = deployment.room(1).orders();
-    assert_eq!((orders.version, &orders.values["total_active_users"]), (2, &7.into()));
+    assert_eq!(
+        (orders.version, &orders.values["total_active_users"]),
+        (2, &7.into())
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -475,8 +485,13 @@ async fn a_resume_without_the_store_ends_what_this_node_holds_and_nothing_else()
     // A pause that the store has is not this node's to end.
     say(&deployment, pause()).await;
     deployment.world.set_away(true);
-    room.obey(&Order::Pause { message: None }, &who).await.unwrap();
-    assert_eq!(room.obey(&Order::Resume, &who).await.unwrap(), Obeyed::Ended);
+    room.obey(&Order::Pause { message: None }, &who)
+        .await
+        .unwrap();
+    assert_eq!(
+        room.obey(&Order::Resume, &who).await.unwrap(),
+        Obeyed::Ended
+    );
     assert!(room.orders().pause.is_some());
 }
 
@@ -499,7 +514,10 @@ async fn a_held_stop_outlasts_a_restart_of_its_node() {
     let mut deployment = Deployment::one_level(0, SMALL).await;
     deployment.start_in(0, Some(folder.path().to_path_buf()));
     deployment.world.set_away(true);
-    let obeyed = deployment.room(0).obey_here(&pause(), &Actor::default()).await;
+    let obeyed = deployment
+        .room(0)
+        .obey_here(&pause(), &Actor::default())
+        .await;
     assert_eq!(obeyed.unwrap(), Obeyed::Held { is_kept: true });
     deployment.stop_all().await;
     deployment.start_in(0, Some(folder.path().to_path_buf()));

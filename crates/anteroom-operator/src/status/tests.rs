@@ -93,10 +93,7 @@ fn status_says_what_an_operator_must_know() {
     };
     let opens = r#""opensAt": "2023-09-11T11:45:54.000Z", "opensInMs": 7500000"#;
     check(r#""paused": false"#, "ok");
-    check(
-        opens,
-        "opens at 2023-09-11T11:45:54.000Z (in 2 h 5 min)",
-    );
+    check(opens, "opens at 2023-09-11T11:45:54.000Z (in 2 h 5 min)");
     check(
         &format!(r#""paused": true, {opens}"#),
         "PAUSED; opens at 2023-09-11T11:45:54.000Z (in 2 h 5 min)",
@@ -105,7 +102,10 @@ fn status_says_what_an_operator_must_know() {
         r#""opensAt": "2023-09-11T11:45:54.000Z", "opensInMs": null"#,
         "ok",
     );
-    check(r#""rootStoreUnavailable": true"#, "ok; root store UNAVAILABLE");
+    check(
+        r#""rootStoreUnavailable": true"#,
+        "ok; root store UNAVAILABLE",
+    );
     let stop = r#"{"command": "pause", "since": "2023-09-11T11:45:54.000Z", "isKept": true}"#;
     check(
         &format!(r#""paused": true, "held": [{stop}]"#),

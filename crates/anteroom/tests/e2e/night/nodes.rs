@@ -228,7 +228,9 @@ async fn a_pause_stops_admissions_while_the_store_does_not_answer() {
     let mut nodes = Nodes::start(1_000).await;
     nodes.until_all_say(None).await;
     nodes.redis.pause();
-    let ended = nodes.say_to(&[0], &["pause", "--message", "Back at ten"]).await;
+    let ended = nodes
+        .say_to(&[0], &["pause", "--message", "Back at ten"])
+        .await;
     assert_eq!(ended.code, Some(3), "{}{}", ended.out, ended.err);
     assert!(ended.out.contains("PAUSED since"), "{}", ended.out);
     let told = "This holds at this node only: the store does not answer. All nodes follow when \
@@ -306,10 +308,22 @@ async fn one_command_reaches_all_nodes_of_a_list() {
     let admin = gone.admin.to_string();
     gone.kill().await;
     let token = nodes.token().display().to_string();
-    let words = ["room", "main", "pause", "--token-file", &token, "--admin", &admin];
+    let words = [
+        "room",
+        "main",
+        "pause",
+        "--token-file",
+        &token,
+        "--admin",
+        &admin,
+    ];
     let ended = nodes.run(&[0, 1], &words).await;
     assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
-    assert!(ended.err.starts_with(&format!("{admin}: error: ")), "{}", ended.err);
+    assert!(
+        ended.err.starts_with(&format!("{admin}: error: ")),
+        "{}",
+        ended.err
+    );
     assert_eq!(ended.out.lines().count(), 2, "{}", ended.out);
     assert_eq!(nodes.reason(0).await.as_deref(), Some("paused"));
 }
