@@ -100,7 +100,9 @@ pub async fn serve(
     shutdown: impl Future<Output = ()>,
 ) {
     let own = listener.local_addr().map(|address| address.ip());
-    let own = own.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_canonical();
+    let own = own
+        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        .to_canonical();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)

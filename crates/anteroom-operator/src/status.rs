@@ -39,6 +39,15 @@ pub struct StatusOptions {
     ready: bool,
 }
 
+/// A limit of a room, by its key.
+type Limit = (&'static str, fn(&RoomState) -> u32);
+
+/// What must be the same at all nodes.
+const LIMITS: [Limit; 2] = [
+    ("total_active_users", |room| room.total_active_users),
+    ("new_users_per_minute", |room| room.new_users_per_minute),
+];
+
 /// What one node says.
 struct Said {
     text: String,
@@ -157,11 +166,7 @@ fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
     }
     let mut text = String::new();
     for (name, found) in rooms {
-        let limits: [(&str, fn(&RoomState) -> u32); 2] = [
-            ("total_active_users", |room| room.total_active_users),
-            ("new_users_per_minute", |room| room.new_users_per_minute),
-        ];
-        for (key, limit) in limits {
+        for (key, limit) in LIMITS {
             let first = limit(found[0].1);
             if found.iter().all(|(_, room)| limit(room) == first) {
                 continue;
@@ -173,7 +178,7 @@ fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
             let each = each.join(", ");
             writeln!(
                 text,
-                "room {name}: LIMITS DIFFER: {key} is {each}; the lowest holds at all"
+                "room {name}: LIMITS DIFFER: {key} is {each}; nodes of one store keep to the lowest"
             )
             .expect(STRING);
         }

@@ -151,7 +151,8 @@ fn limits_that_differ_are_told_by_node() {
     assert_eq!(
         differences(&[node(1, 200), node(2, 300), node(3, 200)]),
         "room shop: LIMITS DIFFER: total_active_users is 200 at 127.0.0.1:1, 300 at \
-         127.0.0.1:2, 200 at 127.0.0.1:3; the lowest holds at all\n"
+         127.0.0.1:2, 200 at 127.0.0.1:3; nodes of one store keep to the \
+         lowest\n"
     );
 }
 
