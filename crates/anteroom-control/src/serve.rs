@@ -197,6 +197,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, Peer) {
 mod tests {
     use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::oneshot::error::TryRecvError;
     use tokio::task::JoinHandle;
     use tokio::time::Instant;
 
@@ -264,10 +265,19 @@ mod tests {
         let answered = timeout(HEAD_TIME_MAX, answer(running.address, "/livez")).await;
         let answered = answered.expect("no time-out of others is waited for");
         assert!(answered.starts_with("HTTP/1.1 200 "), "{answered}");
-        // The oldest made room.
-        let mut oldest = unfinished.swap_remove(0);
-        let mut byte = [0];
-        assert!(!matches!(oldest.read(&mut byte).await, Ok(1..)));
+    }
+
+    #[test]
+    fn one_too_many_without_a_head_closes_the_oldest() {
+        let heads = Heads::default();
+        let all = (0..).take(HEADS_MAX + 1).map(|id| heads.begin(id));
+        let mut closing: Vec<_> = all.collect();
+        assert!(closing[0].try_recv().is_ok());
+        for later in &mut closing[1..] {
+            assert_eq!(later.try_recv(), Err(TryRecvError::Empty));
+        }
+        heads.end(1);
+        assert_eq!(closing[1].try_recv(), Err(TryRecvError::Closed));
     }
 
     #[tokio::test]

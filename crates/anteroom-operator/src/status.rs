@@ -14,6 +14,7 @@ use clap::Args;
 use futures_util::future::join_all;
 use http::Request;
 use http_body_util::Full;
+use serde_json::Value;
 
 use crate::asking::{STRANGER, send};
 use crate::options::{ADMIN, address};
@@ -78,12 +79,7 @@ pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
         match answer {
             Ok(said) => {
                 is_well &= said.is_well;
-                let gap = if options.json || options.ready {
-                    " "
-                } else {
-                    "\n"
-                };
-                print(&format!("{admin}:{gap}{}", said.text))?;
+                print(&labelled(*admin, &said.text, &options)?)?;
                 states.extend(said.states.map(|states| (*admin, states)));
             }
             Err(error) => {
@@ -154,6 +150,17 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     let (status, body) = send(admin, request).await?;
     anyhow::ensure!(status.is_success(), "it answered {status}");
     Ok(body)
+}
+
+/// What one of several nodes says.
+fn labelled(admin: SocketAddr, text: &str, options: &StatusOptions) -> anyhow::Result<String> {
+    if options.json {
+        let mut body: Value = serde_json::from_str(text).context(STRANGER)?;
+        body["node"] = admin.to_string().into();
+        return Ok(format!("{body}\n"));
+    }
+    let gap = if options.ready { " " } else { "\n" };
+    Ok(format!("{admin}:{gap}{text}"))
 }
 
 /// A line for each limit that is not the same at all nodes that have the room.

@@ -151,8 +151,8 @@ fn limits_that_differ_are_told_by_node() {
     assert_eq!(
         differences(&[node(1, 200), node(2, 300), node(3, 200)]),
         "room shop: LIMITS DIFFER: total_active_users is 200 at 127.0.0.1:1, 300 at \
-         127.0.0.1:2, 200 at 127.0.0.1:3; nodes of one store keep to the \
-         lowest\n"
+         127.0.0.1:2, 200 at 127.0.0.1:3; nodes of one store \
+         keep to the lowest\n"
     );
 }
 
@@ -167,4 +167,22 @@ fn a_wait_has_two_units() {
     for (ms, words) in expected {
         assert_eq!(in_words(ms), words);
     }
+}
+
+#[test]
+fn what_one_of_several_nodes_says_has_its_name() {
+    let admin: SocketAddr = ([127, 0, 0, 1], 1).into();
+    let check = |ready: bool, json: bool, text: &str, expected: &str| {
+        let options = StatusOptions {
+            admin: vec![admin, admin],
+            json,
+            ready,
+        };
+        assert_eq!(labelled(admin, text, &options).unwrap(), expected);
+    };
+    check(false, false, "room\n", "127.0.0.1:1:\nroom\n");
+    check(true, false, "ready\n", "127.0.0.1:1: ready\n");
+    let body = "{\"rooms\":[]}\n";
+    let expected = "{\"node\":\"127.0.0.1:1\",\"rooms\":[]}\n";
+    check(false, true, body, expected);
 }
