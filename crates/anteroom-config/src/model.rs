@@ -66,6 +66,8 @@ pub struct ServerConfig {
     pub admin: SocketAddr,
     /// The tokens of those who may change rooms; `None` = one is generated into `data_dir`.
     pub admin_token_file: Option<PathBuf>,
+    /// Host names by which operators may ask beside those of a loopback address, in lower case.
+    pub admin_hosts: Vec<String>,
     /// Where the journal and generated keys live.
     pub data_dir: PathBuf,
     /// AES-256 keys of tickets, newest first; empty = generate one into `data_dir`.
@@ -96,6 +98,7 @@ impl fmt::Debug for ServerConfig {
             redirect_to_port,
             admin,
             admin_token_file,
+            admin_hosts,
             data_dir,
             ticket_keys,
             data_center,
@@ -113,6 +116,7 @@ impl fmt::Debug for ServerConfig {
             .field("redirect_to_port", redirect_to_port)
             .field("admin", admin)
             .field("admin_token_file", admin_token_file)
+            .field("admin_hosts", admin_hosts)
             .field("data_dir", data_dir)
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)

@@ -5,6 +5,7 @@
 //! JSON, for an operator may have to look at it. Where it is kept and who reads it when is not known
 //! here, and neither is what the room makes of it.
 
+mod held;
 mod log;
 mod order;
 mod shown;
@@ -16,9 +17,10 @@ use serde_json::Value;
 
 use crate::{Changed, LiveValues, RoomConfig};
 
+pub use held::{DecidedAt, Held, HeldStop, Stop, Subject};
 pub use log::Log;
 pub use order::Order;
-pub use shown::{Shown, ShownPause, ShownValue};
+pub use shown::{Shown, ShownHeld, ShownPause, ShownValue};
 
 /// What operators said about one room.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -35,6 +37,9 @@ pub struct Orders {
     /// What stands on the page and in JSON; a pause has its own.
     #[serde(default)]
     pub message: Option<String>,
+    /// When somebody last gave a command about what a node may hold by itself.
+    #[serde(default, skip_serializing_if = "DecidedAt::is_never")]
+    pub decided_at: DecidedAt,
     /// The newest change.
     #[serde(default)]
     pub newest: Option<Entry>,

@@ -3,6 +3,7 @@
 mod answers;
 mod edge;
 mod encryption;
+mod operators;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -166,6 +167,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let listen = table.defaulted(&LISTEN);
     let admin = table.defaulted(&ADMIN);
     let admin_token_file = table.optional(&ADMIN_TOKEN_FILE);
+    let admin_hosts = operators::read_admin_hosts(&mut table);
     check_addresses(&mut table, listen, admin);
     let tls = encryption::read_tls(&mut table);
     let redirect = encryption::read_redirect(&mut table, !tls.is_empty(), &[listen, admin]);
@@ -185,6 +187,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         redirect_to_port: redirect.to_port,
         admin,
         admin_token_file,
+        admin_hosts,
         data_dir,
         ticket_keys,
         data_center,

@@ -51,6 +51,8 @@ POST /rooms/{name}/resume        ends a pause
 POST /rooms/{name}/queue-all     everybody who is not inside waits
 POST /rooms/{name}/open          ends both, and opens a room that has not opened yet
 POST /rooms/{name}/message       {\"message\": \"...\"}: stands on the page
+                                 these five with \"thisNode\": true hold here at once, even if the
+                                 store does not answer
 POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
 POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
 GET  /limits                     clients with settings of their own, in all limits, JSON
@@ -215,6 +217,9 @@ fn origin_states(figures: Option<RoomOriginFigures>) -> Vec<OriginState> {
         condition: origin.condition.name().to_owned(),
         for_ms: u64::try_from(origin.since.as_millis()).unwrap_or(u64::MAX),
         in_flight: origin.in_flight as u64,
+        answer_time_ms: origin
+            .recent_answer_time
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
         last_error: origin.last_error,
     };
     let origins = figures.into_iter().flat_map(|room| room.origins);
@@ -243,5 +248,9 @@ pub(crate) async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
     if let Watermark::ArrivedBy(at) = &mut facts.watermark {
         *at = clocks.to_wall(*at);
     }
-    RoomState::from(&facts)
+    let mut state = RoomState::from(&facts);
+    // An opening is a moment of the wall clock.
+    let opens_in = facts.rules.opens_at.map(|at| at.since(clocks.wall).0);
+    state.opens_in_ms = opens_in.filter(|ms| *ms > 0);
+    state
 }

@@ -1,7 +1,11 @@
 //! Which requests are not even looked at? Long paths, bodies of questions, pages of other sites.
 //!
+//! Host names that are not ours are not either: see [`crate::hosts`].
+//!
 //! How much of a request is read, and for how long, is bounded in [`crate::serve()`]. Who may connect
 //! is up to the address that is listened on.
+
+use std::sync::Arc;
 
 use axum::body::HttpBody as _;
 use axum::extract::Request;
@@ -10,6 +14,7 @@ use axum::http::header::{CACHE_CONTROL, HeaderName, HeaderValue, X_CONTENT_TYPE_
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
+use crate::hosts::{AllowedHosts, is_own_origin};
 use crate::refusal::Refusal;
 
 /// Most bytes of path and query: twice the longest path that there is, a state of a room whose
@@ -18,6 +23,10 @@ const TARGET_BYTES_MAX: usize = 160;
 
 /// Browsers say with it whose page asks; everybody else leaves it out.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// What supervisors ask, by whatever name they have for this process. The answers say nothing but
+/// yes and no.
+const OF_ANY_HOST: [&str; 2] = ["/livez", "/readyz"];
 
 /// Refuses what nobody with a reason to be here sends, and marks every answer as one of a moment.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
@@ -35,6 +44,15 @@ fn refusal(request: &Request) -> Option<Refusal> {
     let target = request.uri().path_and_query();
     if target.is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX) {
         return Some(Refusal::PathTooLong);
+    }
+    let hosts = request.extensions().get::<Arc<AllowedHosts>>();
+    let is_of_any_host = OF_ANY_HOST.contains(&request.uri().path());
+    if !is_of_any_host && hosts.is_some_and(|hosts| !hosts.allow(request.uri(), request.headers()))
+    {
+        return Some(Refusal::Host);
+    }
+    if !is_own_origin(request.uri(), request.headers()) {
+        return Some(Refusal::CrossSite);
     }
     let mut sites = request.headers().get_all(SEC_FETCH_SITE).iter();
     if sites.any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site")) {

@@ -8,9 +8,11 @@
 mod bodies;
 mod clocks;
 mod control;
+mod doing;
 mod extras;
 mod guard;
 mod health;
+mod hosts;
 mod limits;
 mod metrics;
 mod orders;

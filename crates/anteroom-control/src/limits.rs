@@ -21,6 +21,7 @@ use tokio::time::timeout;
 
 use crate::bodies::{AssumedEmpty, ClientStanding};
 use crate::control::{Inner, PATIENCE};
+use crate::doing::{NotDone, in_time, log_rejected};
 use crate::orders::{BODY_BYTES_MAX, NoBody, actor, json, read};
 use crate::refusal::Refusal;
 
@@ -45,6 +46,15 @@ impl Saying {
             Self::Set => "/limits/{name}/set",
             Self::Unset => "/limits/{name}/unset",
             Self::Show => "/limits/{name}/show",
+        }
+    }
+
+    /// Without the client's key, which no log may hold.
+    const fn command(self) -> &'static str {
+        match self {
+            Self::Set => "set",
+            Self::Unset => "unset",
+            Self::Show => "show",
         }
     }
 }
@@ -112,13 +122,11 @@ pub(crate) async fn obey(
         }
     };
     let by = Arc::clone(&inner.limits);
-    // A task of its own: what was written down is to hold here too, whether anybody waits for it or not.
-    let saying = tokio::spawn(async move { by.obey(&order, &who).await });
-    match timeout(PATIENCE, saying).await {
-        Ok(Ok(Ok(()))) => Ok(Json(json(&inner.limits.shown(Some(limit.as_str())).await))),
-        Ok(Ok(Err(ObeyError::Refused(refused)))) => Err(refusal(refused)),
-        other => {
-            tracing::warn!(%limit, ?other, "an operator was not obeyed");
+    match in_time(async move { by.obey(&order, &who).await }).await {
+        Ok(()) => Ok(Json(json(&inner.limits.shown(Some(limit.as_str())).await))),
+        Err(NotDone::Failed(ObeyError::Refused(refused))) => Err(refusal(refused)),
+        Err(error) => {
+            log_rejected(&format!("limit {limit}"), saying.command(), &error);
             Err(Refusal::StoreAway)
         }
     }
@@ -163,19 +171,17 @@ pub(crate) async fn assume_empty(
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     read::<NoBody>(&body.map_err(|_| Refusal::Body)?)?;
     let by = Arc::clone(&inner.limits);
-    // A task of its own, as for what is said about one client.
-    let saying = tokio::spawn(async move { by.assume_empty(&who).await });
-    match timeout(PATIENCE, saying).await {
-        Ok(Ok(Ok(limits))) => {
+    match in_time(async move { by.assume_empty(&who).await }).await {
+        Ok(limits) => {
             tracing::warn!(
                 limits = limits.join(" "),
                 "an operator says that nobody has spent anything of what is lent: all clients of these limits begin anew"
             );
             Ok(Json(AssumedEmpty { limits }))
         }
-        Ok(Ok(Err(ObeyError::Refused(refused)))) => Err(refusal(refused)),
-        other => {
-            tracing::warn!(?other, "cannot forget what was lent");
+        Err(NotDone::Failed(ObeyError::Refused(refused))) => Err(refusal(refused)),
+        Err(error) => {
+            log_rejected("limits that are lent", ASSUME_EMPTY, &error);
             Err(Refusal::StoreAway)
         }
     }

@@ -6,13 +6,13 @@
 use std::sync::Arc;
 
 use anteroom_config::orders::{Actor, Log, Order, Shown};
-use anteroom_node::{ObeyError, RoomHandle};
+use anteroom_node::{ObeyError, Obeyed, RoomHandle};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HeaderName};
+use axum::http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -20,7 +20,8 @@ use tokio::time::timeout;
 
 use crate::clocks::Clocks;
 use crate::control::{Inner, PATIENCE, room_of, state_of};
-use crate::refusal::Refusal;
+use crate::doing::{NotDone, in_time, log_rejected};
+use crate::refusal::{Refusal, status_of_command};
 use crate::serve::Peer;
 
 /// Bytes of a body: every key there is and the longest message fit in many times.
@@ -69,26 +70,62 @@ impl Saying {
         }
     }
 
-    fn order(self, body: &[u8]) -> Result<Order, Refusal> {
+    fn command(self, body: &[u8]) -> Result<Command, Refusal> {
+        let everywhere = |order| Command {
+            order,
+            this_node: false,
+        };
         Ok(match self {
-            Self::Set => Order::Set(read(body)?),
-            Self::Pause => Order::Pause {
-                message: read::<MessageBody>(body)?.message,
-            },
-            Self::Message => Order::Message(read::<MessageBody>(body)?.message),
-            Self::Reset => Order::Reset(read::<ResetBody>(body)?.key),
-            Self::Resume => nothing(body, Order::Resume)?,
-            Self::QueueAll => nothing(body, Order::QueueAll)?,
-            Self::Open => nothing(body, Order::Open)?,
-            Self::AssumeEmpty => nothing(body, Order::AssumeEmpty)?,
+            Self::Set => everywhere(Order::Set(read(body)?)),
+            Self::Pause => read::<MessageBody>(body)?.command(|message| Order::Pause { message }),
+            Self::Message => read::<MessageBody>(body)?.command(Order::Message),
+            Self::Reset => everywhere(Order::Reset(read::<ResetBody>(body)?.key)),
+            Self::Resume => read::<NodeBody>(body)?.command(Order::Resume),
+            Self::QueueAll => read::<NodeBody>(body)?.command(Order::QueueAll),
+            Self::Open => read::<NodeBody>(body)?.command(Order::Open),
+            Self::AssumeEmpty => everywhere(nothing(body, Order::AssumeEmpty)?),
         })
     }
 }
 
+/// What is said, and to whom.
+struct Command {
+    order: Order,
+    /// Whether this node obeys before the store is asked.
+    this_node: bool,
+}
+
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct MessageBody {
     message: Option<String>,
+    #[serde(default)]
+    this_node: bool,
+}
+
+impl MessageBody {
+    fn command(self, order: impl FnOnce(Option<String>) -> Order) -> Command {
+        Command {
+            order: order(self.message),
+            this_node: self.this_node,
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct NodeBody {
+    #[serde(default)]
+    this_node: bool,
+}
+
+impl NodeBody {
+    fn command(self, order: Order) -> Command {
+        Command {
+            order,
+            this_node: self.this_node,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -121,29 +158,75 @@ pub(crate) async fn obey(
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
     request: Request,
-) -> Result<Json<Value>, Refusal> {
+) -> Result<(StatusCode, Json<Value>), Refusal> {
     let who = actor(&inner, &request)?;
     let room = room_of(&inner.node, name)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
-    let order = saying.order(&body.map_err(|_| Refusal::Body)?)?;
-    let (obeyed, by) = (order.clone(), Arc::clone(&room));
-    // A task of its own: what was written down is to hold here too, whether anybody waits for it or not.
-    let saying = tokio::spawn(async move { by.obey(&obeyed, &who).await });
-    match timeout(PATIENCE, saying).await {
-        Ok(Ok(Ok(()))) => {}
-        Ok(Ok(Err(ObeyError::Refused(problems)))) => {
+    let command = saying.command(&body.map_err(|_| Refusal::Body)?)?;
+    let Command { order, this_node } = command;
+    let (said, by) = (order.clone(), Arc::clone(&room));
+    let obeyed = in_time(async move {
+        if this_node {
+            by.obey_here(&said, &who).await
+        } else {
+            by.obey(&said, &who).await
+        }
+    });
+    let obeyed = match obeyed.await {
+        Ok(obeyed) => obeyed,
+        Err(NotDone::Failed(ObeyError::Refused(problems))) => {
             let problems = problems.0.iter().map(ToString::to_string).collect();
             return Err(Refusal::NotAllowed { problems });
         }
-        other => {
-            tracing::warn!(room = %room.config().name, ?other, "an operator was not obeyed");
+        Err(NotDone::Failed(error @ ObeyError::NotHere)) => {
+            let problems = vec![error.to_string()];
+            return Err(Refusal::NotAllowed { problems });
+        }
+        Err(error) => {
+            let about = format!("room {}", room.config().name);
+            log_rejected(&about, &order.command(), &error);
             return Err(Refusal::StoreAway);
         }
-    }
+    };
     if let Order::AssumeEmpty = order {
         return assume_empty(&inner, &room).await;
     }
-    Ok(Json(json(&room.shown())))
+    let mut shown = room.shown();
+    shown.note = note(obeyed, this_node, shown.paused.is_some());
+    Ok((status_of_command(obeyed), Json(json(&shown))))
+}
+
+/// What an operator must know of a command that is not written down.
+fn note(obeyed: Obeyed, this_node: bool, is_paused: bool) -> Option<String> {
+    let why = if this_node {
+        "the store was not asked first"
+    } else {
+        "the store does not answer"
+    };
+    Some(match obeyed {
+        Obeyed::Written => return None,
+        Obeyed::Held { is_kept } => {
+            let kept = if is_kept {
+                "A restart of this node keeps it."
+            } else {
+                "It is not in the data folder: a restart of this node ends it."
+            };
+            format!(
+                "This holds at this node only: {why}. All nodes follow when the store answers. \
+                 {kept}"
+            )
+        }
+        Obeyed::Ended => {
+            let rest = if is_paused {
+                " The room stays paused: the store says so, and one node cannot end that."
+            } else {
+                ""
+            };
+            format!(
+                "What this node held by itself has ended: {why}. Stops at other nodes stay.{rest}"
+            )
+        }
+    })
 }
 
 /// What holds in a room, and where it comes from.
@@ -170,10 +253,14 @@ pub(crate) async fn log(
     }
 }
 
-async fn assume_empty(inner: &Inner, room: &RoomHandle) -> Result<Json<Value>, Refusal> {
-    let done = timeout(PATIENCE, room.assume_empty()).await;
-    if !matches!(done, Ok(Ok(()))) {
-        tracing::warn!(room = %room.config().name, ?done, "cannot assume that the room is empty");
+async fn assume_empty(
+    inner: &Inner,
+    room: &Arc<RoomHandle>,
+) -> Result<(StatusCode, Json<Value>), Refusal> {
+    let by = Arc::clone(room);
+    if let Err(error) = in_time(async move { by.assume_empty().await }).await {
+        let about = format!("room {}", room.config().name);
+        log_rejected(&about, &Order::AssumeEmpty.command(), &error);
         return Err(Refusal::StoreAway);
     }
     tracing::warn!(
@@ -181,9 +268,8 @@ async fn assume_empty(inner: &Inner, room: &RoomHandle) -> Result<Json<Value>, R
         "an operator says that nobody is inside: the room admits without waiting for what may have \
          been lent before"
     );
-    Ok(Json(json(
-        &state_of(room, Clocks::read(inner.node.clock())).await,
-    )))
+    let state = state_of(room, Clocks::read(inner.node.clock())).await;
+    Ok((StatusCode::OK, Json(json(&state))))
 }
 
 /// For our own structs only: their keys are strings and none of their fields can fail.

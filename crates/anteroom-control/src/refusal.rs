@@ -1,5 +1,6 @@
 //! Which HTTP status goes with what? This file chooses, and only this one.
 
+use anteroom_node::Obeyed;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
@@ -13,6 +14,14 @@ pub(crate) const fn status_of_health(is_healthy: bool) -> StatusCode {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
+    }
+}
+
+/// The status of a command that was obeyed: it may hold at this node only.
+pub(crate) const fn status_of_command(obeyed: Obeyed) -> StatusCode {
+    match obeyed {
+        Obeyed::Written => StatusCode::OK,
+        Obeyed::Held { .. } | Obeyed::Ended => StatusCode::ACCEPTED,
     }
 }
 
@@ -37,6 +46,10 @@ pub(crate) enum Refusal {
     StoreAway,
     /// A page of another site asks, through an operator's browser.
     CrossSite,
+    /// The name that is asked for is none of this address.
+    Host,
+    /// As many requests are worked on as may be.
+    Busy,
     /// No path here is that long.
     PathTooLong,
     /// Nothing here takes a body.
@@ -56,7 +69,8 @@ impl Refusal {
             Self::NoToken => StatusCode::UNAUTHORIZED,
             Self::NotUnderstood { .. } => StatusCode::BAD_REQUEST,
             Self::NotAllowed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::StoreAway => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::StoreAway | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::PathTooLong => StatusCode::URI_TOO_LONG,
             Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Metrics => StatusCode::INTERNAL_SERVER_ERROR,
@@ -74,6 +88,8 @@ impl Refusal {
             Self::NotAllowed { .. } => "not_allowed",
             Self::StoreAway => "store_away",
             Self::CrossSite => "cross_site",
+            Self::Host => "host_not_allowed",
+            Self::Busy => "busy",
             Self::PathTooLong => "path_too_long",
             Self::Body => "body_not_allowed",
             Self::Metrics => "metrics_unavailable",
@@ -93,6 +109,10 @@ impl Refusal {
             Self::NotAllowed { .. } => "nothing was changed",
             Self::StoreAway => "the store does not answer; nothing is known to have changed",
             Self::CrossSite => "pages of other sites may not ask",
+            Self::Host => {
+                "this host name is not known here; ask by address, or list it in server.admin_hosts"
+            }
+            Self::Busy => "too many requests at once; ask again",
             Self::PathTooLong => "the path is longer than any that there is",
             Self::Body => "the body is longer than any that makes sense, or does not belong here",
             Self::Metrics => "cannot write the metrics down",

@@ -3,28 +3,48 @@
 //! One request for each connection: then one time-out over all of it bounds whoever sends slowly,
 //! reads slowly or says nothing, and a scrape every few seconds does not miss what keep-alive
 //! would save.
+//!
+//! Every connection is accepted. Those that have not sent a head yet are few: one more closes the
+//! oldest of them. So nobody who stays silent keeps a probe from its answer. Requests that are
+//! worked on are few as well, and probes are not counted among them.
 
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::future::Future;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::http::{Request, Response};
+use axum::response::IntoResponse as _;
 use axum::{Extension, Router};
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
-/// Connections at once; more wait in the kernel. A handful of scrapers, probes and people need
+use crate::hosts::AllowedHosts;
+use crate::refusal::Refusal;
+
+/// Requests at once, probes not counted; more are refused. A handful of scrapers and people need
 /// fewer, and the front door needs the file descriptors.
-const CONNECTIONS_MAX: usize = 64;
+const REQUESTS_MAX: usize = 64;
+/// Connections at once without a whole head. A head is there within milliseconds, so few wait at a
+/// time; with fewer than this, a burst of honest scrapers could close each other's.
+const HEADS_MAX: usize = 128;
 /// For the head of a request. On a network of operators it takes milliseconds.
-const HEAD_TIME_MAX: Duration = Duration::from_secs(5);
+const HEAD_TIME_MAX: Duration = Duration::from_secs(2);
+/// What supervisors ask, who restart a process that does not answer.
+const PROBES: [&str; 3] = ["/livez", "/readyz", "/healthz"];
 /// For a whole connection: two megabytes of metrics over a slow line fit in.
 const CONNECTION_TIME_MAX: Duration = Duration::from_secs(30);
 /// For open connections after shutdown; a process on its way out must not wait for a scraper.
@@ -38,35 +58,72 @@ const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub(crate) IpAddr);
 
+/// Connections that have not sent a whole head, oldest first.
+#[derive(Default)]
+struct Heads(Mutex<BTreeMap<u64, oneshot::Sender<()>>>);
+
+impl Heads {
+    /// One more. What is returned says when it must close for a newer one.
+    fn begin(&self, id: u64) -> oneshot::Receiver<()> {
+        let (close, closing) = oneshot::channel();
+        let mut heads = self.0.lock();
+        if heads.len() >= HEADS_MAX
+            && let Some((_, oldest)) = heads.pop_first()
+        {
+            // It may have ended by itself.
+            let _ = oldest.send(());
+        }
+        heads.insert(id, close);
+        closing
+    }
+
+    /// Its head is there, or it is gone.
+    fn end(&self, id: u64) {
+        self.0.lock().remove(&id);
+    }
+}
+
+/// What all connections share.
+struct Serving {
+    http: http1::Builder,
+    router: Router,
+    heads: Arc<Heads>,
+    permits: Arc<Semaphore>,
+}
+
 /// Answers on `listener` until `shutdown`, then lets open requests end, for five seconds at most.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<Output = ()>) {
+/// `hosts` are names by which browsers may ask, beside those of a loopback address.
+pub async fn serve(
+    listener: TcpListener,
+    hosts: Vec<String>,
+    router: Router,
+    shutdown: impl Future<Output = ()>,
+) {
+    let own = listener.local_addr().map(|address| address.ip());
+    let own = own
+        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        .to_canonical();
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
         .keep_alive(false)
         .max_header_size(HEAD_BYTES_MAX)
         .max_buf_size(HEAD_BYTES_MAX);
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let serving = Serving {
+        http,
+        router: router.layer(Extension(Arc::new(AllowedHosts::new(own, hosts)))),
+        heads: Arc::default(),
+        permits: Arc::new(Semaphore::new(REQUESTS_MAX)),
+    };
     let open = GracefulShutdown::new();
     let mut shutdown = pin!(shutdown);
-    loop {
-        let (stream, peer, permit) = tokio::select! {
+    for id in 0.. {
+        let (stream, peer) = tokio::select! {
             biased;
             () = shutdown.as_mut() => break,
-            accepted = accept(&listener, &permits) => accepted,
+            accepted = accept(&listener) => accepted,
         };
-        let service = TowerToHyperService::new(router.clone().layer(Extension(peer)));
-        let connection = open.watch(http.serve_connection(TokioIo::new(stream), service));
-        tokio::spawn(async move {
-            match timeout(CONNECTION_TIME_MAX, connection).await {
-                Ok(Ok(())) => {}
-                Ok(Err(error)) => {
-                    debug!(error = &error as &dyn std::error::Error, "connection broke");
-                }
-                Err(_) => debug!("a connection took too long"),
-            }
-            drop(permit);
-        });
+        serving.start(id, stream, peer, open.watcher());
     }
     // Whoever waits in the queue of the kernel is refused, instead of left hanging.
     drop(listener);
@@ -75,18 +132,59 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: impl Future<
     }
 }
 
-/// The next connection, once there may be one more.
-async fn accept(
-    listener: &TcpListener,
-    permits: &Arc<Semaphore>,
-) -> (TcpStream, Peer, OwnedSemaphorePermit) {
-    let permit = Arc::clone(permits)
-        .acquire_owned()
-        .await
-        .expect("nobody closes the semaphore");
+impl Serving {
+    /// Serves one connection in a task of its own.
+    fn start(&self, id: u64, stream: TcpStream, peer: Peer, open: Watcher) {
+        let closing = self.heads.begin(id);
+        let heads = Arc::clone(&self.heads);
+        let permits = Arc::clone(&self.permits);
+        // Kept until the connection ends: until the whole response is sent.
+        let permit: Arc<OnceLock<OwnedSemaphorePermit>> = Arc::default();
+        let router = TowerToHyperService::new(self.router.clone().layer(Extension(peer)));
+        let service = service_fn(move |request: Request<Incoming>| {
+            heads.end(id);
+            let is_taken = PROBES.contains(&request.uri().path())
+                || Arc::clone(&permits)
+                    .try_acquire_owned()
+                    .is_ok_and(|taken| permit.set(taken).is_ok());
+            let answer = is_taken.then(|| router.call(request));
+            async move {
+                match answer {
+                    Some(answer) => answer.await,
+                    None => Ok::<Response<Body>, Infallible>(Refusal::Busy.into_response()),
+                }
+            }
+        });
+        let connection = self.http.serve_connection(TokioIo::new(stream), service);
+        let connection = open.watch(connection);
+        let heads = Arc::clone(&self.heads);
+        tokio::spawn(async move {
+            let closed = async {
+                if closing.await.is_err() {
+                    // Its head came in time.
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::select! {
+                () = closed => debug!("admin connection closed: newer ones have no request either"),
+                served = timeout(CONNECTION_TIME_MAX, connection) => match served {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) => {
+                        debug!(error = &error as &dyn std::error::Error, "connection broke");
+                    }
+                    Err(_) => debug!("a connection took too long"),
+                },
+            }
+            heads.end(id);
+        });
+    }
+}
+
+/// The next connection.
+async fn accept(listener: &TcpListener) -> (TcpStream, Peer) {
     loop {
         match listener.accept().await {
-            Ok((stream, address)) => return (stream, Peer(address.ip().to_canonical()), permit),
+            Ok((stream, address)) => return (stream, Peer(address.ip().to_canonical())),
             Err(error) => {
                 warn!(%error, "could not accept an admin connection");
                 tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
@@ -97,8 +195,9 @@ async fn accept(
 
 #[cfg(test)]
 mod tests {
+    use axum::routing::get;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::sync::oneshot;
+    use tokio::sync::oneshot::error::TryRecvError;
     use tokio::task::JoinHandle;
     use tokio::time::Instant;
 
@@ -117,7 +216,11 @@ mod tests {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let done = tokio::spawn(serve(listener, Router::new(), shutdown));
+        let mut router = Router::new().route("/slow", get(std::future::pending::<String>));
+        for probe in PROBES {
+            router = router.route(probe, get(async || "yes"));
+        }
+        let done = tokio::spawn(serve(listener, Vec::new(), router, shutdown));
         Running {
             address,
             stop,
@@ -142,21 +245,63 @@ mod tests {
         assert!(began.elapsed() < CONNECTION_TIME_MAX);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn one_connection_too_many_waits_until_another_has_ended() {
+    async fn answer(address: std::net::SocketAddr, path: &str) -> String {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        String::from_utf8(rest(stream).await).unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_probe_is_answered_while_1500_heads_are_unfinished() {
         let running = start().await;
-        let began = Instant::now();
-        let mut mute = Vec::new();
-        for _ in 0..CONNECTIONS_MAX {
-            mute.push(TcpStream::connect(running.address).await.unwrap());
+        let mut unfinished = Vec::new();
+        for _ in 0..1_500 {
+            let mut stream = TcpStream::connect(running.address).await.unwrap();
+            // Whoever was closed meanwhile cannot send.
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: a").await;
+            unfinished.push(stream);
         }
-        let mut last = TcpStream::connect(running.address).await.unwrap();
-        last.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
-            .await
-            .unwrap();
-        let answer = rest(last).await;
-        assert!(answer.starts_with(b"HTTP/1.1 404 "));
-        assert!(began.elapsed() >= HEAD_TIME_MAX);
+        let answered = timeout(HEAD_TIME_MAX, answer(running.address, "/livez")).await;
+        let answered = answered.expect("no time-out of others is waited for");
+        assert!(answered.starts_with("HTTP/1.1 200 "), "{answered}");
+    }
+
+    #[test]
+    fn one_too_many_without_a_head_closes_the_oldest() {
+        let heads = Heads::default();
+        let all = (0..).take(HEADS_MAX + 1).map(|id| heads.begin(id));
+        let mut closing: Vec<_> = all.collect();
+        assert!(closing[0].try_recv().is_ok());
+        for later in &mut closing[1..] {
+            assert_eq!(later.try_recv(), Err(TryRecvError::Empty));
+        }
+        heads.end(1);
+        assert_eq!(closing[1].try_recv(), Err(TryRecvError::Closed));
+    }
+
+    #[tokio::test]
+    async fn requests_that_are_worked_on_keep_no_probe_from_its_answer() {
+        let running = start().await;
+        let mut slow = Vec::new();
+        for _ in 0..REQUESTS_MAX {
+            let mut stream = TcpStream::connect(running.address).await.unwrap();
+            let request = b"GET /slow HTTP/1.1\r\nhost: localhost\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+            slow.push(stream);
+        }
+        // Connections are served side by side: until all are known, one more may be taken.
+        loop {
+            let one_more = answer(running.address, "/nothing").await;
+            if one_more.starts_with("HTTP/1.1 503 ") {
+                break;
+            }
+            assert!(one_more.starts_with("HTTP/1.1 404 "), "{one_more}");
+        }
+        for path in PROBES {
+            let answered = answer(running.address, path).await;
+            assert!(answered.starts_with("HTTP/1.1 200 "), "{path}: {answered}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -14,5 +14,5 @@ mod stores;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, Outcome, Pass};
-pub use room::{ObeyError, RoomFigures, RoomHandle};
+pub use room::{ObeyError, Obeyed, RoomFigures, RoomHandle};
 pub use stores::Stores;

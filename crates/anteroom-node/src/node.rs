@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anteroom_config::{RoomConfig, RoomName};
 use anteroom_core::hash::LotteryKey;
 use anteroom_core::id::{BirthId, DataCenterId, NodeId};
 use anteroom_core::room::RoomIdentity;
-use anteroom_store::{ProcessFile, Store, introduce};
+use anteroom_store::{HeldFile, ProcessFile, Store, introduce};
 use anteroom_ticket::KeyRing;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -29,6 +29,8 @@ const INTRODUCTIONS_MAX: u32 = 5;
 const BETWEEN_INTRODUCTIONS: Duration = Duration::from_secs(2);
 /// How long a store may take to close: a last write.
 const CLOSE_TIME_OUT: Duration = Duration::from_secs(2);
+/// How soon a process obeys what another one on its data folder was told.
+const LOOK_AT_HELD_EVERY: Duration = Duration::from_secs(1);
 
 /// What a node needs to start.
 pub struct NodeSettings {
@@ -107,8 +109,10 @@ impl Node {
             let entered = ProcessFile::enter(&folder, id);
             entered.map_err(|source| StartError::Folder { folder, source })
         };
+        let folder = settings.folder.clone();
         let shared = Arc::new(Shared {
-            process: settings.folder.map(enter).transpose()?,
+            process: settings.folder.clone().map(enter).transpose()?,
+            folder: settings.folder,
             clock: Arc::clone(&clock),
             stores,
             ring: ArcSwap::from_pointee(KeyRing::new(&settings.ticket_keys)),
@@ -134,6 +138,10 @@ impl Node {
         node.reload(settings.rooms);
         let forgetting = Self::forget_predecessors(Arc::clone(&node.shared), node.rooms());
         node.chores.lock().push(tokio::spawn(forgetting));
+        if let Some(folder) = folder {
+            let watching = watch_held(Arc::downgrade(&node), folder);
+            node.chores.lock().push(tokio::spawn(watching));
+        }
         Ok(node)
     }
 
@@ -274,9 +282,10 @@ impl Node {
         let handle = Arc::new(RoomHandle::new(Arc::clone(&self.shared), identity, config));
         let (stop, stopped) = watch::channel(false);
         let watching = Arc::clone(&handle).watch_orders(stopped.clone());
+        let writing = Arc::clone(&handle).write_held(stopped.clone());
         let running = Arc::clone(&handle).run(stopped);
         let done = tokio::spawn(async {
-            tokio::join!(running, watching);
+            tokio::join!(running, watching, writing);
         });
         tasks.insert(name, RoomTask { stop, done });
         handle
@@ -291,6 +300,29 @@ async fn introduce_us(store: Arc<dyn Store>, name: String) {
             return;
         }
         tokio::time::sleep(BETWEEN_INTRODUCTIONS).await;
+    }
+}
+
+/// Lets rooms look at what they hold when another process has written to the data folder: while one
+/// replaces the other, operators reach either.
+async fn watch_held(node: Weak<Node>, data_dir: PathBuf) {
+    let data_dir: Arc<Path> = data_dir.into();
+    let mut known = None;
+    let mut ticks = tokio::time::interval(LOOK_AT_HELD_EVERY);
+    loop {
+        ticks.tick().await;
+        let folder = Arc::clone(&data_dir);
+        let looking = tokio::task::spawn_blocking(move || HeldFile::changed_at(&folder));
+        let Ok(changed_at) = looking.await else {
+            return;
+        };
+        let Some(node) = node.upgrade() else { return };
+        if changed_at != known {
+            known = changed_at;
+            for room in node.rooms() {
+                room.look_at_held();
+            }
+        }
     }
 }
 

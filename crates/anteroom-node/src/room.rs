@@ -6,6 +6,7 @@
 
 mod asking;
 mod figures;
+mod holding;
 mod listening;
 mod movement;
 mod orders;
@@ -13,6 +14,7 @@ mod syncing;
 mod tickets;
 mod wall_time;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
@@ -26,7 +28,7 @@ use anteroom_core::room::view::View;
 use anteroom_core::room::{Capacity, Room, RoomIdentity};
 use anteroom_core::ticket::Ticket;
 use anteroom_core::time::{Millis, Span};
-use anteroom_store::{CounterName, ProcessFile, SyncError};
+use anteroom_store::{CounterName, HeldFile, ProcessFile, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -37,6 +39,7 @@ use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 use asking::{Joined, Rounds};
 pub use figures::RoomFigures;
+pub use holding::Obeyed;
 pub use orders::ObeyError;
 use wall_time::{in_room_time, in_wall_time};
 
@@ -53,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) data_center: String,
     /// This process in its data folder; `None` where no other process meets visitors.
     pub(crate) process: Option<ProcessFile>,
+    /// The data folder, if there is one.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 /// One room of a running node.
@@ -67,6 +72,8 @@ pub struct RoomHandle {
     /// Held while settings are replaced: the file and operators both change them.
     changing: Mutex<()>,
     bulletin: orders::Bulletin,
+    /// Stops that hold here and are not written down.
+    holding: Arc<holding::Holding>,
     room: Mutex<Room>,
     view: ArcSwap<View>,
     movement: Mutex<movement::Movement>,
@@ -81,6 +88,9 @@ struct Settings {
     /// What holds: the file's, and what operators said.
     config: Arc<RoomConfig>,
     file: Arc<RoomConfig>,
+    /// What is written down.
+    said: Arc<Orders>,
+    /// The same, under the stops that this node holds by itself.
     orders: Arc<Orders>,
     binding: Binding,
 }
@@ -119,13 +129,17 @@ impl RoomHandle {
             .unwrap_or_default();
         let room = Room::new(identity, before, rules, Capacity::default(), opened_at);
         let room_is_joined = room.is_joined();
-        Self {
+        let file = shared.folder.as_ref();
+        let holding = holding::Holding::of(file.map(|folder| HeldFile::of(folder, &name)));
+        let file = Arc::new(config);
+        let handle = Self {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
             movement: Mutex::default(),
-            settings: ArcSwap::from_pointee(Settings::of_file(Arc::new(config))),
+            settings: ArcSwap::from_pointee(Settings::of_file(Arc::clone(&file))),
             changing: Mutex::default(),
             bulletin,
+            holding: Arc::new(holding),
             rounds: Rounds::new(room_is_joined),
             counts: Counts::default(),
             good_answers: AtomicU32::new(0),
@@ -136,7 +150,12 @@ impl RoomHandle {
             opened_at,
             ledgers,
             history: figures::History::default(),
+        };
+        if !handle.holding.held().is_empty() {
+            tracing::warn!(room = %handle.name, "stops of a process before this one hold");
+            handle.apply_settings(file, Arc::default());
         }
+        handle
     }
 
     /// The room's configuration.
@@ -362,12 +381,18 @@ impl RoomHandle {
 }
 
 impl Settings {
-    fn new(config: RoomConfig, file: Arc<RoomConfig>, orders: Arc<Orders>) -> Self {
+    fn new(
+        config: RoomConfig,
+        file: Arc<RoomConfig>,
+        said: Arc<Orders>,
+        orders: Arc<Orders>,
+    ) -> Self {
         let cookie_name = config.cookie_name();
         Self {
             binding: Binding::new(&cookie_name, config.name.as_str()),
             config: Arc::new(config),
             file,
+            said,
             orders,
         }
     }

@@ -6,6 +6,7 @@
 mod text;
 
 use std::io::Read as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_config::LimitName;
@@ -19,7 +20,7 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use crate::asking::STRANGER;
-use crate::options::Connection;
+use crate::options::{ADMIN, Connection, address};
 use crate::saying::{Answer, Asked, EXIT_NOT_ALLOWED, ask};
 use crate::text as common;
 
@@ -33,6 +34,15 @@ const INPUT_BYTES_MAX: u64 = 8 * 1_024;
 pub struct LimitsOptions {
     #[command(subcommand)]
     saying: Saying,
+    /// Where the gateway's operators connect; any node will do
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = ADMIN,
+        value_parser = address,
+        global = true
+    )]
+    admin: SocketAddr,
     #[command(flatten)]
     connection: Connection,
 }
@@ -201,11 +211,11 @@ impl Saying {
 pub async fn run(options: LimitsOptions) -> anyhow::Result<ExitCode> {
     let asked = options.saying.asked()?;
     let connection = &options.connection;
-    let answer = ask(connection.admin, asked, &connection.token_file)
+    let answer = ask(options.admin, asked, &connection.token_file)
         .await
-        .with_context(|| format!("limits at {}", connection.admin))?;
+        .with_context(|| format!("limits at {}", options.admin))?;
     let (body, is_done) = match answer {
-        Answer::Done(body) => (body, true),
+        Answer::Done(body) | Answer::Here(body) => (body, true),
         Answer::NotAllowed(body) => (body, false),
     };
     if connection.json {

@@ -21,18 +21,12 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     })
 }
 
-/// How a gateway is spoken to.
+/// Where a gateway listens for operators unless told otherwise.
+pub(crate) const ADMIN: &str = "127.0.0.1:8081";
+
+/// Which token is shown, and how the answer is printed.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connection {
-    /// Where the gateway's operators connect; any node will do
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:8081",
-        value_parser = address,
-        global = true
-    )]
-    pub(crate) admin: SocketAddr,
     /// A file with the token: `admin-token` in the gateway's data folder, or your own
     #[arg(
         long,

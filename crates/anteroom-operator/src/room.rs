@@ -6,6 +6,7 @@
 
 mod text;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_config::RoomName;
@@ -13,11 +14,13 @@ use anteroom_config::orders::{Log, Shown};
 use anteroom_terminal::{print, tell};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Map, Value, json};
 
-use crate::options::Connection;
-use crate::saying::{Answer, Asked, EXIT_NOT_ALLOWED, ask};
+use crate::asking::STRANGER;
+use crate::options::{ADMIN, Connection, address};
+use crate::saying::{Answer, Asked, EXIT_FAILED, EXIT_HERE_ONLY, EXIT_NOT_ALLOWED, ask};
 use crate::text as common;
 
 /// Flags of `anteroom room`.
@@ -28,8 +31,27 @@ pub struct RoomOptions {
     name: RoomName,
     #[command(subcommand)]
     saying: Saying,
+    /// Where the gateway's operators connect; any node will do. Several times: each of these nodes
+    /// is asked, and all of them even if one does not answer
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        default_value = ADMIN,
+        value_parser = address,
+        global = true
+    )]
+    admin: Vec<SocketAddr>,
     #[command(flatten)]
     connection: Connection,
+}
+
+/// Who obeys first.
+#[derive(Args, Clone, Copy, Debug)]
+struct NodeOptions {
+    /// Do not ask the store first: the node that is asked obeys at once, all others as soon as the
+    /// store answers
+    #[arg(long)]
+    this_node: bool,
 }
 
 /// What is said.
@@ -48,17 +70,21 @@ enum Saying {
         /// Why, and when there will be news
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,
+        #[command(flatten)]
+        node: NodeOptions,
     },
     /// End a pause: everything is as it was before it
-    Resume,
+    Resume(NodeOptions),
     /// Gather everybody who is not inside in line, until `open`
-    QueueAll,
+    QueueAll(NodeOptions),
     /// End a pause and queue-all, and open a room before its opens_at
-    Open,
+    Open(NodeOptions),
     /// Put a message on the page; an empty one takes it away
     Message {
         /// One line of plain text
         text: String,
+        #[command(flatten)]
+        node: NodeOptions,
     },
     /// Back to what the file says: a key, `message` or `pause`; without one, everything
     Reset {
@@ -90,18 +116,35 @@ impl Saying {
             body: None,
             needs_token,
         };
+        let post_to = |path, mut body: Value| {
+            if self.is_for_this_node() {
+                body["thisNode"] = true.into();
+            }
+            post(path, body)
+        };
         Ok(match self {
             Self::Show => get("settings", false),
             Self::Audit => get("audit", true),
             Self::Set { values } => post("set", Value::Object(typed(values)?)),
-            Self::Pause { message } => post("pause", json!({ "message": message })),
-            Self::Resume => post("resume", json!({})),
-            Self::QueueAll => post("queue-all", json!({})),
-            Self::Open => post("open", json!({})),
-            Self::Message { text } => post("message", json!({ "message": text })),
+            Self::Pause { message, .. } => post_to("pause", json!({ "message": message })),
+            Self::Resume(_) => post_to("resume", json!({})),
+            Self::QueueAll(_) => post_to("queue-all", json!({})),
+            Self::Open(_) => post_to("open", json!({})),
+            Self::Message { text, .. } => post_to("message", json!({ "message": text })),
             Self::Reset { key } => post("reset", json!({ "key": key })),
             Self::AssumeEmpty => post("assume-empty", json!({})),
         })
+    }
+
+    fn is_for_this_node(&self) -> bool {
+        match self {
+            Self::Pause { node, .. }
+            | Self::Resume(node)
+            | Self::QueueAll(node)
+            | Self::Open(node)
+            | Self::Message { node, .. } => node.this_node,
+            _ => false,
+        }
     }
 }
 
@@ -110,46 +153,104 @@ fn room_name(text: &str) -> Result<RoomName, String> {
     RoomName::new(text).ok_or_else(|| "a room's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
 }
 
-/// Tells a gateway, and prints what came of it. Exit code 2 if it is not allowed.
+/// Tells a gateway, or each of several, and prints what came of it. Exit code 1 if one did not
+/// obey, else 2 if it is not allowed at one, else 3 if it holds at single nodes only because their
+/// store does not answer.
 ///
 /// # Errors
 ///
-/// If there is no gateway, no such room, no valid token, or the store does not answer.
+/// If there is no gateway, no such room, no valid token, or the store does not answer. With several
+/// gateways only if nothing can be printed.
 pub async fn run(options: RoomOptions) -> anyhow::Result<ExitCode> {
-    let room = &options.name;
-    let asked = options.saying.asked(room)?;
-    let connection = &options.connection;
-    let answer = ask(connection.admin, asked, &connection.token_file)
-        .await
-        .with_context(|| format!("room {room} at {}", connection.admin))?;
-    let body = match answer {
-        Answer::Done(body) => body,
-        Answer::NotAllowed(body) => {
-            if connection.json {
-                print(&format!("{body}\n"))?;
-            } else {
-                tell(common::problems(&body).trim_end());
-            }
-            return Ok(ExitCode::from(EXIT_NOT_ALLOWED));
-        }
-    };
-    if connection.json {
-        print(&format!("{body}\n"))?;
-    } else {
-        print(&told(&options, body)?)?;
+    let asked = options.saying.asked(&options.name)?;
+    let asking = options.admin.iter().map(async |admin| {
+        let answer = ask(*admin, asked.clone(), &options.connection.token_file).await;
+        answer.with_context(|| format!("room {} at {admin}", options.name))
+    });
+    let mut answers = join_all(asking).await;
+    if answers.len() > 1 {
+        return tell_of_each(&options, answers);
     }
-    Ok(ExitCode::SUCCESS)
+    let answer = answers.pop().context("no --admin address")??;
+    let code = exit_code(&options.saying, &answer);
+    let (Answer::Done(body) | Answer::Here(body) | Answer::NotAllowed(body)) = &answer;
+    if options.connection.json {
+        print(&format!("{body}\n"))?;
+    } else if let Answer::NotAllowed(body) = &answer {
+        tell(common::problems(body).trim_end());
+    } else {
+        print(&told(&options, body.clone())?)?;
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// What came of it at each node: a line for a command, and all that it says where it was asked
+/// something.
+fn tell_of_each(
+    options: &RoomOptions,
+    answers: Vec<anyhow::Result<Answer>>,
+) -> anyhow::Result<ExitCode> {
+    let mut codes = Vec::new();
+    for (admin, answer) in options.admin.iter().zip(answers) {
+        let code = answer
+            .as_ref()
+            .map_or(EXIT_FAILED, |answer| exit_code(&options.saying, answer));
+        codes.push(code);
+        if options.connection.json {
+            let answer = match answer {
+                Ok(Answer::Done(body) | Answer::Here(body) | Answer::NotAllowed(body)) => body,
+                Err(error) => json!({ "message": format!("{error:#}") }),
+            };
+            let line = json!({ "node": admin, "exitCode": code, "answer": answer });
+            print(&format!("{line}\n"))?;
+            continue;
+        }
+        match answer {
+            Ok(Answer::Done(body) | Answer::Here(body)) => {
+                print(&format!("{admin}: {}", told_in_short(options, body)?))?;
+            }
+            Ok(Answer::NotAllowed(body)) => {
+                let problems = common::problems(&body);
+                tell(&format!(
+                    "{admin}: {}",
+                    problems.trim_end().replace('\n', "; ")
+                ));
+            }
+            Err(error) => tell(&format!("{admin}: error: {error:#}")),
+        }
+    }
+    let worst = [EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_HERE_ONLY];
+    let worst = worst.into_iter().find(|code| codes.contains(code));
+    Ok(worst.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// A command for one node is done when that node obeys.
+fn exit_code(saying: &Saying, answer: &Answer) -> u8 {
+    match answer {
+        Answer::NotAllowed(_) => EXIT_NOT_ALLOWED,
+        Answer::Here(_) if !saying.is_for_this_node() => EXIT_HERE_ONLY,
+        Answer::Here(_) | Answer::Done(_) => 0,
+    }
 }
 
 fn told(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
-    let strange = "this is no answer of an anteroom gateway of this version";
     Ok(match &options.saying {
         Saying::AssumeEmpty => {
             text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
         }
-        Saying::Audit => common::log(&serde_json::from_value::<Log>(body).context(strange)?),
-        Saying::Show => text::shown(&serde_json::from_value::<Shown>(body).context(strange)?),
-        _ => text::short(&serde_json::from_value::<Shown>(body).context(strange)?),
+        Saying::Audit => common::log(&serde_json::from_value::<Log>(body).context(STRANGER)?),
+        Saying::Show => text::shown(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
+        _ => text::short(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
+    })
+}
+
+/// One line for a command, after the name of a node.
+fn told_in_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
+    Ok(match &options.saying {
+        Saying::AssumeEmpty | Saying::Audit | Saying::Show => {
+            format!("\n{}", told(options, body)?)
+        }
+        _ => text::line(&serde_json::from_value::<Shown>(body).context(STRANGER)?),
     })
 }
 

@@ -17,10 +17,16 @@ use crate::asking::{STRANGER, send};
 /// More than any token: what is read of a file that may be anything.
 const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1_024;
 
+/// Exit code where a node did not obey: it does not answer, or its store does not.
+pub(crate) const EXIT_FAILED: u8 = 1;
 /// Exit code where what was said is not allowed, as for a configuration that is wrong.
 pub(crate) const EXIT_NOT_ALLOWED: u8 = 2;
+/// Exit code where a command holds at the node that was asked only, because the store does not
+/// answer.
+pub(crate) const EXIT_HERE_ONLY: u8 = 3;
 
 /// What is asked.
+#[derive(Clone)]
 pub(crate) struct Asked {
     pub(crate) method: Method,
     /// Such as `rooms/shop/set`.
@@ -33,6 +39,8 @@ pub(crate) struct Asked {
 pub(crate) enum Answer {
     /// It was done.
     Done(Value),
+    /// It holds at this node only, and is not written down.
+    Here(Value),
     /// It is not allowed; nothing was changed.
     NotAllowed(Value),
 }
@@ -57,6 +65,9 @@ pub(crate) async fn ask(
         .context("a token is visible ASCII")?;
     let (status, answer) = send(admin, request).await?;
     let answer: Value = serde_json::from_slice(&answer).context(STRANGER)?;
+    if status == StatusCode::ACCEPTED {
+        return Ok(Answer::Here(answer));
+    }
     if status.is_success() {
         return Ok(Answer::Done(answer));
     }

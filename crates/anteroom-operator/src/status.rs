@@ -1,32 +1,38 @@
 //! `anteroom status`: the rooms of a running gateway, as a table; or whether it is ready, for supervisors.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_control::{ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
-use anteroom_terminal::print;
+use anteroom_terminal::{print, tell};
 use anteroom_wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
+use futures_util::future::join_all;
 use http::Request;
 use http_body_util::Full;
+use serde_json::Value;
 
 use crate::asking::{STRANGER, send};
-use crate::options::address;
+use crate::options::{ADMIN, address};
+use crate::text::{STRING, printable};
 
 /// Flags of `anteroom status`.
 #[derive(Args, Clone, Debug)]
 pub struct StatusOptions {
-    /// Where the gateway's operators connect
+    /// Where the gateway's operators connect. Several times: each of these nodes is asked, and
+    /// limits that differ are told
     #[arg(
         long,
         value_name = "ADDRESS",
-        default_value = "127.0.0.1:8081",
+        default_value = ADMIN,
         value_parser = address
     )]
-    admin: SocketAddr,
-    /// Print what the gateway says as JSON
+    admin: Vec<SocketAddr>,
+    /// Print what the gateway says as JSON; of several, one line each
     #[arg(long)]
     json: bool,
     /// Only say whether visitors may be sent there; exit code 1 if not
@@ -34,41 +40,93 @@ pub struct StatusOptions {
     ready: bool,
 }
 
-/// Asks a gateway and prints what it says. Exit code 1 if a room is degraded or the store of a limit of calls is away,
-/// or if the gateway is not ready where that is the question.
+/// A limit of a room, by its key.
+type Limit = (&'static str, fn(&RoomState) -> u32);
+
+/// What must be the same at all nodes.
+const LIMITS: [Limit; 2] = [
+    ("total_active_users", |room| room.total_active_users),
+    ("new_users_per_minute", |room| room.new_users_per_minute),
+];
+
+/// What one node says.
+struct Said {
+    text: String,
+    is_well: bool,
+    /// `None` where only readiness was asked for.
+    states: Option<RoomStates>,
+}
+
+/// Asks a gateway, or each of several, and prints what it says. Exit code 1 if a room is degraded,
+/// a store is unavailable, limits differ from node to node, or a gateway is not ready where that is
+/// the question.
 ///
 /// # Errors
 ///
-/// If there is no gateway, or it does not make itself understood.
+/// If there is no gateway, or it does not make itself understood. With several gateways only if
+/// nothing can be printed.
 pub async fn run(options: StatusOptions) -> anyhow::Result<ExitCode> {
-    let admin = options.admin;
+    let asking = options.admin.iter().map(|admin| ask(*admin, &options));
+    let mut answers = join_all(asking).await;
+    let mut is_well = true;
+    if answers.len() == 1 {
+        let said = answers.pop().context("no --admin address")??;
+        print(&said.text)?;
+        is_well = said.is_well;
+    }
+    let mut states = Vec::new();
+    for (admin, answer) in options.admin.iter().zip(answers) {
+        match answer {
+            Ok(said) => {
+                is_well &= said.is_well;
+                print(&labelled(*admin, &said.text, &options)?)?;
+                states.extend(said.states.map(|states| (*admin, states)));
+            }
+            Err(error) => {
+                is_well = false;
+                tell(&format!("{admin}: error: {error:#}"));
+            }
+        }
+    }
+    let differing = differences(&states);
+    if !options.json {
+        print(&differing)?;
+    }
+    Ok(if is_well && differing.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+async fn ask(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Said> {
     if options.ready {
-        return show_readiness(admin, options.json).await;
+        return readiness(admin, options.json).await;
     }
     let body = fetch(admin)
         .await
         .with_context(|| format!("cannot ask http://{admin}/rooms"))?;
     let states: RoomStates = serde_json::from_slice(&body).context(STRANGER)?;
-    if options.json {
-        print(&format!("{}\n", String::from_utf8_lossy(&body).trim_end()))?;
+    let text = if options.json {
+        format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
-        print(&format!(
+        format!(
             "{}{}{}{}",
             table(&states.rooms),
             journal_lost(states.journal.as_deref()),
             troubles(&states.limits),
             shortage(states.connections.as_ref())
-        ))?;
-    }
-    let is_degraded = states.rooms.iter().any(|room| room.degraded.is_some());
-    Ok(if is_degraded || !states.limits.is_empty() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
+        )
+    };
+    let is_ill = |room: &RoomState| room.degraded.is_some() || room.is_root_store_unavailable;
+    Ok(Said {
+        text,
+        is_well: states.limits.is_empty() && !states.rooms.iter().any(is_ill),
+        states: Some(states),
     })
 }
 
-async fn show_readiness(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCode> {
+async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<Said> {
     let address = format!("http://{admin}/readyz");
     let request = Request::get(&address).body(Full::default())?;
     let asked = send(admin, request).await;
@@ -80,11 +138,10 @@ async fn show_readiness(admin: SocketAddr, json: bool) -> anyhow::Result<ExitCod
         Some(why) => format!("not ready: {why}"),
         None => "ready".to_owned(),
     };
-    print(&format!("{said}\n"))?;
-    Ok(if readiness.ready {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(Said {
+        text: format!("{said}\n"),
+        is_well: readiness.ready,
+        states: None,
     })
 }
 
@@ -93,6 +150,47 @@ async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
     let (status, body) = send(admin, request).await?;
     anyhow::ensure!(status.is_success(), "it answered {status}");
     Ok(body)
+}
+
+/// What one of several nodes says.
+fn labelled(admin: SocketAddr, text: &str, options: &StatusOptions) -> anyhow::Result<String> {
+    if options.json {
+        let mut body: Value = serde_json::from_str(text).context(STRANGER)?;
+        body["node"] = admin.to_string().into();
+        return Ok(format!("{body}\n"));
+    }
+    let gap = if options.ready { " " } else { "\n" };
+    Ok(format!("{admin}:{gap}{text}"))
+}
+
+/// A line for each limit that is not the same at all nodes that have the room.
+fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
+    let mut rooms: BTreeMap<&str, Vec<(SocketAddr, &RoomState)>> = BTreeMap::new();
+    for (admin, states) in nodes {
+        for room in &states.rooms {
+            rooms.entry(&room.room).or_default().push((*admin, room));
+        }
+    }
+    let mut text = String::new();
+    for (name, found) in rooms {
+        for (key, limit) in LIMITS {
+            let first = limit(found[0].1);
+            if found.iter().all(|(_, room)| limit(room) == first) {
+                continue;
+            }
+            let each = found
+                .iter()
+                .map(|(admin, room)| format!("{} at {admin}", limit(room)));
+            let each: Vec<String> = each.collect();
+            let each = each.join(", ");
+            writeln!(
+                text,
+                "room {name}: LIMITS DIFFER: {key} is {each}; nodes of one store keep to the lowest"
+            )
+            .expect(STRING);
+        }
+    }
+    text
 }
 
 /// A line about a journal that lost its memory, and which command ends what follows from that.
@@ -126,6 +224,7 @@ fn table(rooms: &[RoomState]) -> String {
         "this minute",
         "watermark",
         "age",
+        "origin",
         "state",
     ];
     let mut rows = vec![header.map(str::to_owned)];
@@ -151,10 +250,10 @@ fn table(rooms: &[RoomState]) -> String {
     text
 }
 
-fn row(room: &RoomState) -> [String; 7] {
+fn row(room: &RoomState) -> [String; 8] {
     let phantoms = match room.phantom_seats {
         0 => String::new(),
-        seats => format!(" (+{seats} unaccounted)"),
+        seats => format!(" (+{seats} phantom seats)"),
     };
     let watermark = match (&room.watermark, room.watermark_open) {
         (_, true) => "open".to_owned(),
@@ -174,8 +273,22 @@ fn row(room: &RoomState) -> [String; 7] {
         ),
         watermark,
         format!("{} ms", room.age_ms),
+        origin_latency(room),
         state(room),
     ]
+}
+
+/// How long the slowest of a room's origins takes to begin an answer; `-` before the first.
+fn origin_latency(room: &RoomState) -> String {
+    let times = room
+        .origins
+        .iter()
+        .filter_map(|origin| origin.answer_time_ms);
+    match times.max() {
+        None => "-".to_owned(),
+        Some(0) => "<1 ms".to_owned(),
+        Some(ms) => format!("{ms} ms"),
+    }
 }
 
 /// How the room is, and what an operator has set.
@@ -184,15 +297,57 @@ fn state(room: &RoomState) -> String {
     if room.message.is_some() {
         said.push("message");
     }
-    let state = how_it_is(room);
-    let state = match origins_away(room) {
-        Some(away) => format!("{state}; {away}"),
-        None => state,
-    };
-    if said.is_empty() {
-        return state;
+    let mut parts: Vec<String> = what_holds_visitors(room).into_iter().collect();
+    if !room.suspended {
+        parts.extend(opening(room));
     }
-    format!("{state}; operator: {}", said.join(", "))
+    if parts.is_empty() {
+        parts.push(if room.queued_users > 0 {
+            format!("queueing ({})", room.queueing_method)
+        } else {
+            "ok".to_owned()
+        });
+    }
+    if room.is_root_store_unavailable {
+        parts.push("root store UNAVAILABLE".to_owned());
+    }
+    let held: Vec<String> = room
+        .held
+        .iter()
+        .map(|stop| printable(&stop.command))
+        .collect();
+    if !held.is_empty() {
+        parts.push(format!("at this node only: {}", held.join(", ")));
+    }
+    parts.extend(origins_away(room));
+    if !said.is_empty() {
+        parts.push(format!("operator: {}", said.join(", ")));
+    }
+    parts.join("; ")
+}
+
+/// When a room opens that is not open yet.
+fn opening(room: &RoomState) -> Option<String> {
+    let at = room.opens_at.as_deref().unwrap_or_default();
+    Some(format!(
+        "opens at {at} (in {})",
+        in_words(room.opens_in_ms?)
+    ))
+}
+
+/// The two largest units, rounded up to whole seconds.
+fn in_words(ms: u64) -> String {
+    let seconds = ms.div_ceil(1_000);
+    let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
+    if days > 0 {
+        format!("{days} d {} h", hours % 24)
+    } else if hours > 0 {
+        format!("{hours} h {} min", minutes % 60)
+    } else if minutes > 0 {
+        format!("{minutes} min {} s", seconds % 60)
+    } else {
+        format!("{seconds} s")
+    }
 }
 
 /// Which origins take no requests; `None` if all do.
@@ -214,100 +369,22 @@ fn origins_away(room: &RoomState) -> Option<String> {
     (!away.is_empty()).then(|| format!("origins: {}", away.join(", ")))
 }
 
-fn how_it_is(room: &RoomState) -> String {
+/// Why nobody goes in, or everybody does; `None` if the limits decide.
+fn what_holds_visitors(room: &RoomState) -> Option<String> {
     if room.suspended {
-        return "suspended".to_owned();
+        return Some("suspended".to_owned());
     }
     if let Some(reason) = &room.degraded {
-        return match &room.reopens_at {
+        return Some(match &room.reopens_at {
             Some(at) => format!("DEGRADED: {reason} until {at}"),
             None => format!("DEGRADED: {reason}"),
-        };
+        });
     }
     if room.paused {
-        return "PAUSED".to_owned();
+        return Some("PAUSED".to_owned());
     }
-    if room.queue_all {
-        return "queue-all".to_owned();
-    }
-    if room.queued_users > 0 {
-        return format!("queueing ({})", room.queueing_method);
-    }
-    "ok".to_owned()
+    room.queue_all.then(|| "queue-all".to_owned())
 }
 
 #[cfg(test)]
-mod tests {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    /// What comes of asking a gateway that answers one request so, and what it was asked.
-    async fn ask(ready: bool, status: &str, body: &str) -> (anyhow::Result<ExitCode>, String) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let options = StatusOptions {
-            admin: listener.local_addr().unwrap(),
-            json: false,
-            ready,
-        };
-        let length = body.len();
-        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
-        let serving = async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut asked = vec![0; 1_024];
-            let length = stream.read(&mut asked).await.unwrap();
-            stream.write_all(answer.as_bytes()).await.unwrap();
-            String::from_utf8_lossy(&asked[..length]).into_owned()
-        };
-        tokio::join!(run(options), serving)
-    }
-
-    async fn check(status: &str, body: &str, expected: ExitCode) {
-        let (code, asked) = ask(true, status, body).await;
-        assert!(asked.starts_with("GET /readyz HTTP/1.1\r\n"), "{asked}");
-        // Exit codes cannot be compared otherwise.
-        assert_eq!(format!("{:?}", code.unwrap()), format!("{expected:?}"));
-    }
-
-    #[tokio::test]
-    async fn whether_a_gateway_is_ready_is_the_exit_code() {
-        let ready = r#"{"ready": true, "detail": null}"#;
-        check("200 OK", ready, ExitCode::SUCCESS).await;
-        let not_yet = r#"{"ready": false, "detail": "the store has not answered yet"}"#;
-        check("503 Service Unavailable", not_yet, ExitCode::FAILURE).await;
-    }
-
-    #[tokio::test]
-    async fn a_limit_whose_store_is_away_is_a_line_and_the_exit_code() {
-        let trouble = r#"{"limit": "api", "store": "valkey", "lastFailureMs": 9, "detail": "calls cannot be counted"}"#;
-        let body = format!(r#"{{"rooms": [], "limits": [{trouble}]}}"#);
-        let (code, asked) = ask(false, "200 OK", &body).await;
-        assert!(asked.starts_with("GET /rooms HTTP/1.1\r\n"), "{asked}");
-        let expected = format!("{:?}", ExitCode::FAILURE);
-        assert_eq!(format!("{:?}", code.unwrap()), expected);
-        let states: RoomStates = serde_json::from_str(&body).unwrap();
-        let line = "limit api: DEGRADED: calls cannot be counted\n";
-        assert_eq!(troubles(&states.limits), line);
-    }
-
-    #[tokio::test]
-    async fn connections_that_run_short_are_a_line_and_no_failure() {
-        let short = r#"{"open": 71, "withTicket": 2, "limit": 100, "detail": "71 of 100"}"#;
-        let body = format!(r#"{{"rooms": [], "connections": {short}}}"#);
-        let (code, _) = ask(false, "200 OK", &body).await;
-        let expected = format!("{:?}", ExitCode::SUCCESS);
-        assert_eq!(format!("{:?}", code.unwrap()), expected);
-        let states: RoomStates = serde_json::from_str(&body).unwrap();
-        assert_eq!(
-            shortage(states.connections.as_ref()),
-            "connections: 71 of 100\n"
-        );
-    }
-
-    #[tokio::test]
-    async fn whoever_is_no_gateway_is_not_ready() {
-        let (code, _) = ask(true, "404 Not Found", "nothing is here").await;
-        assert_eq!(code.unwrap_err().to_string(), STRANGER);
-    }
-}
+mod tests;

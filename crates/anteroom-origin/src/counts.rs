@@ -12,6 +12,10 @@ use crate::origin::Outcome;
 pub(crate) const CLASSES_MS: [u64; 11] =
     [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
 
+/// Over how many answers the newest times are averaged: enough that one slow answer is no alarm,
+/// and few enough that a minute of a busy shop has forgotten the one before.
+const RECENT: u64 = 32;
+
 /// One origin's counts.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
@@ -22,6 +26,8 @@ pub(crate) struct Counts {
     /// One more than there are bounds: what took longer than all of them.
     classes: [AtomicU64; CLASSES_MS.len() + 1],
     sum_us: AtomicU64,
+    /// Moving mean of the newest times, in microseconds; 0 before the first.
+    recent_us: AtomicU64,
 }
 
 impl Counts {
@@ -35,6 +41,12 @@ impl Counts {
         self.classes[at].fetch_add(1, Relaxed);
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
         self.sum_us.fetch_add(micros, Relaxed);
+        // Two at once may lose one of them, which a mean bears.
+        let next = match self.recent_us.load(Relaxed) {
+            0 => micros,
+            mean => mean - mean / RECENT + micros / RECENT,
+        };
+        self.recent_us.store(next.max(1), Relaxed);
     }
 
     /// How often this was the outcome; which status is not looked at beyond its class.
@@ -68,6 +80,12 @@ impl Counts {
     pub(crate) fn sum(&self) -> Duration {
         Duration::from_micros(self.sum_us.load(Relaxed))
     }
+
+    /// The mean of the newest times; `None` before the first.
+    pub(crate) fn recent(&self) -> Option<Duration> {
+        let micros = self.recent_us.load(Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
 }
 
 #[cfg(test)]
@@ -91,5 +109,24 @@ mod tests {
         assert_eq!(counts.sum(), Duration::from_millis(120_004));
         assert_eq!(counts.outcomes()[0], ("answered", 5));
         assert_eq!(counts.outcomes()[3], ("timed_out", 1));
+    }
+
+    #[test]
+    fn the_mean_of_the_newest_times_follows_them() {
+        let counts = Counts::default();
+        assert_eq!(counts.recent(), None);
+        let answer = |ms| {
+            counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));
+        };
+        answer(100);
+        assert_eq!(counts.recent(), Some(Duration::from_millis(100)));
+        answer(10_000);
+        let after_one = counts.recent().unwrap();
+        assert!(after_one < Duration::from_millis(500), "{after_one:?}");
+        for _ in 0..300 {
+            answer(10);
+        }
+        let later = counts.recent().unwrap();
+        assert!(later < Duration::from_millis(12), "{later:?}");
     }
 }

@@ -30,6 +30,8 @@ pub struct OriginFigures {
     pub answer_times: Vec<(Option<Duration>, u64)>,
     /// Of all answers.
     pub answer_time_sum: Duration,
+    /// The mean of the newest answers; `None` before the first.
+    pub recent_answer_time: Option<Duration>,
     /// Checks that passed.
     pub good_checks: u64,
     /// Checks that did not.
@@ -91,6 +93,7 @@ fn of<B>(origin: &Arc<Origin<B>>, now: Instant) -> OriginFigures {
         outcomes: counts.outcomes().to_vec(),
         answer_times: counts.classes(),
         answer_time_sum: counts.sum(),
+        recent_answer_time: counts.recent(),
         good_checks: counts.good_checks.load(Relaxed),
         bad_checks: counts.bad_checks.load(Relaxed),
     }

@@ -10,6 +10,7 @@ mod data_dir;
 mod deployment;
 mod embedded;
 mod hearing;
+mod held_file;
 pub mod memory;
 mod orders;
 mod processes;
@@ -21,6 +22,7 @@ pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};
 pub use deployment::{JoinError, Membership, introduce, join, restore};
 pub use embedded::{Embedded, JournalLoss, faults};
 pub use hearing::{Hearing, Listener};
+pub use held_file::HeldFile;
 pub use orders::{ChangeError, OrdersPlace, SaidPlace};
 pub use processes::ProcessFile;
 pub use store::{

@@ -12,7 +12,7 @@ use anteroom_core::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::RoomName;
-use anteroom_config::orders::{Shown, ShownValue};
+use anteroom_config::orders::{Shown, ShownHeld, ShownValue};
 use anteroom_config::time_text::{rfc3339_millis, rfc3339_secs};
 use anteroom_config::words;
 
@@ -55,6 +55,8 @@ pub struct StateFacts {
     pub reopens_at: Option<Millis>,
     /// Why the room admits less than its limits would allow; `None` = it does not.
     pub degraded: Option<QueueReason>,
+    /// Whether the store that lends what the limits allow does not answer.
+    pub is_root_store_unavailable: bool,
 }
 
 /// What data centers admitted in one minute.
@@ -125,6 +127,9 @@ pub struct RoomState {
     /// RFC 3339: when the room opens or did; `null` = it is always open.
     #[serde(default)]
     pub opens_at: Option<String>,
+    /// In how many milliseconds it opens, by the answering node's clock; `null` = it is open.
+    #[serde(default)]
+    pub opens_in_ms: Option<u64>,
     /// Whether an operator paused the room.
     #[serde(default)]
     pub paused: bool,
@@ -137,6 +142,12 @@ pub struct RoomState {
     /// How often an operator said something about the room.
     #[serde(default)]
     pub settings_version: u64,
+    /// Stops that hold at the answering node only, until its store answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<ShownHeld>,
+    /// Whether the answering node cannot reach the store that lends what the limits allow.
+    #[serde(default, rename = "rootStoreUnavailable")]
+    pub is_root_store_unavailable: bool,
     /// Where its requests go, as the answering node sees it; empty where nobody looks.
     #[serde(default)]
     pub origins: Vec<OriginState>,
@@ -154,6 +165,10 @@ pub struct OriginState {
     pub for_ms: u64,
     /// Requests that are there now.
     pub in_flight: u64,
+    /// Milliseconds until the heads of answers, the mean of about the last 32; `null` before the
+    /// first.
+    #[serde(default)]
+    pub answer_time_ms: Option<u64>,
     /// What went wrong last, whenever that was; `null` = nothing did.
     pub last_error: Option<String>,
 }
@@ -191,6 +206,7 @@ impl From<&StateFacts> for RoomState {
             queue_all: facts.rules.queue_all,
             suspended: facts.suspended,
             opens_at: facts.rules.opens_at.map(rfc3339_millis),
+            opens_in_ms: None,
             paused: shown.paused.is_some(),
             message: shown.message.clone(),
             overrides: shown
@@ -198,6 +214,8 @@ impl From<&StateFacts> for RoomState {
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             settings_version: shown.version,
+            held: shown.held.clone(),
+            is_root_store_unavailable: facts.is_root_store_unavailable,
             origins: Vec::new(),
         }
     }
@@ -248,6 +266,7 @@ mod tests {
             phantom_seats: 4,
             reopens_at: None,
             degraded: None,
+            is_root_store_unavailable: false,
         }
     }
 
@@ -285,10 +304,12 @@ mod tests {
             "queueAll": false,
             "suspended": false,
             "opensAt": null,
+            "opensInMs": null,
             "paused": false,
             "message": null,
             "overrides": {},
             "settingsVersion": 0,
+            "rootStoreUnavailable": false,
             "origins": [],
         });
         assert_eq!(body(&facts()), expected);

@@ -164,7 +164,7 @@ impl Gateway {
             Arc::clone(&extras) as Arc<_>,
             Arc::clone(&tokens),
         );
-        let (control, stop_control) = serve_operators(sockets.operators, &control);
+        let (control, stop_control) = serve_operators(sockets.operators, server, &control);
         Ok(Self {
             address,
             admin,
@@ -271,6 +271,7 @@ impl Gateway {
                 now.redirect_to_port != next.redirect_to_port,
             ),
             ("admin", now.admin != next.admin),
+            ("admin_hosts", now.admin_hosts != next.admin_hosts),
             ("data_dir", now.data_dir != next.data_dir),
             ("data_center", now.data_center != next.data_center),
             (
@@ -351,6 +352,7 @@ fn table_of(server: &ServerConfig) -> ConnectionTable {
 /// Answers operators until the sender says `true`, or is gone.
 fn serve_operators(
     listener: TcpListener,
+    server: &ServerConfig,
     control: &Control,
 ) -> (JoinHandle<()>, watch::Sender<bool>) {
     let (stop, mut stopped) = watch::channel(false);
@@ -358,6 +360,7 @@ fn serve_operators(
         // The sender lives in the gateway; when that is gone, so are we.
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
     };
-    let serving = anteroom_control::serve(listener, control.router(), stopping);
+    let hosts = server.admin_hosts.clone();
+    let serving = anteroom_control::serve(listener, hosts, control.router(), stopping);
     (tokio::spawn(serving), stop)
 }

@@ -19,7 +19,7 @@ const VALUES_BYTES_MAX: usize = 4_096;
 /// Longest message. It stands on every waiting page, beside everything else that must fit.
 pub(super) const MESSAGE_CHARS_MAX: usize = 500;
 
-const QUEUE_ALL: &str = "queue_all";
+pub(super) const QUEUE_ALL: &str = "queue_all";
 const OPENS_AT: &str = "opens_at";
 const SUSPENDED: &str = "suspended";
 /// What can be set back beside the keys of the file.
@@ -97,8 +97,18 @@ impl Orders {
         let changes = changes(&self.facts(file), &next.facts(file));
         let entry = Entry::following(self, who, now, order.command(), changes);
         next.version = entry.version;
+        next.decided_at.note(order, entry.at);
         next.newest = Some(entry);
         Ok(next)
+    }
+
+    /// Lets `order` hold, given at `at`, without writing it down. It was checked when it was given:
+    /// if the file has changed since and it makes no sense any more, it does not hold.
+    pub(super) fn put_over(&mut self, order: &Order, file: &RoomConfig, at: u64) {
+        let mut next = self.clone();
+        if next.obey(order, file, Millis(at)).is_ok() {
+            *self = next;
+        }
     }
 
     fn obey(&mut self, order: &Order, file: &RoomConfig, now: Millis) -> Result<(), Problems> {

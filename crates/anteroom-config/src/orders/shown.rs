@@ -7,7 +7,7 @@ use anteroom_core::time::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::Orders;
+use super::{Held, HeldStop, Orders};
 use crate::RoomConfig;
 use crate::time_text::rfc3339_millis;
 
@@ -31,6 +31,37 @@ pub struct Shown {
     pub values: BTreeMap<String, ShownValue>,
     /// Values that an operator set and that do not fit the file any more: they do not hold.
     pub ignored: Vec<String>,
+    /// Stops that hold at the answering node only, until its store answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<ShownHeld>,
+    /// What came of a command that is not written down; `null` = it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+/// A stop that one node holds by itself.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownHeld {
+    /// As a command.
+    pub command: String,
+    /// Since when: RFC 3339.
+    pub since: String,
+    /// Whether it is in the node's data folder, so that a restart keeps it.
+    pub is_kept: bool,
+}
+
+impl ShownHeld {
+    /// What is shown of the stops that a node holds.
+    #[must_use]
+    pub fn of(held: &Held, is_kept: bool) -> Vec<Self> {
+        let shown = |held: &HeldStop| Self {
+            command: held.stop.order().command(),
+            since: rfc3339_millis(Millis(held.at)),
+            is_kept,
+        };
+        held.iter().map(shown).collect()
+    }
 }
 
 /// A pause.
@@ -92,6 +123,8 @@ impl Shown {
             message: orders.message().map(str::to_owned),
             values: values.collect(),
             ignored: changed.problems.iter().map(ToString::to_string).collect(),
+            held: Vec::new(),
+            note: None,
         }
     }
 }

@@ -146,7 +146,7 @@ impl Bench {
         };
         let tokens = Arc::new(Tokens::new(vec![Token::new("test", TOKEN)]));
         let control = Control::new(Arc::clone(&node), limits, Arc::new(Fixed(extras)), tokens);
-        let done = tokio::spawn(serve(listener, control.router(), shutdown));
+        let done = tokio::spawn(serve(listener, Vec::new(), control.router(), shutdown));
         Self {
             clock,
             faults,
@@ -203,7 +203,7 @@ impl Bench {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        self.send(&format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"))
+        self.send(&format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n"))
             .await
     }
 
@@ -226,7 +226,8 @@ impl Bench {
         let headers: String = headers.collect();
         let length = body.len();
         self.send(&format!(
-            "POST {path} HTTP/1.1\r\nhost: a\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+            "POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: {length}\r\n{headers}\r\n\
+             {body}"
         ))
         .await
     }

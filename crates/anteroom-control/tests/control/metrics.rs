@@ -104,6 +104,7 @@ fn origins() -> RoomOriginFigures {
         outcomes: vec![("answered", 14), ("broken", 15)],
         answer_times: vec![(ms(1), 16), (ms(10), 17), (None, 18)],
         answer_time_sum: Duration::from_millis(1_900),
+        recent_answer_time: Some(Duration::from_millis(25)),
         good_checks: 20,
         bad_checks: 21,
     };
@@ -326,7 +327,8 @@ async fn each_origin_has_figures_of_its_own() {
     assert_eq!(retries, Some(11.0));
     let state = bench.get("/rooms/shop/state").await.json();
     let expected = serde_json::json!([{
-        "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13, "lastError": "no",
+        "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13,
+        "answerTimeMs": 25, "lastError": "no",
     }]);
     assert_eq!(state["origins"], expected);
     let states = bench.get("/rooms").await.json();

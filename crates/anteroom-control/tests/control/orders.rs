@@ -1,5 +1,6 @@
 //! Who may change a room, how, and what is said to those who may not?
 
+use anteroom_core::time::Span;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, TOKEN};
@@ -172,8 +173,9 @@ async fn the_log_says_who_and_what_and_never_the_token() {
     let body = json!({ "total_active_users": 300 }).to_string();
     bench.say_with("/rooms/shop/set", &body, &headers).await;
     said(&bench, "assume-empty", json!({})).await;
-    let request =
-        format!("GET /rooms/shop/audit HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n\r\n");
+    let request = format!(
+        "GET /rooms/shop/audit HTTP/1.1\r\nhost: localhost\r\nauthorization: {token}\r\n\r\n"
+    );
     let answer = bench.send(&request).await;
     assert!(!answer.body.contains(TOKEN));
     let log = answer.json();
@@ -196,10 +198,10 @@ async fn the_log_says_who_and_what_and_never_the_token() {
 }
 
 #[tokio::test]
-async fn while_the_disk_is_full_nothing_is_changed_and_that_is_said() {
+async fn while_the_disk_is_full_nothing_but_a_stop_is_done_and_that_is_said() {
     let bench = Bench::new().await;
     bench.faults.set_full(true);
-    for path in ["pause", "assume-empty"] {
+    for path in ["resume", "open", "assume-empty"] {
         let away = bench.say(&format!("/rooms/shop/{path}"), "").await;
         assert_eq!(
             (away.status, &away.json()["error"]),
@@ -207,4 +209,61 @@ async fn while_the_disk_is_full_nothing_is_changed_and_that_is_said() {
         );
     }
     assert_eq!(bench.get("/rooms/shop/state").await.json()["paused"], false);
+
+    let held = bench.say("/rooms/shop/pause", "").await;
+    assert_eq!(held.status, 202, "{}", held.body);
+    let note = "This holds at this node only: the store does not answer. All nodes follow when \
+                the store answers. It is not in the data folder: a restart of this node ends it.";
+    assert_eq!(held.json()["note"], note);
+    let state = bench.get("/rooms/shop/state").await.json();
+    assert_eq!(state["paused"], true);
+    assert_eq!(state["held"][0]["command"], "pause");
+    assert_eq!(state["held"][0]["isKept"], false);
+    let ended = bench.say("/rooms/shop/resume", "").await;
+    assert_eq!(ended.status, 202, "{}", ended.body);
+    let note = "What this node held by itself has ended: the store does not answer. Stops at \
+                other nodes stay.";
+    assert_eq!(ended.json()["note"], note);
+    assert_eq!(bench.get("/rooms/shop/state").await.json()["paused"], false);
+}
+
+#[tokio::test]
+async fn a_stop_for_this_node_says_that_the_store_was_not_asked() {
+    let bench = Bench::new().await;
+    let stray = bench.say("/rooms/shop/open", r#"{"thisNode": true}"#).await;
+    assert_eq!(stray.status, 422, "{}", stray.body);
+    let expected = "this node holds nothing by itself that this would end";
+    assert_eq!(problems(&stray), [expected]);
+    let held = bench
+        .say("/rooms/shop/queue-all", r#"{"thisNode": true}"#)
+        .await;
+    assert_eq!(held.status, 202, "{}", held.body);
+    let note = held.json()["note"].as_str().unwrap().to_owned();
+    assert!(note.contains("the store was not asked first"), "{note}");
+    bench
+        .until(|room| room.config().name.as_str() != "shop" || room.shown().held.is_empty())
+        .await;
+    let state = bench.get("/rooms/shop/state").await.json();
+    assert_eq!(
+        (&state["queueAll"], &state["settingsVersion"]),
+        (&json!(true), &json!(1))
+    );
+    let wrong = bench.say("/rooms/shop/set", r#"{"thisNode": true}"#).await;
+    assert_eq!(wrong.status, 422, "{}", wrong.body);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_room_that_opens_later_says_in_how_long() {
+    let bench = Bench::new().await;
+    let state = async || bench.get("/rooms/shop/state").await.json();
+    assert_eq!(state().await["opensInMs"], Value::Null);
+    let opening = json!({ "opens_at": "2023-09-11T12:45:54Z" });
+    said(&bench, "set", opening).await;
+    assert_eq!(state().await["opensInMs"], 3_600_000);
+    assert_eq!(state().await["opensAt"], "2023-09-11T12:45:54.000Z");
+    said(&bench, "open", json!({})).await;
+    bench.clock.advance(Span(1));
+    assert_eq!(state().await["opensInMs"], Value::Null);
+    bench.stop().await;
 }

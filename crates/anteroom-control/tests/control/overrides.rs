@@ -10,7 +10,8 @@ async fn say(bench: &Bench, path: &str, body: Value) -> Answer {
 }
 
 async fn look(bench: &Bench, path: &str) -> Answer {
-    let head = format!("GET {path} HTTP/1.1\r\nhost: a\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
+    let head =
+        format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\n\r\n");
     bench.send(&head).await
 }
 

@@ -99,6 +99,7 @@ impl RoomHandle {
             phantom_seats: outlook.phantoms,
             reopens_at: outlook.reopens_at,
             degraded: figures.degraded,
+            is_root_store_unavailable: self.is_root_store_unavailable(),
         }
     }
 }

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use anteroom_config::orders::{Actor, Log, Order, Orders, Record as _, Shown};
+use anteroom_config::orders::{Actor, Log, Order, Orders, Record as _, Shown, ShownHeld};
 use anteroom_config::{Changed, Problems, RoomConfig};
 use anteroom_core::room::Room;
 use anteroom_core::room::syncing::SYNC_PERIOD;
 use anteroom_core::room::view::View;
 use anteroom_core::sync_loop::Patience;
+use anteroom_core::time::Millis;
 use anteroom_store::{ChangeError, Hearing, Listener, StoreError, SyncError, chain};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -43,11 +44,14 @@ pub enum ObeyError {
     /// It could not be written down; nothing is known to have changed.
     #[error("cannot write down what an operator said")]
     Away(#[source] ChangeError<Problems>),
+    /// This node holds no stop by itself that it would end.
+    #[error("this node holds nothing by itself that this would end")]
+    NotHere,
 }
 
 /// What this node knows of what was said.
 pub(super) struct Bulletin {
-    hearing: Hearing<Orders>,
+    pub(super) hearing: Hearing<Orders>,
     /// When the newest answer was asked for; `None` before the first.
     asked_at: watch::Sender<Option<Instant>>,
     wake: Notify,
@@ -80,14 +84,20 @@ impl Bulletin {
 impl Settings {
     /// Before anything is known of what was said.
     pub(super) fn of_file(file: Arc<RoomConfig>) -> Self {
-        let orders: Arc<Orders> = Arc::default();
-        Self::of(orders.applied_to(&file), file, orders)
+        let said: Arc<Orders> = Arc::default();
+        let changed = said.applied_to(&file);
+        Self::of(changed, file, Arc::clone(&said), said)
     }
 
-    pub(super) fn of(changed: Changed, file: Arc<RoomConfig>, orders: Arc<Orders>) -> Self {
+    pub(super) fn of(
+        changed: Changed,
+        file: Arc<RoomConfig>,
+        said: Arc<Orders>,
+        orders: Arc<Orders>,
+    ) -> Self {
         let mut config = changed.config;
         config.rules.queue_all |= orders.pause.is_some();
-        Self::new(config, file, orders)
+        Self::new(config, file, said, orders)
     }
 }
 
@@ -110,7 +120,22 @@ impl RoomHandle {
     #[must_use]
     pub fn shown(&self) -> Shown {
         let settings = self.settings.load();
-        Shown::of(&settings.orders, &settings.file)
+        let held = ShownHeld::of(&self.holding.held(), self.holding.is_kept());
+        Shown {
+            held,
+            ..Shown::of(&settings.orders, &settings.file)
+        }
+    }
+
+    /// What is written down, as far as this node has heard.
+    pub(super) fn said(&self) -> Arc<Orders> {
+        Arc::clone(&self.settings.load().said)
+    }
+
+    /// Whether the store of what operators say did not answer the newest reading. It is the one
+    /// that lends what the limits allow.
+    pub(super) fn is_root_store_unavailable(&self) -> bool {
+        self.bulletin.hearing.are_others() && self.bulletin.hearing.is_failing()
     }
 
     /// Makes sure that what is known is at most a second old, as long as the store answers within
@@ -208,7 +233,7 @@ impl RoomHandle {
         })
     }
 
-    async fn read_orders(&self) -> Result<(), StoreError> {
+    pub(super) async fn read_orders(&self) -> Result<(), StoreError> {
         let asked_at = Instant::now();
         self.bulletin.reads.fetch_add(1, Ordering::Relaxed);
         self.bulletin.hearing.read(self).await?;
@@ -219,18 +244,25 @@ impl RoomHandle {
     /// Applies a changed configuration at once. What operators said while the room runs still wins.
     pub(crate) fn handle_config(&self, file: RoomConfig) {
         let turn = self.changing.lock();
-        self.apply_settings(Arc::new(file), self.orders());
+        self.apply_settings(Arc::new(file), self.said());
         drop(turn);
     }
 
-    fn apply_settings(&self, file: Arc<RoomConfig>, orders: Arc<Orders>) {
+    /// Lets settings hold at once; whoever calls this holds `changing`.
+    pub(super) fn apply_settings(&self, file: Arc<RoomConfig>, said: Arc<Orders>) {
+        let held = self.holding.held();
+        let orders = if held.is_empty() {
+            Arc::clone(&said)
+        } else {
+            Arc::new(held.over(&said, &file))
+        };
         let changed = orders.applied_to(&file);
         for problem in &changed.problems {
             tracing::error!(
                 "{problem}; what an operator set does not fit the file and does not hold"
             );
         }
-        let settings = Settings::of(changed, file, orders);
+        let settings = Settings::of(changed, file, said, orders);
         let rules = in_room_time(settings.config.rules, &*self.shared.clock);
         let is_other_rules = {
             let mut room = self.room.lock();
@@ -247,14 +279,13 @@ impl RoomHandle {
         }
     }
 
-    /// Does what an operator says. It holds at this node when this returns, and at all others within a
-    /// second.
-    ///
-    /// # Errors
-    ///
-    /// [`ObeyError`] if it is not allowed, and nothing is changed then; or if the store fails.
-    pub async fn obey(&self, order: &Order, who: &Actor) -> Result<(), ObeyError> {
-        let now = self.shared.clock.wall();
+    /// Writes down what an operator says. It holds at this node when this returns.
+    pub(super) async fn write(
+        &self,
+        order: &Order,
+        who: &Actor,
+        now: Millis,
+    ) -> Result<(), ObeyError> {
         let file = Arc::clone(&self.settings.load().file);
         let change = |before: &Orders| before.after(order, &file, who, now);
         let next = match self.bulletin.hearing.change(self, change).await {
@@ -296,13 +327,13 @@ impl RoomHandle {
 
 impl Listener<Orders> for RoomHandle {
     fn known(&self) -> Arc<Orders> {
-        self.orders()
+        self.said()
     }
 
     fn adopt(&self, orders: Orders) {
         let turn = self.changing.lock();
         let settings = self.settings.load_full();
-        if !orders.is_newer_than(&settings.orders) {
+        if !orders.is_newer_than(&settings.said) {
             return;
         }
         tracing::info!(
@@ -311,6 +342,7 @@ impl Listener<Orders> for RoomHandle {
             what = orders.newest.as_ref().map(|newest| newest.what.as_str()),
             "an operator's settings take effect here"
         );
+        self.holding.settle(&self.name, &orders);
         self.apply_settings(Arc::clone(&settings.file), Arc::new(orders));
         drop(turn);
     }

@@ -2,6 +2,7 @@
 //! who sees what an origin would see.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -123,6 +124,11 @@ impl Deployment {
 
     /// Starts one more node in a data center.
     pub(crate) fn start(&mut self, data_center: usize) {
+        self.start_in(data_center, None);
+    }
+
+    /// The same, on a data folder.
+    pub(crate) fn start_in(&mut self, data_center: usize, folder: Option<PathBuf>) {
         let world: Arc<dyn Store> = Arc::new(self.world.clone());
         let stores = match self.locals.get(data_center) {
             Some(local) => Stores::TwoLevels {
@@ -138,7 +144,7 @@ impl Deployment {
             rules.seats, rules.per_minute, rules.session_s, rules.more
         );
         let settings = NodeSettings {
-            folder: None,
+            folder,
             ticket_keys: self.membership.ticket_keys.clone(),
             birth: self.membership.deployment.birth,
             lottery_key: self.membership.deployment.lottery_key,

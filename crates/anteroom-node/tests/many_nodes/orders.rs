@@ -5,7 +5,7 @@ use std::time::Duration;
 use anteroom_config::orders::{Actor, Order};
 use anteroom_core::decision::QueueReason;
 use anteroom_core::time::Millis;
-use anteroom_node::Outcome;
+use anteroom_node::{ObeyError, Obeyed, Outcome};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -343,4 +343,213 @@ async fn a_time_of_opening_is_moved_and_ended_while_people_wait() {
     assert_eq!(reason(&ask(&deployment.room(1), None).await), None);
     let values = deployment.room(1).shown();
     assert_eq!(values.values["queue_all"].value, json!(false));
+}
+
+/// What a visitor is told who comes to each node; `None` = let in.
+async fn reasons(deployment: &Deployment) -> Vec<Option<QueueReason>> {
+    let mut reasons = Vec::new();
+    for node in 0..deployment.nodes.len() {
+        reasons.push(reason(&ask(&deployment.room(node), None).await));
+    }
+    reasons
+}
+
+async fn commands(deployment: &Deployment, node: usize) -> Vec<String> {
+    let log = deployment.room(node).log_of_orders().await.unwrap();
+    log.entries.into_iter().map(|entry| entry.what).collect()
+}
+
+const HELD: Option<QueueReason> = Some(QueueReason::QueueAll);
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_holds_at_the_node_that_was_asked_while_the_store_is_unavailable() {
+    for deployment in both().await {
+        for order in [pause(), Order::QueueAll] {
+            deployment.world.set_away(true);
+            let room = deployment.room(0);
+            let began = Instant::now();
+            let obeyed = room.obey(&order, &Actor::default()).await.unwrap();
+            assert_eq!(obeyed, Obeyed::Held { is_kept: false });
+            assert!(began.elapsed() < Duration::from_secs(3));
+            assert_eq!(reason(&ask(&room, None).await), HELD);
+            assert_eq!(room.shown().held[0].command, order.command());
+            // The lease of an hour ago would still let people in elsewhere.
+            deployment.world.set_away(false);
+            let_pass(Duration::from_secs(5)).await;
+            assert_eq!(reasons(&deployment).await, [HELD; 3], "{order:?}");
+            assert!(room.shown().held.is_empty());
+            assert_eq!(
+                commands(&deployment, 1).await.last(),
+                Some(&order.command())
+            );
+            say(&deployment, Order::Open).await;
+            let_pass(Duration::from_secs(2)).await;
+            assert_eq!(reasons(&deployment).await, [None; 3]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_pause_stops_a_room_that_admits_everybody_without_its_store() {
+    let rules = Rules {
+        more: "on_store_failure = \"admit\"",
+        ..SMALL
+    };
+    let deployment = Deployment::one_level(1, rules).await;
+    let room = deployment.room(0);
+    deployment.world.set_away(true);
+    let_pass(Duration::from_secs(60)).await;
+    assert_eq!(reason(&ask(&room, None).await), None);
+    room.obey(&pause(), &Actor::default()).await.unwrap();
+    assert_eq!(reason(&ask(&room, None).await), HELD);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_goes_in_from_the_moment_a_stop_is_given_while_the_store_is_slow() {
+    let deployment = Deployment::one_level(1, SMALL).await;
+    let room = deployment.room(0);
+    deployment.world.set_away(true);
+    let by = room.clone();
+    let saying = tokio::spawn(async move { by.obey(&pause(), &Actor::default()).await });
+    tokio::task::yield_now().await;
+    while !saying.is_finished() {
+        assert_eq!(reason(&ask(&room, None).await), HELD);
+        let_pass(Duration::from_millis(10)).await;
+    }
+    saying.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_stop_gives_way_to_a_later_command_and_to_no_older_one() {
+    for is_later in [true, false] {
+        let deployment = Deployment::two_levels(2, 1, SMALL).await;
+        let (cut_off, other) = (deployment.room(0), deployment.room(1));
+        say(&deployment, pause()).await;
+        let_pass(Duration::from_secs(2)).await;
+        if !is_later {
+            other.obey(&Order::Resume, &Actor::default()).await.unwrap();
+            let_pass(Duration::from_secs(1)).await;
+        }
+        deployment.world.set_away(true);
+        let again = Order::Pause { message: None };
+        cut_off.obey(&again, &Actor::default()).await.unwrap();
+        deployment.world.set_away(false);
+        if is_later {
+            other.obey(&Order::Resume, &Actor::default()).await.unwrap();
+        }
+        let_pass(Duration::from_secs(5)).await;
+        let expected = if is_later { None } else { HELD };
+        assert_eq!(reasons(&deployment).await, [expected; 2], "{is_later}");
+        assert!(cut_off.shown().held.is_empty());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_later_command_about_something_else_leaves_a_held_stop_alone() {
+    let deployment = Deployment::two_levels(2, 1, SMALL).await;
+    let room = deployment.room(0);
+    deployment.world.set_away(true);
+    room.obey(&pause(), &Actor::default()).await.unwrap();
+    deployment.world.set_away(false);
+    let set = set("total_active_users", 7);
+    deployment
+        .room(1)
+        .obey(&set, &Actor::default())
+        .await
+        .unwrap();
+    let_pass(Duration::from_secs(5)).await;
+    assert_eq!(reasons(&deployment).await, [HELD; 2]);
+    let orders = deployment.room(1).orders();
+    assert_eq!(
+        (orders.version, &orders.values["total_active_users"]),
+        (2, &7.into())
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resume_without_the_store_ends_what_this_node_holds_and_nothing_else() {
+    let deployment = Deployment::one_level(1, SMALL).await;
+    let room = deployment.room(0);
+    let who = Actor::default();
+    let stray = room.obey_here(&Order::Resume, &who).await;
+    assert!(matches!(stray, Err(ObeyError::NotHere)));
+    deployment.world.set_away(true);
+    assert!(room.obey(&Order::Resume, &who).await.is_err());
+    room.obey(&pause(), &who).await.unwrap();
+    let ended = room.obey(&Order::Resume, &who).await.unwrap();
+    assert_eq!(ended, Obeyed::Ended);
+    assert!(room.orders().pause.is_none() && room.shown().held.is_empty());
+    deployment.world.set_away(false);
+    let_pass(Duration::from_secs(5)).await;
+    assert_eq!(reasons(&deployment).await, [None]);
+    // A pause that the store has is not this node's to end.
+    say(&deployment, pause()).await;
+    deployment.world.set_away(true);
+    room.obey(&Order::Pause { message: None }, &who)
+        .await
+        .unwrap();
+    assert_eq!(
+        room.obey(&Order::Resume, &who).await.unwrap(),
+        Obeyed::Ended
+    );
+    assert!(room.orders().pause.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stop_for_this_node_holds_before_the_store_is_asked() {
+    let deployment = Deployment::one_level(2, SMALL).await;
+    let calls = deployment.calls();
+    let room = deployment.room(0);
+    let obeyed = room.obey_here(&pause(), &Actor::default()).await.unwrap();
+    assert_eq!(obeyed, Obeyed::Held { is_kept: false });
+    assert_eq!(deployment.calls(), calls);
+    assert!(room.orders().pause.is_some());
+    let_pass(Duration::from_secs(2)).await;
+    assert_eq!(reasons(&deployment).await, [HELD; 2]);
+}
+
+#[tokio::test]
+async fn a_held_stop_outlasts_a_restart_of_its_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut deployment = Deployment::one_level(0, SMALL).await;
+    deployment.start_in(0, Some(folder.path().to_path_buf()));
+    deployment.world.set_away(true);
+    let obeyed = deployment
+        .room(0)
+        .obey_here(&pause(), &Actor::default())
+        .await;
+    assert_eq!(obeyed.unwrap(), Obeyed::Held { is_kept: true });
+    deployment.stop_all().await;
+    deployment.start_in(0, Some(folder.path().to_path_buf()));
+    let room = deployment.room(0);
+    assert!(room.orders().pause.is_some());
+    assert!(room.shown().held[0].is_kept);
+}
+
+/// Real time: the data folder is real.
+async fn until(what: &str, is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
+    assert!(waited.is_ok(), "still not so: {what}");
+}
+
+#[tokio::test]
+async fn while_one_process_replaces_another_both_obey_what_either_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut deployment = Deployment::one_level(0, SMALL).await;
+    for _ in 0..2 {
+        deployment.start_in(0, Some(folder.path().to_path_buf()));
+    }
+    deployment.world.set_away(true);
+    let (old, new) = (deployment.room(0), deployment.room(1));
+    let obeyed = old.obey_here(&pause(), &Actor::default()).await.unwrap();
+    assert_eq!(obeyed, Obeyed::Held { is_kept: true });
+    until("the successor obeys", || new.orders().pause.is_some()).await;
+    let ended = new.obey_here(&Order::Resume, &Actor::default()).await;
+    assert_eq!(ended.unwrap(), Obeyed::Ended);
+    until("the predecessor obeys", || old.orders().pause.is_none()).await;
 }

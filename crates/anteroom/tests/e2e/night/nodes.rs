@@ -1,5 +1,6 @@
 //! Three gateways on one Redis: what is said at one holds at all of them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anteroom_config::ValkeyAddress;
@@ -10,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::support::client::Client;
+use crate::support::command::{Ended, run};
 use crate::support::origin::RecordingOrigin;
 use crate::support::process::{Gateway, room_flags};
 use crate::support::{eventually, site::until_inside};
@@ -30,10 +32,15 @@ impl Nodes {
         let origin = RecordingOrigin::start().await;
         let temp = tempfile::tempdir().unwrap();
         let store = format!("redis://127.0.0.1:{}", redis.port());
+        // One token for all, as operators have it who speak to several nodes at once.
+        let token = temp.path().join("admin-token");
+        std::fs::write(&token, "operator a-token-of-the-tests\n").unwrap();
         let flags = (0..3).map(|node| {
             let data = temp.path().join(format!("data-{node}"));
             let mut flags = room_flags(origin.address, total, 100_000, &data.display().to_string());
             flags.extend(["--store".to_owned(), store.clone()]);
+            let token = token.display().to_string();
+            flags.extend(["--admin-token-file".to_owned(), token]);
             flags
         });
         let mut nodes = Self {
@@ -56,8 +63,39 @@ impl Nodes {
     }
 
     async fn say(&self, node: usize, words: &[&str]) -> Value {
-        let token = token_file(&self.temp.path().join(format!("data-{node}")));
-        said(&self.gateways[node], &token, words).await
+        said(&self.gateways[node], &self.token(), words).await
+    }
+
+    fn token(&self) -> PathBuf {
+        token_file(self.temp.path())
+    }
+
+    /// Runs a command for several nodes at once.
+    async fn run(&self, nodes: &[usize], words: &[&str]) -> Ended {
+        let admins = nodes.iter().map(|node| self.gateways[*node].admin);
+        let admins: Vec<String> = admins.map(|admin| admin.to_string()).collect();
+        let mut args = words.to_vec();
+        for admin in &admins {
+            args.extend(["--admin", admin]);
+        }
+        run(&args).await
+    }
+
+    /// Says something about the room to several nodes at once.
+    async fn say_to(&self, nodes: &[usize], words: &[&str]) -> Ended {
+        let token = self.token().display().to_string();
+        let mut args = vec!["room", "main", "--token-file", &token];
+        args.extend(words);
+        self.run(nodes, &args).await
+    }
+
+    async fn until_all_say(&self, reason: Option<&str>) {
+        for node in 0..self.gateways.len() {
+            eventually("the node says so", || async {
+                self.reason(node).await.as_deref() == reason
+            })
+            .await;
+        }
     }
 
     async fn state(&self, node: usize) -> Value {
@@ -165,17 +203,144 @@ async fn a_node_that_hears_late_or_starts_late_or_has_lost_its_folder_does_as_th
 }
 
 #[tokio::test]
-async fn while_the_store_is_away_nothing_changes_and_that_is_said() {
+async fn while_the_store_is_away_nothing_but_a_stop_changes_and_that_is_said() {
     let mut nodes = Nodes::start(5).await;
     nodes.say(0, &["message", "hello"]).await;
     nodes.redis.kill();
-    let token = token_file(&nodes.temp.path().join("data-0"));
-    let ended = super::room(&nodes.gateways[0], &token, &["pause"]).await;
-    assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("nothing"), "{}", ended.err);
+    for words in [&["set", "total_active_users=7"][..], &["resume"], &["open"]] {
+        let ended = nodes.say_to(&[0], words).await;
+        assert_eq!(ended.code, Some(1), "{words:?}");
+        assert!(ended.err.contains("nothing"), "{}", ended.err);
+    }
     let state = nodes.state(0).await;
     assert_eq!(
-        (&state["paused"], &state["message"]),
-        (&json!(false), &json!("hello"))
+        (&state["totalActiveUsers"], &state["message"]),
+        (&json!(5), &json!("hello"))
     );
+    let log = nodes.gateways[0].log().join("\n");
+    let event = "operator command rejected: store unreachable";
+    assert!(log.contains(event), "{log}");
+    assert!(!log.contains("Err("), "{log}");
+}
+
+#[tokio::test]
+async fn a_pause_stops_admissions_while_the_store_does_not_answer() {
+    let mut nodes = Nodes::start(1_000).await;
+    nodes.until_all_say(None).await;
+    nodes.redis.pause();
+    let ended = nodes
+        .say_to(&[0], &["pause", "--message", "Back at ten"])
+        .await;
+    assert_eq!(ended.code, Some(3), "{}{}", ended.out, ended.err);
+    assert!(ended.out.contains("PAUSED since"), "{}", ended.out);
+    let told = "This holds at this node only: the store does not answer. All nodes follow when \
+                the store answers. A restart of this node keeps it.";
+    assert!(ended.out.contains(told), "{}", ended.out);
+    // Nobody goes in, though this node has a lease that would allow it.
+    assert_eq!(nodes.reason(0).await.as_deref(), Some("paused"));
+    let status = nodes.run(&[0], &["status"]).await;
+    assert!(
+        status.out.contains("at this node only: pause"),
+        "{}",
+        status.out
+    );
+    eventually("status names the store", || async {
+        let status = nodes.run(&[0], &["status"]).await;
+        status.code == Some(1) && status.out.contains("root store UNAVAILABLE")
+    })
+    .await;
+
+    // It outlasts the process.
+    nodes.gateways.remove(0).kill().await;
+    let gateway = Gateway::start(&nodes.flags[0]).await;
+    nodes.gateways.insert(0, gateway);
+    assert_eq!(nodes.state(0).await["paused"], json!(true));
+
+    nodes.redis.resume();
+    nodes.until_all_say(Some("paused")).await;
+    eventually("it is written down", || async {
+        nodes.state(0).await["held"].is_null()
+    })
+    .await;
+    assert_eq!(nodes.state(2).await["message"], json!("Back at ten"));
+    let log = nodes.say(1, &["audit"]).await;
+    let what = &log["entries"][0]["what"];
+    assert!(what.as_str().unwrap().starts_with("pause"), "{log}");
+    nodes.say(2, &["resume"]).await;
+    nodes.until_all_say(None).await;
+}
+
+#[tokio::test]
+async fn one_command_reaches_all_nodes_of_a_list() {
+    let mut nodes = Nodes::start(1_000).await;
+    nodes.until_all_say(None).await;
+    nodes.redis.pause();
+    let ended = nodes.say_to(&[0, 1, 2], &["pause"]).await;
+    assert_eq!(ended.code, Some(3), "{}{}", ended.out, ended.err);
+    assert_eq!(ended.out.lines().count(), 3, "{}", ended.out);
+    for (gateway, line) in nodes.gateways.iter().zip(ended.out.lines()) {
+        let start = format!("{}: PAUSED since ", gateway.admin);
+        assert!(line.starts_with(&start), "{line}");
+    }
+    for node in 0..3 {
+        assert_eq!(nodes.reason(node).await.as_deref(), Some("paused"));
+    }
+    nodes.redis.resume();
+    eventually("all is written down", || async {
+        let mut is_held = false;
+        for node in 0..3 {
+            is_held |= !nodes.state(node).await["held"].is_null();
+        }
+        !is_held
+    })
+    .await;
+    let ended = nodes.say_to(&[0, 1, 2], &["resume"]).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
+    nodes.until_all_say(None).await;
+    let status = nodes.run(&[0, 1, 2], &["status"]).await;
+    assert_eq!(status.code, Some(0), "{}", status.out);
+    for gateway in &nodes.gateways {
+        assert!(status.out.contains(&format!("{}:\n", gateway.admin)));
+    }
+
+    // One node that is gone keeps the command from no other.
+    let gone = nodes.gateways.remove(0);
+    let admin = gone.admin.to_string();
+    gone.kill().await;
+    let token = nodes.token().display().to_string();
+    let words = [
+        "room",
+        "main",
+        "pause",
+        "--token-file",
+        &token,
+        "--admin",
+        &admin,
+    ];
+    let ended = nodes.run(&[0, 1], &words).await;
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out, ended.err);
+    assert!(
+        ended.err.starts_with(&format!("{admin}: error: ")),
+        "{}",
+        ended.err
+    );
+    assert_eq!(ended.out.lines().count(), 2, "{}", ended.out);
+    assert_eq!(nodes.reason(0).await.as_deref(), Some("paused"));
+}
+
+#[tokio::test]
+async fn a_stop_for_one_node_does_not_wait_for_the_store() {
+    let nodes = Nodes::start(1_000).await;
+    nodes.until_all_say(None).await;
+    let nothing = nodes.say_to(&[0], &["resume", "--this-node"]).await;
+    assert_eq!(nothing.code, Some(2), "{}", nothing.err);
+    let ended = nodes.say_to(&[0], &["pause", "--this-node"]).await;
+    assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
+    assert!(
+        ended.out.contains("the store was not asked first"),
+        "{}",
+        ended.out
+    );
+    assert_eq!(nodes.reason(0).await.as_deref(), Some("paused"));
+    nodes.until_all_say(Some("paused")).await;
 }

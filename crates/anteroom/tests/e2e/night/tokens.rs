@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::support::command::run;
 use crate::support::config::{ConfigFile, SERVER, room as room_toml};
 use crate::support::eventually;
+use crate::support::raw::{ask, status_of};
 use crate::support::site::Site;
 
 use super::{room, said};
@@ -123,4 +124,20 @@ async fn an_address_that_others_reach_needs_tokens() {
         "{}",
         ended.err
     );
+}
+
+#[tokio::test]
+async fn the_admin_address_answers_to_the_names_that_the_file_lists() {
+    let origin = crate::support::origin::RecordingOrigin::start().await;
+    let server = SERVER.to_owned() + "admin_hosts = [\"ops.example.com\"]\n";
+    let file = ConfigFile::new(&(server + &room_toml("main", origin.address, 1, "")));
+    let gateway = crate::support::process::Gateway::start(&file.flags()).await;
+    for (host, status) in [
+        ("localhost", 200),
+        ("Ops.Example.com:8081", 200),
+        ("evil.example", 421),
+    ] {
+        let answer = ask(gateway.admin, host, "/rooms", "").await;
+        assert_eq!(status_of(&answer), status, "{host}");
+    }
 }

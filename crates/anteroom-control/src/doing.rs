@@ -1,0 +1,105 @@
+//! How long may a command of an operator take, and what is logged when it was not done?
+
+use std::error::Error;
+use std::future::Future;
+
+use tokio::time::timeout;
+
+use crate::control::PATIENCE;
+
+/// Why a command was not done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotDone<E: Error + 'static> {
+    /// It failed.
+    #[error(transparent)]
+    Failed(E),
+    /// It takes longer than an operator waits.
+    #[error("no answer within {} s", PATIENCE.as_secs())]
+    Late,
+    /// Its task panicked, and has said so.
+    #[error("the task ended early")]
+    Ended,
+}
+
+/// Does something within the time that an operator waits. It goes on in a task of its own if nobody
+/// waits any more: what was written down is to hold here too.
+pub(crate) async fn in_time<T, E>(
+    work: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, NotDone<E>>
+where
+    T: Send + 'static,
+    E: Error + Send + 'static,
+{
+    match timeout(PATIENCE, tokio::spawn(work)).await {
+        Ok(Ok(done)) => done.map_err(NotDone::Failed),
+        Ok(Err(_)) => Err(NotDone::Ended),
+        Err(_) => Err(NotDone::Late),
+    }
+}
+
+/// Writes down that a command was rejected because the store could not be reached.
+pub(crate) fn log_rejected(about: &str, command: &str, cause: &(dyn Error + 'static)) {
+    tracing::warn!(
+        about,
+        command,
+        cause,
+        "operator command rejected: store unreachable"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    /// What a log of one command holds, as text.
+    fn logged(cause: &(dyn Error + 'static)) -> String {
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let writer = Written(Arc::clone(&text));
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(move || writer.clone())
+            .with_ansi(false)
+            .without_time()
+            .finish();
+        tracing::subscriber::with_default(subscriber, || {
+            log_rejected("room shop", "pause", cause);
+        });
+        let text = text.lock().unwrap().clone();
+        String::from_utf8(text).unwrap()
+    }
+
+    #[derive(Clone)]
+    struct Written(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Written {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_rejected_command_is_an_event_with_fields() {
+        let refused = async { Err::<(), _>(io::Error::other("connection refused")) };
+        let failed = in_time(refused).await.unwrap_err();
+        let line = logged(&failed);
+        assert!(
+            line.contains("operator command rejected: store unreachable"),
+            "{line}"
+        );
+        assert!(
+            line.contains("command=\"pause\" cause=connection refused"),
+            "{line}"
+        );
+        let late = in_time(std::future::pending::<Result<(), io::Error>>()).await;
+        let line = logged(&late.unwrap_err());
+        assert!(line.contains("cause=no answer within 3 s"), "{line}");
+        assert!(!line.contains("Err(") && !line.contains("Ok("), "{line}");
+    }
+}

@@ -1,0 +1,188 @@
+//! What is printed of what a gateway says, and which exit code it gets.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+use super::*;
+
+/// What comes of asking a gateway that answers one request so, and what it was asked.
+async fn asked(ready: bool, status: &str, body: &str) -> (anyhow::Result<ExitCode>, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let options = StatusOptions {
+        admin: vec![listener.local_addr().unwrap()],
+        json: false,
+        ready,
+    };
+    let length = body.len();
+    let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
+    let serving = async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut asked = vec![0; 1_024];
+        let length = stream.read(&mut asked).await.unwrap();
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8_lossy(&asked[..length]).into_owned()
+    };
+    tokio::join!(run(options), serving)
+}
+
+async fn check(status: &str, body: &str, expected: ExitCode) {
+    let (code, asked) = asked(true, status, body).await;
+    assert!(asked.starts_with("GET /readyz HTTP/1.1\r\n"), "{asked}");
+    // Exit codes cannot be compared otherwise.
+    assert_eq!(format!("{:?}", code.unwrap()), format!("{expected:?}"));
+}
+
+#[tokio::test]
+async fn whether_a_gateway_is_ready_is_the_exit_code() {
+    let ready = r#"{"ready": true, "detail": null}"#;
+    check("200 OK", ready, ExitCode::SUCCESS).await;
+    let not_yet = r#"{"ready": false, "detail": "the store has not answered yet"}"#;
+    check("503 Service Unavailable", not_yet, ExitCode::FAILURE).await;
+}
+
+#[tokio::test]
+async fn a_limit_whose_store_is_away_is_a_line_and_the_exit_code() {
+    let trouble = r#"{"limit": "api", "store": "valkey", "lastFailureMs": 9, "detail": "calls cannot be counted"}"#;
+    let body = format!(r#"{{"rooms": [], "limits": [{trouble}]}}"#);
+    let (code, asked) = asked(false, "200 OK", &body).await;
+    assert!(asked.starts_with("GET /rooms HTTP/1.1\r\n"), "{asked}");
+    let expected = format!("{:?}", ExitCode::FAILURE);
+    assert_eq!(format!("{:?}", code.unwrap()), expected);
+    let states: RoomStates = serde_json::from_str(&body).unwrap();
+    let line = "limit api: DEGRADED: calls cannot be counted\n";
+    assert_eq!(troubles(&states.limits), line);
+}
+
+#[tokio::test]
+async fn connections_that_run_short_are_a_line_and_no_failure() {
+    let short = r#"{"open": 71, "withTicket": 2, "limit": 100, "detail": "71 of 100"}"#;
+    let body = format!(r#"{{"rooms": [], "connections": {short}}}"#);
+    let (code, _) = asked(false, "200 OK", &body).await;
+    let expected = format!("{:?}", ExitCode::SUCCESS);
+    assert_eq!(format!("{:?}", code.unwrap()), expected);
+    let states: RoomStates = serde_json::from_str(&body).unwrap();
+    assert_eq!(
+        shortage(states.connections.as_ref()),
+        "connections: 71 of 100\n"
+    );
+}
+
+#[tokio::test]
+async fn whoever_is_no_gateway_is_not_ready() {
+    let (code, _) = asked(true, "404 Not Found", "nothing is here").await;
+    assert_eq!(code.unwrap_err().to_string(), STRANGER);
+}
+
+fn room(more: &str) -> RoomState {
+    let text = format!(
+        r#"{{"activeUsers": 3, "globalWorkersActive": 1, "dataCenterWorkersActive": 1,
+        "trafficHistory": {{}}, "room": "shop", "totalActiveUsers": 200,
+        "newUsersPerMinute": 300, "queuedUsers": 0, "admissionsThisMinute": 0,
+        "watermark": null, "watermarkOpen": true, "ageMs": 1, "epoch": 0,
+        "reopensAt": null, "degraded": null, "queueingMethod": "fifo",
+        "allocation": "leases", "queueAll": false, "suspended": false, {more}}}"#
+    );
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn status_says_what_an_operator_must_know() {
+    let check = |more: &str, expected: &str| {
+        let room = room(&format!("\"phantomSeats\": 0, {more}"));
+        assert_eq!(state(&room), expected, "{more}");
+    };
+    let opens = r#""opensAt": "2023-09-11T11:45:54.000Z", "opensInMs": 7500000"#;
+    check(r#""paused": false"#, "ok");
+    check(opens, "opens at 2023-09-11T11:45:54.000Z (in 2 h 5 min)");
+    check(
+        &format!(r#""paused": true, {opens}"#),
+        "PAUSED; opens at 2023-09-11T11:45:54.000Z (in 2 h 5 min)",
+    );
+    check(
+        r#""opensAt": "2023-09-11T11:45:54.000Z", "opensInMs": null"#,
+        "ok",
+    );
+    check(
+        r#""rootStoreUnavailable": true"#,
+        "ok; root store UNAVAILABLE",
+    );
+    let stop = r#"{"command": "pause", "since": "2023-09-11T11:45:54.000Z", "isKept": true}"#;
+    check(
+        &format!(r#""paused": true, "held": [{stop}]"#),
+        "PAUSED; at this node only: pause",
+    );
+}
+
+#[test]
+fn the_table_has_phantom_seats_and_the_latency_of_the_slowest_origin() {
+    let origin = |ms: &str| {
+        format!(
+            r#"{{"url": "http://a:80", "condition": "up", "forMs": 1, "inFlight": 0,
+            "lastError": null, "answerTimeMs": {ms}}}"#
+        )
+    };
+    let check = |origins: &[&str], expected: &str| {
+        let origins: Vec<String> = origins.iter().map(|ms| origin(ms)).collect();
+        let more = format!(r#""phantomSeats": 2, "origins": [{}]"#, origins.join(","));
+        let row = row(&room(&more));
+        assert_eq!(row[1], "3/200 (+2 phantom seats)");
+        assert_eq!(row[6], expected);
+    };
+    check(&[], "-");
+    check(&["null"], "-");
+    check(&["0"], "<1 ms");
+    check(&["12", "340", "null"], "340 ms");
+}
+
+#[test]
+fn limits_that_differ_are_told_by_node() {
+    let node = |port: u16, total: u32| {
+        let mut room = room(r#""phantomSeats": 0"#);
+        room.total_active_users = total;
+        let states = RoomStates {
+            rooms: vec![room],
+            limits: Vec::new(),
+            journal: None,
+            connections: None,
+        };
+        (SocketAddr::from(([127, 0, 0, 1], port)), states)
+    };
+    assert_eq!(differences(&[node(1, 200), node(2, 200)]), "");
+    assert_eq!(
+        differences(&[node(1, 200), node(2, 300), node(3, 200)]),
+        "room shop: LIMITS DIFFER: total_active_users is 200 at 127.0.0.1:1, 300 at \
+         127.0.0.1:2, 200 at 127.0.0.1:3; nodes of one store \
+         keep to the lowest\n"
+    );
+}
+
+#[test]
+fn a_wait_has_two_units() {
+    let expected = [
+        (1, "1 s"),
+        (59_001, "1 min 0 s"),
+        (3_600_000, "1 h 0 min"),
+        (90_000_000, "1 d 1 h"),
+    ];
+    for (ms, words) in expected {
+        assert_eq!(in_words(ms), words);
+    }
+}
+
+#[test]
+fn what_one_of_several_nodes_says_has_its_name() {
+    let admin: SocketAddr = ([127, 0, 0, 1], 1).into();
+    let check = |ready: bool, json: bool, text: &str, expected: &str| {
+        let options = StatusOptions {
+            admin: vec![admin, admin],
+            json,
+            ready,
+        };
+        assert_eq!(labelled(admin, text, &options).unwrap(), expected);
+    };
+    check(false, false, "room\n", "127.0.0.1:1:\nroom\n");
+    check(true, false, "ready\n", "127.0.0.1:1: ready\n");
+    let body = "{\"rooms\":[]}\n";
+    let expected = "{\"node\":\"127.0.0.1:1\",\"rooms\":[]}\n";
+    check(false, true, body, expected);
+}
