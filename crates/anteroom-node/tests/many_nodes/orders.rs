@@ -530,7 +530,7 @@ async fn a_held_stop_outlasts_a_restart_of_its_node() {
 async fn until(what: &str, is_so: impl Fn() -> bool) {
     let waiting = async {
         while !is_so() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            tokio::time::sleep(Duration::from_millis(20)).await; // tidy: time passes
         }
     };
     let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
