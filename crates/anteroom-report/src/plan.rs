@@ -88,9 +88,18 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             node_name(scenario, node),
             length(lasts.0)
         ),
-        FaultKind::Cut { link, lasts } => format!(
-            "{} is cut for {}",
+        FaultKind::Cut {
+            link,
+            answers_only,
+            lasts,
+        } => format!(
+            "{} {} for {}",
             link_name(scenario, link),
+            if answers_only {
+                "loses the answers to what was written"
+            } else {
+                "is cut"
+            },
             length(lasts.0)
         ),
         FaultKind::BadNetwork {

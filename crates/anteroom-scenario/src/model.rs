@@ -177,6 +177,8 @@ pub enum FaultKind {
     Cut {
         /// Which link.
         link: LinkPlace,
+        /// Requests arrive and are carried out; only the answer that says so is lost.
+        answers_only: bool,
         /// For how long.
         lasts: Span,
     },

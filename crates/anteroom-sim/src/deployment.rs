@@ -135,8 +135,11 @@ impl Deployment {
         )
     }
 
-    /// Whether messages pass between a node and the store of its data center.
-    pub(crate) fn is_linked(&self, node: u32, now: Millis) -> bool {
-        now >= self.nodes[node as usize].cut_until
+    /// Whether a message passes between a node and a store: that of its data center, or the world's
+    /// (`is_far`). `is_answer` of one that says what was written.
+    pub(crate) fn is_linked(&self, node: u32, is_far: bool, is_answer: bool, now: Millis) -> bool {
+        let node = &self.nodes[node as usize];
+        let world = self.network.world_cuts(node.data_center);
+        node.cuts.passes(is_answer, now) && (!is_far || world.passes(is_answer, now))
     }
 }

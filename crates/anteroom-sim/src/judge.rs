@@ -12,7 +12,7 @@ mod rate;
 pub(crate) mod recovery;
 mod seats;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_core::id::VisitorId;
 use anteroom_core::rules::{AllocationKind, Limits};
@@ -57,6 +57,8 @@ pub struct Judge {
     /// The same without troubles between data centers and the world: those inside feel nothing of
     /// them as long as leases run.
     upset_until: Millis,
+    /// When somebody who had come from elsewhere last got a seat in each data center.
+    seated_at: BTreeMap<u32, Millis>,
     thrown_out: u64,
     violations: Vec<Violation>,
     violation_count: u64,
@@ -130,6 +132,7 @@ impl Judge {
             is_root_far: longest > FAR,
             trouble_until: Millis::ZERO,
             upset_until: Millis::ZERO,
+            seated_at: BTreeMap::new(),
             thrown_out: 0,
             violations: Vec::new(),
             violation_count: 0,
@@ -141,6 +144,11 @@ impl Judge {
     /// Whether no trip to the root fits into the time for which a visitor waits.
     pub(crate) fn is_root_far(&self) -> bool {
         self.is_root_far
+    }
+
+    /// Somebody who was inside by a seat elsewhere got one in this data center.
+    pub(crate) fn handle_seated(&mut self, data_center: u32, now: Millis) {
+        self.seated_at.insert(data_center, now);
     }
 
     /// What was found, the first hundred.

@@ -94,6 +94,12 @@ const PACING: Key<Switch> = Key {
     default: None,
 };
 
+const ANSWERS_ONLY: Key<Switch> = Key {
+    name: "answers_only",
+    kind: Switch,
+    default: Some("false"),
+};
+
 const fn share(name: &'static str) -> Key<Number> {
     Key {
         name,
@@ -243,6 +249,7 @@ fn read_cut(table: &mut Table<'_>, at: Option<Span>, frame: &Frame<'_>) -> Vec<F
     let node = table.optional(&NODE);
     let data_center = table.optional(&DATA_CENTER);
     let apart = table.defaulted(&APART);
+    let answers_only = table.defaulted(&ANSWERS_ONLY);
     let lasts = table.required(&LASTS);
     let links: Vec<LinkPlace> = match (node, data_center) {
         (Some(text), None) => {
@@ -267,7 +274,11 @@ fn read_cut(table: &mut Table<'_>, at: Option<Span>, frame: &Frame<'_>) -> Vec<F
     };
     let plans = (0..).zip(links).map(|(number, link)| FaultPlan {
         at: at + apart.times(number),
-        kind: FaultKind::Cut { link, lasts },
+        kind: FaultKind::Cut {
+            link,
+            answers_only,
+            lasts,
+        },
     });
     plans.collect()
 }

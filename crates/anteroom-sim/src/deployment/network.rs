@@ -11,7 +11,30 @@ pub(crate) struct Network {
     dice: Dice,
     bad: Option<Bad>,
     bad_until: Millis,
-    world_cut_until: Vec<Millis>,
+    world_cuts: Vec<Cuts>,
+}
+
+/// Until when a link is cut.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Cuts {
+    all: Millis,
+    answers: Millis,
+}
+
+impl Cuts {
+    pub(crate) fn cut(&mut self, answers_only: bool, until: Millis) {
+        let end = if answers_only {
+            &mut self.answers
+        } else {
+            &mut self.all
+        };
+        *end = until.max(*end);
+    }
+
+    /// Whether a message passes; `is_answer` of one that says what was written.
+    pub(crate) fn passes(self, is_answer: bool, now: Millis) -> bool {
+        now >= self.all && !(is_answer && now < self.answers)
+    }
 }
 
 /// How bad it is.
@@ -35,7 +58,7 @@ impl Network {
             dice: Dice::new(scenario.seed, Purpose::Network),
             bad: None,
             bad_until: Millis::ZERO,
-            world_cut_until: vec![Millis::ZERO; scenario.data_centers.len()],
+            world_cuts: vec![Cuts::default(); scenario.data_centers.len()],
         }
     }
 
@@ -44,15 +67,15 @@ impl Network {
         self.bad_until = until;
     }
 
-    pub(crate) fn cut_world(&mut self, data_center: usize, until: Millis) {
-        if let Some(cut) = self.world_cut_until.get_mut(data_center) {
-            *cut = until.max(*cut);
+    pub(crate) fn cut_world(&mut self, data_center: usize, answers_only: bool, until: Millis) {
+        if let Some(cuts) = self.world_cuts.get_mut(data_center) {
+            cuts.cut(answers_only, until);
         }
     }
 
-    /// Whether messages pass between a data center and the world's store.
-    pub(crate) fn is_world_linked(&self, data_center: u32, now: Millis) -> bool {
-        now >= self.world_cut_until[data_center as usize]
+    /// The link between a data center and the world's store.
+    pub(crate) fn world_cuts(&self, data_center: u32) -> Cuts {
+        self.world_cuts[data_center as usize]
     }
 
     /// Sends a message over a link that is not cut.

@@ -16,6 +16,7 @@ use anteroom_core::sync_loop::{Patience, SyncLoop};
 use anteroom_core::ticket::Ticket;
 use anteroom_core::time::Millis;
 
+use crate::deployment::network::Cuts;
 use crate::judge::idle::Uses;
 use crate::run::slab::Key;
 
@@ -35,8 +36,8 @@ pub(crate) struct Node {
     pub(crate) is_draining: bool,
     /// It stands still until then.
     pub(crate) paused_until: Millis,
-    /// No message passes between it and its store until then.
-    pub(crate) cut_until: Millis,
+    /// The link between it and its store.
+    pub(crate) cuts: Cuts,
     pub(crate) clock: Clock,
     /// Requests that wait for the end of a sync, by its number.
     pub(crate) waiting: Vec<(Key, u64)>,
@@ -197,7 +198,7 @@ impl Node {
             is_alive: true,
             is_draining: false,
             paused_until: Millis::ZERO,
-            cut_until: Millis::ZERO,
+            cuts: Cuts::default(),
             clock: Clock::default(),
             waiting: Vec::new(),
             looked_at: None,

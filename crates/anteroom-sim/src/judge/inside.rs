@@ -84,6 +84,12 @@ impl Judge {
             let admitted_at = self.newest_admission();
             let heard_of = away.since + HEARD_OF_WITHIN + self.slack();
             away.is_passed_over |= admitted_at.is_some_and(|at| at >= heard_of);
+            // What is kept is kept for all who have come from elsewhere, and the first of them to
+            // ask gets it: another one had the seat that those let in left free.
+            let seated_at = self.seated_at.get(&data_center);
+            if seated_at.is_some_and(|seated_at| admitted_at.is_none_or(|at| at <= *seated_at)) {
+                away.is_passed_over = false;
+            }
             // Where the world is in trouble, nobody elsewhere hears of it.
             if !self.is_calm(now) {
                 away.since = now;

@@ -181,8 +181,8 @@ impl Judge {
         }
     }
 
-    /// Somebody who is called came, and got no slot because the root is far away. Slots are not
-    /// kept for people who do not come.
+    /// Somebody who is called came, waited as long as visitors wait for the root, and got no slot.
+    /// Slots are not kept for people who do not come.
     pub(crate) fn handle_called_in_vain(&mut self) {
         self.recovery.unused_since = None;
     }

@@ -34,7 +34,11 @@ impl Simulation {
                     node.paused_until = node.paused_until.max(until);
                 }
             }
-            FaultKind::Cut { link, lasts } => self.cut(link, self.now + lasts),
+            FaultKind::Cut {
+                link,
+                answers_only,
+                lasts,
+            } => self.cut(link, answers_only, self.now + lasts),
             FaultKind::BadNetwork {
                 lost,
                 doubled,
@@ -177,16 +181,17 @@ impl Simulation {
         self.drive(index);
     }
 
-    fn cut(&mut self, link: LinkPlace, until: Millis) {
+    fn cut(&mut self, link: LinkPlace, answers_only: bool, until: Millis) {
         match link {
             LinkPlace::NodeToStore(place) => {
                 if let Some(node) = self.deployment.node_at(place) {
                     let node = &mut self.deployment.nodes[node as usize];
-                    node.cut_until = node.cut_until.max(until);
+                    node.cuts.cut(answers_only, until);
                 }
             }
             LinkPlace::ToWorld(data_center) => {
-                self.deployment.network.cut_world(data_center, until);
+                let network = &mut self.deployment.network;
+                network.cut_world(data_center, answers_only, until);
             }
         }
     }

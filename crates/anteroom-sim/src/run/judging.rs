@@ -87,6 +87,10 @@ impl Simulation {
         let has_order = rules.allocation == AllocationKind::Leases
             && rules.queueing_method == QueueingMethod::Fifo
             && !is_outside_limits;
+        let data_center = node.data_center;
+        let seat = |ticket: &Ticket| ticket.seats.of(node.room.data_center());
+        let seat_before = request.ticket.and_then(|ticket| seat(&ticket));
+        let is_seated_anew = seat_before.is_none_or(|seat| seat.ends_at <= node_now);
         let lottery_key = &self.deployment.lottery_key;
         let rank_of =
             |ticket: Ticket| order::rank(ticket.bucket, ticket.visitor, &rules, lottery_key);
@@ -132,6 +136,9 @@ impl Simulation {
             }
             Said::Renewed(ticket) => {
                 self.judge.handle_ticket(watched, ticket, now);
+                if is_seated_anew {
+                    self.judge.handle_seated(data_center, now);
+                }
                 self.check_root();
             }
             Said::Queue(ticket, place) if has_order => {
@@ -177,7 +184,7 @@ impl Simulation {
         let has_waited = stores.has_two_levels()
             && request.asked > 0
             && (self.judge.is_root_far() || now.since(request.arrived_at) >= PATIENCE);
-        if has_waited && rank.is_some() && self.judge.is_root_far() {
+        if has_waited && rank.is_some() {
             self.judge.handle_called_in_vain();
         }
         if let Some(since) = refusal.free_since(now).filter(|_| !has_waited) {

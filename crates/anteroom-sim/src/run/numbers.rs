@@ -86,11 +86,9 @@ impl Simulation {
         } else {
             plan.to_store
         };
-        let network = &mut self.deployment.network;
-        let is_cut = is_far && !network.is_world_linked(data_center, self.now);
-        if is_cut || self.deployment.nodes[node as usize].cut_until > self.now {
+        if !self.deployment.is_linked(node, is_far, false, self.now) {
             return Copies::default();
         }
-        network.send(delay, self.now)
+        self.deployment.network.send(delay, self.now)
     }
 }

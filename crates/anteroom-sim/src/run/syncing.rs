@@ -253,10 +253,9 @@ impl Simulation {
                 self.measure.local_calls += 1;
             }
         }
-        let network = &self.deployment.network;
-        let is_linked = self.deployment.is_linked(message.node, now)
-            && (!is_far || network.is_world_linked(data_center, now));
-        if !is_linked {
+        let is_answer = matches!(message.leg, Leg::Written(_));
+        let deployment = &self.deployment;
+        if !deployment.is_linked(message.node, is_far, is_answer, now) {
             return;
         }
         let copies = self.deployment.network.send(delay, now);

@@ -49,6 +49,9 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
         FaultKind::Restart { .. } => "restart",
         FaultKind::Pause { .. } => "pause",
         FaultKind::Cut {
+            answers_only: true, ..
+        } => "answers lost",
+        FaultKind::Cut {
             link: LinkPlace::NodeToStore(_),
             ..
         } => "node cut off",
@@ -74,7 +77,7 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
 }
 
 /// How many names [`name_of`] has.
-pub const NAMES: usize = 15;
+pub const NAMES: usize = 16;
 
 /// When a fault is over, from the start of the run.
 fn over_at(fault: &FaultPlan) -> Span {

@@ -69,7 +69,7 @@ fn themed(
         // A node that is alone while its rules change.
         0 => {
             let link = LinkPlace::NodeToStore(node);
-            plan(at, FaultKind::Cut { link, lasts: long });
+            plan(at, cut(link, long));
             let session = Span(rules.session_duration.0 + 15_000);
             plan(soon, FaultKind::SessionDuration { session, within });
             plan(later, FaultKind::Crash { node, after: long });
@@ -78,7 +78,7 @@ fn themed(
         1 if shape.has_world => {
             let link = LinkPlace::ToWorld(node.data_center);
             let lasts = shape.world_lease + rules.longest_seat() + long;
-            plan(Span::from_secs(2), FaultKind::Cut { link, lasts });
+            plan(Span::from_secs(2), cut(link, lasts));
         }
         // Limits that fall while messages are late.
         2 => {
@@ -101,7 +101,7 @@ fn themed(
         3 if shape.has_world => {
             let link = LinkPlace::ToWorld(node.data_center);
             let lasts = shape.world_lease + rules.longest_seat() + long;
-            plan(at, FaultKind::Cut { link, lasts });
+            plan(at, cut(link, lasts));
             plan(at, FaultKind::SessionDuration { session, within });
             restart_all(dice, (node.data_center, shape.nodes), soon, &mut plan);
             (behaviour.pages, behaviour.log_out) = (60.0, 0.0);
@@ -162,10 +162,18 @@ fn lowered_and_raised(
     } else {
         LinkPlace::NodeToStore(node)
     };
-    // Late enough for everybody to have told the root of it.
-    let cut_at = at + dice.between(Span(500), Span(5_000));
     let lasts = rules.longest_seat() + long;
-    plan(cut_at, FaultKind::Cut { link, lasts });
+    let cut_at = if dice.chance(0.5) {
+        // It tells of the lowered session, and hears nothing.
+        let cut_at = at.less(Span(u64::from(dice.below(500))));
+        plan(cut_at, answers_lost(link, lasts));
+        cut_at
+    } else {
+        // Late enough for everybody to have told the root of it.
+        let cut_at = at + dice.between(Span(500), Span(5_000));
+        plan(cut_at, cut(link, lasts));
+        cut_at
+    };
     let session = rules.session_duration;
     let raised_at = cut_at + dice.between(Span(200), Span(5_000));
     plan(raised_at, FaultKind::SessionDuration { session, within });
@@ -181,7 +189,7 @@ fn missed_logouts(
     let within = Span::ZERO;
     let link = LinkPlace::NodeToStore(node);
     let lasts = rules.longest_seat() + rules.longest_seat() + long;
-    let cut = FaultKind::Cut { link, lasts };
+    let cut = cut(link, lasts);
     let after = dice.between(Span(200), Span(1_500));
     // Only in a full room a seat that is freed too early is one too many.
     let limits = Limits {
@@ -280,8 +288,24 @@ fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
     });
 }
 
+const fn cut(link: LinkPlace, lasts: Span) -> FaultKind {
+    FaultKind::Cut {
+        link,
+        answers_only: false,
+        lasts,
+    }
+}
+
+const fn answers_lost(link: LinkPlace, lasts: Span) -> FaultKind {
+    FaultKind::Cut {
+        link,
+        answers_only: true,
+        lasts,
+    }
+}
+
 /// How many kinds [`fault`] knows.
-const KINDS: u32 = 15;
+const KINDS: u32 = 17;
 
 fn fault(dice: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultKind> {
     let lasts = match shape.pace {
@@ -308,14 +332,8 @@ fn fault(dice: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<Fault
         0 => FaultKind::Crash { node, after: lasts },
         1 => FaultKind::Restart { node, after: lasts },
         2 => FaultKind::Pause { node, lasts },
-        3 => FaultKind::Cut {
-            link: LinkPlace::NodeToStore(node),
-            lasts,
-        },
-        4 if shape.has_world => FaultKind::Cut {
-            link: LinkPlace::ToWorld(data_center),
-            lasts,
-        },
+        3 => cut(LinkPlace::NodeToStore(node), lasts),
+        4 if shape.has_world => cut(LinkPlace::ToWorld(data_center), lasts),
         5 | 6 => FaultKind::BadNetwork {
             lost: dice.unit() * 0.4,
             doubled: dice.unit() * 0.5,
@@ -348,10 +366,9 @@ fn fault(dice: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<Fault
             pacing: dice.chance(0.5),
             within,
         },
-        14 => FaultKind::Cut {
-            link: LinkPlace::NodeToStore(node),
-            lasts: lasts + rules.longest_seat(),
-        },
+        14 => cut(LinkPlace::NodeToStore(node), lasts + rules.longest_seat()),
+        15 => answers_lost(LinkPlace::NodeToStore(node), lasts),
+        16 if shape.has_world => answers_lost(LinkPlace::ToWorld(data_center), lasts),
         _ => return None,
     })
 }
