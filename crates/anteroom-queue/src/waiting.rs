@@ -121,13 +121,16 @@ impl WaitingBook {
     /// lease inherits from itself. Each of them takes one out with its next ask. That may be one too
     /// many, and is made good when whoever it stood for asks. Those who ask at other nodes nobody
     /// takes out here: they hold up everybody behind them until their time is over.
+    ///
+    /// What two nodes that come and go inherit from each other contains what they inherited before.
+    /// So of several inheritances the largest counts, and until the time of the first: added up and
+    /// prolonged, a few visitors would become millions.
     pub fn inherit(&mut self, counts: &WaitingCounts, mut until: impl FnMut(Millis) -> Millis) {
         let inherited = &mut self.inherited;
         inherited.number = inherited.number.wrapping_add(1);
-        inherited.counts.absorb(counts);
+        inherited.counts.raise_to(counts);
         for (rank, _) in counts.iter() {
-            let until = until(rank);
-            inherited.until.insert(rank, until);
+            let until = *inherited.until.entry(rank).or_insert_with(|| until(rank));
             inherited.next_end = inherited.next_end.min(until);
         }
     }
@@ -229,12 +232,12 @@ impl WaitingBook {
         match steps.binary_search_by_key(&rank, |&(bucket, ..)| bucket) {
             Ok(at) => {
                 let (_, before, count) = steps[at];
-                before + count / 2
+                before.saturating_add(count / 2)
             }
             Err(0) => 0,
             Err(at) => {
                 let (_, before, count) = steps[at - 1];
-                before + count
+                before.saturating_add(count)
             }
         }
     }
@@ -288,7 +291,7 @@ impl Positions {
         self.steps.clear();
         for (rank, count) in counts.iter() {
             self.steps.push((rank, self.total, count));
-            self.total += count;
+            self.total = self.total.saturating_add(count);
         }
     }
 }

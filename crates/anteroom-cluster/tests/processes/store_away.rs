@@ -28,10 +28,11 @@ fn config(port: u16) -> String {
     )
 }
 
-/// The whole answer to a request on a connection of its own.
+/// The whole answer to a request on a connection of its own, for a host by its address.
 async fn get(door: &Door, path: &str) -> String {
-    let mut stream = TcpStream::connect(door.address().unwrap()).await.unwrap();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: api.example\r\nConnection: close\r\n\r\n");
+    let address = door.address().unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();

@@ -50,6 +50,10 @@ impl Ledger {
         // complete: what it really did replaces what it might have done.
         self.drop_departed(request.child);
         let old = self.children.get(&request.child);
+        if old.is_none_or(|old| old.quiet_at == Millis::NEVER) {
+            self.take_out_returned(&request.waiting);
+        }
+        let old = self.children.get(&request.child);
         let generation = match old {
             Some(old) => old.generation,
             None => {
@@ -276,6 +280,19 @@ impl Ledger {
         }
         let next = self.children.values().map(|child| child.quiet_at).min();
         self.sums.next_quiet = next.unwrap_or(Millis::NEVER);
+    }
+
+    /// Those who wait at a child that is new, or speaks again, are among those who were left
+    /// behind: it was silent, or they went there.
+    fn take_out_returned(&mut self, waiting: &WaitingCounts) {
+        if self.left_waiting.counts.is_empty() {
+            return;
+        }
+        let until = self.left_waiting.until;
+        let mut left = self.take_left_waiting();
+        left.subtract(waiting);
+        self.left_waiting.until = Millis::ZERO;
+        self.add_left_waiting(&left, until);
     }
 
     fn leave_waiting(&mut self, child: &Child, now: Millis) {

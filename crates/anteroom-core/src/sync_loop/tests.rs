@@ -137,6 +137,26 @@ fn what_the_root_says_goes_to_the_parent_at_once_only_if_somebody_waits() {
 }
 
 #[test]
+fn whoever_is_in_a_hurry_waits_for_an_errand_no_longer_than_a_visitor_has_patience_for_both() {
+    let mut node = Node::new();
+    let sync = node.begin();
+    let request = node.room.poll_sync(node.now);
+    node.answer(&sync, Some(request));
+    let sent_at = node.now;
+    assert!(matches!(node.poll(), Some(Action::AskRoot { .. })));
+    node.now = node.now + Span(10);
+    node.sync_loop.hurry();
+    let begins_at = loop {
+        if let Some(action) = node.poll() {
+            assert!(matches!(action, Action::Sync(_)));
+            break node.now;
+        }
+        node.now = node.now + Span(1);
+    };
+    assert_eq!(begins_at.since(sent_at), WAIT_FOR_ERRAND);
+}
+
+#[test]
 fn a_loop_that_stops_brings_home_what_it_carries_says_goodbye_and_ends() {
     let mut node = Node::new();
     let sync = node.begin();

@@ -157,7 +157,7 @@ impl Site {
 
     pub(crate) async fn operators(&self, path: &str) -> String {
         let mut wire = Wire::connect(self.gateway.admin()).await;
-        wire.send(&format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n"))
+        wire.send(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
             .await;
         wire.head().await;
         wire.rest().await

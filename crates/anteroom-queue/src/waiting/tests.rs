@@ -95,6 +95,42 @@ fn a_node_that_inherits_from_itself_counts_each_visitor_once_after_its_next_ask(
 }
 
 #[test]
+fn nodes_that_come_and_go_do_not_multiply_what_they_inherit_from_each_other() {
+    let mut books = [WaitingBook::new(10), WaitingBook::new(10)];
+    for (book, n) in books.iter_mut().zip(1..) {
+        book.handle_ask(ask(n, 1_000), Millis(5_000));
+    }
+    for round in 0..100 {
+        let now = Millis(5_000 + round * 10);
+        let [one, other] = &mut books;
+        one.inherit(&other.counts(now), |_| Millis(7_000));
+        other.inherit(&one.counts(now), |_| now + Span(60_000));
+    }
+    let [one, other] = &mut books;
+    assert!(
+        counts(one, 6_000)[0].1 <= 200,
+        "not twice as many each time"
+    );
+    assert!(one.people_ahead(Millis(2_000), Millis(6_000)) <= 200);
+    one.handle_ask(ask(1, 1_000), Millis(6_500));
+    assert_eq!(counts(one, 7_000), [(1_000, 1)], "the first time counts");
+    assert_eq!(counts(other, 65_000), [], "and nobody prolongs it");
+}
+
+#[test]
+fn of_two_nodes_that_are_gone_one_after_the_other_the_larger_counts() {
+    let mut book = WaitingBook::new(10);
+    book.inherit(&[(Millis(1_000), 2), (Millis(2_000), 1)].into(), |_| {
+        Millis(60_000)
+    });
+    book.inherit(&[(Millis(1_000), 1), (Millis(3_000), 4)].into(), |_| {
+        Millis(60_000)
+    });
+    let expected = [(1_000, 2), (2_000, 1), (3_000, 4)];
+    assert_eq!(counts(&mut book, 5_000), expected);
+}
+
+#[test]
 fn a_full_book_serves_but_does_not_count() {
     let mut book = WaitingBook::new(1);
     book.handle_ask(ask(1, 1_000), Millis(5_000));

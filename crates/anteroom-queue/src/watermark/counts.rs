@@ -91,6 +91,14 @@ impl WaitingCounts {
         }
     }
 
+    /// Counts in each bucket at least as many as others do.
+    pub fn raise_to(&mut self, others: &Self) {
+        for (bucket, count) in others.iter() {
+            let known = self.position(bucket).map_or(0, |at| self.counts[at].1);
+            self.add(bucket, count.saturating_sub(known));
+        }
+    }
+
     /// Counts no longer what others count, as far as it is there.
     pub fn subtract(&mut self, others: &Self) {
         let mut from = 0;

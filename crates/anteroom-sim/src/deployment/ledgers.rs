@@ -212,12 +212,20 @@ impl Stores {
         }
     }
 
-    /// Whether one of the ledgers above a node has had a slot to lend since `since`, without a
-    /// pause.
-    pub(crate) fn has_been_free_since(&self, data_center: u32, since: Millis, now: Millis) -> bool {
-        let local = self.locals.get(data_center as usize);
+    /// Whether the root has had a slot to lend since `since`, without a pause.
+    pub(crate) fn has_been_free_at_root_since(&self, since: Millis, now: Millis) -> bool {
         self.root.has_been_free_since(since, now)
-            || local.is_some_and(|local| local.has_been_free_since(since, now))
+    }
+
+    /// Whether a data center below the root has had a slot to lend since `since`, without a pause.
+    pub(crate) fn has_been_free_nearby_since(
+        &self,
+        data_center: u32,
+        since: Millis,
+        now: Millis,
+    ) -> bool {
+        let local = self.locals.get(data_center as usize);
+        local.is_some_and(|local| local.has_been_free_since(since, now))
     }
 }
 

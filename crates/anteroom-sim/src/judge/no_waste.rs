@@ -24,12 +24,23 @@ impl Refusal {
 }
 
 impl Judge {
-    /// `was_free`: a ledger had had a slot to lend since [`Refusal::free_since`].
-    pub(crate) fn check_refusal(&mut self, refusal: Refusal, was_free: bool, now: Millis) {
-        if was_free && self.is_calm(now) {
+    /// The root had had a slot to lend since [`Refusal::free_since`].
+    pub(crate) fn check_refusal(&mut self, refusal: Refusal, now: Millis) {
+        if self.is_calm(now) {
             self.report(Promise::NoWaste, now, || {
                 let waited = now.since(refusal.arrived_at);
                 format!("refused somebody eligible after {waited} although a slot was free")
+            });
+        }
+    }
+
+    /// The ledger of its data center had had a slot to lend since [`Refusal::free_since`]: that is
+    /// to be had whatever has become of the root.
+    pub(crate) fn check_refused_nearby(&mut self, refusal: Refusal, now: Millis) {
+        if now >= self.upset_until {
+            self.report(Promise::NoWaste, now, || {
+                let waited = now.since(refusal.arrived_at);
+                format!("refused somebody eligible after {waited} although a slot was free nearby")
             });
         }
     }

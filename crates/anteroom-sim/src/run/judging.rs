@@ -187,10 +187,14 @@ impl Simulation {
         if has_waited && rank.is_some() {
             self.judge.handle_called_in_vain();
         }
-        if let Some(since) = refusal.free_since(now).filter(|_| !has_waited) {
-            let data_center = self.deployment.nodes[request.node as usize].data_center;
-            let was_free = stores.has_been_free_since(data_center, since, now);
-            self.judge.check_refusal(refusal, was_free, now);
+        let Some(since) = refusal.free_since(now) else {
+            return;
+        };
+        let data_center = self.deployment.nodes[request.node as usize].data_center;
+        if stores.has_been_free_nearby_since(data_center, since, now) {
+            self.judge.check_refused_nearby(refusal, now);
+        } else if !has_waited && stores.has_been_free_at_root_since(since, now) {
+            self.judge.check_refusal(refusal, now);
         }
     }
 }

@@ -88,6 +88,34 @@ fn nobody_waits_for_those_who_wait_at_a_quiet_child_longer_than_for_the_next_to_
 }
 
 #[test]
+fn a_child_that_speaks_again_does_not_inherit_from_itself() {
+    // Silent for so long that it is quiet, and for so long that its lease has ended.
+    for silence in [QUIET_AFTER, LEASE_TTL] {
+        let mut asks = request(1, 1, 0);
+        asks.waiting.add(START, 40);
+        let (ledger, _) = lent(Ledger::new(), &asks, START);
+        let at = START + silence;
+        asks.number = 2;
+        asks.generation = 1;
+        asks.sent_at = at;
+        let mut ledger = ledger;
+        ledger.advance(at);
+        assert_eq!(ledger.left_waiting.counts.total(), 40);
+        let mut voided = asks.clone();
+        if silence == LEASE_TTL {
+            // It is told that its lease is over, and asks anew.
+            voided.generation = 0;
+        }
+        voided.waiting.add(START + Span(1_000), 2);
+        let (mut ledger, answer) = lent(ledger, &voided, at);
+        assert!(answer.inherited.is_empty(), "{:?}", answer.inherited);
+        assert_eq!(ledger.waiting_total(), 42);
+        ledger.rebuild_sums();
+        assert_eq!(ledger.waiting_total(), 42);
+    }
+}
+
+#[test]
 fn admissions_held_by_a_silent_child_count_as_used_in_their_minute() {
     let mut ledger = ten_lent(0);
     ledger.presume_children_dead(START + Span(1_000));
