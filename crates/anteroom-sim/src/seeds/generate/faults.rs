@@ -164,9 +164,11 @@ fn lowered_and_raised(
     };
     let lasts = rules.longest_seat() + long;
     let cut_at = if dice.chance(0.5) {
-        // It tells of the lowered session, and hears nothing.
-        let cut_at = at.less(Span(u64::from(dice.below(500))));
-        plan(cut_at, answers_lost(link, lasts));
+        // It tells of the lowered session and hears nothing; soon nobody hears of it either.
+        let lost_at = at.less(Span(u64::from(dice.below(500))));
+        plan(lost_at, answers_lost(link, Span(4_000)));
+        let cut_at = at + dice.between(Span(500), Span(3_000));
+        plan(cut_at, cut(link, lasts));
         cut_at
     } else {
         // Late enough for everybody to have told the root of it.
