@@ -28,6 +28,7 @@ mod memcached;
 mod model;
 pub mod orders;
 pub mod path;
+mod pem_error;
 mod rate_limit_service;
 mod rate_text;
 pub mod reading;
@@ -57,6 +58,7 @@ pub use model::{
     Secure, ServerConfig, SizeLimits, Statuses, TimeOuts, TlsConfig, TokenPlace, WithoutKey,
 };
 pub use notes::KnownKey;
+pub use pem_error::PemError;
 pub use problem::{Finding, Owner, Problem, Problems};
 pub use rate_text::{RateText, RateTextError};
 pub use server::TRUSTED_PROXY_HEADERS;

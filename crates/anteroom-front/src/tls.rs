@@ -5,7 +5,6 @@
 //! (`names`). Which protocol is spoken inside is settled by ALPN: `h2` or `http/1.1`.
 
 mod names;
-mod pem_error;
 
 use std::fmt;
 use std::io::Error as IoError;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::TlsConfig;
+use anteroom_config::{PemError, TlsConfig};
 use arc_swap::ArcSwap;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -29,7 +28,6 @@ use tracing::{error, warn};
 
 use crate::io::TimedIo;
 use names::{ByName, names_of};
-pub use pem_error::PemError;
 
 /// What a TLS connection is.
 pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
@@ -295,7 +293,7 @@ fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate,
     let path = || files.certificate.clone();
     let unreadable = |error| TlsError::Certificate {
         path: path(),
-        source: PemError(error),
+        source: error.into(),
     };
     let chain: Vec<_> = CertificateDer::pem_file_iter(&files.certificate)
         .and_then(Iterator::collect)
@@ -312,7 +310,7 @@ fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate,
     }
     let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| TlsError::Key {
         path: files.key.clone(),
-        source: PemError(error),
+        source: error.into(),
     })?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|source| TlsError::Unfit {
         files: Box::new(files.clone()),

@@ -8,10 +8,11 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anteroom_config::PemError;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Most bytes of a file of certificates. All that a machine trusts takes a quarter of a megabyte.
@@ -30,12 +31,12 @@ pub enum TrustError {
         source: io::Error,
     },
     /// The file of certificates is no PEM file.
-    #[error("{} (origin_ca_file) is not written in PEM", path.display())]
+    #[error("{} (origin_ca_file) cannot be read", path.display())]
     NoPem {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        source: pem::Error,
+        source: PemError,
     },
     /// The file of certificates holds one that cannot be used.
     #[error("{} (origin_ca_file) holds a certificate that cannot sign others", path.display())]
@@ -136,9 +137,9 @@ pub(crate) fn trusted_by_file(path: &Path, text: &[u8]) -> Result<RootCertStore,
     let path = || path.to_owned();
     let mut trusted = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(text) {
-        let certificate = certificate.map_err(|source| TrustError::NoPem {
+        let certificate = certificate.map_err(|error| TrustError::NoPem {
             path: path(),
-            source,
+            source: error.into(),
         })?;
         let added = trusted.add(certificate);
         added.map_err(|source| TrustError::NoAuthority {
@@ -187,8 +188,14 @@ mod tests {
         );
         check(
             "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
-            "ca.pem (origin_ca_file) is not written in PEM",
+            "ca.pem (origin_ca_file) cannot be read",
         );
+        let cut_short = trusted_by_file(Path::new("ca.pem"), b"-----BEGIN CERTIFICATE-----\nAAAA");
+        let TrustError::NoPem { source, .. } = cut_short.unwrap_err() else {
+            panic!("it is no PEM file");
+        };
+        let said = source.to_string();
+        assert!(said.contains("cut short"), "a remedy, no bytes: {said}");
         check(
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
             "ca.pem (origin_ca_file) holds a certificate that cannot sign others",

@@ -7,11 +7,11 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use anteroom_config::{ValkeyAddress, ValkeyTls};
+use anteroom_config::{PemError, ValkeyAddress, ValkeyTls};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::CertificateDer;
-use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 
 /// Why a store cannot even be asked: something on this machine is wrong.
@@ -27,12 +27,12 @@ pub enum SetupError {
         source: io::Error,
     },
     /// The file of certificates is no PEM file.
-    #[error("{} (ca_file in [store]) is not written in PEM", path.display())]
+    #[error("{} (ca_file in [store]) cannot be read", path.display())]
     NoPem {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        source: pem::Error,
+        source: PemError,
     },
     /// The file of certificates holds one that cannot be used.
     #[error("{} (ca_file in [store]) holds a certificate that cannot sign others", path.display())]
@@ -107,9 +107,9 @@ fn trusted_by_file(path: &std::path::Path) -> Result<RootCertStore, SetupError> 
     })?;
     let mut trusted = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&text) {
-        let certificate = certificate.map_err(|source| SetupError::NoPem {
+        let certificate = certificate.map_err(|error| SetupError::NoPem {
             path: path(),
-            source,
+            source: error.into(),
         })?;
         let added = trusted.add(certificate);
         added.map_err(|source| SetupError::NoAuthority {
@@ -166,6 +166,9 @@ mod tests {
         let error = access(&file).err().expect("it cannot be used");
         let message = error.to_string();
         assert!(message.ends_with(expected), "{message}");
+        let source = std::error::Error::source(&error).map(ToString::to_string);
+        let source = source.unwrap_or_default();
+        assert!(!source.contains("45, 45"), "no bytes: {source}");
     }
 
     #[test]
@@ -174,7 +177,7 @@ mod tests {
         check("what is this?", "holds no certificate");
         check(
             "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
-            "is not written in PEM",
+            "cannot be read",
         );
         check(
             "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",

@@ -3,11 +3,17 @@
 use std::error::Error;
 use std::fmt;
 
-use tokio_rustls::rustls::pki_types::pem;
+use rustls_pki_types::pem;
 
 /// Why a file in PEM cannot be read.
 #[derive(Debug)]
-pub struct PemError(pub(super) pem::Error);
+pub struct PemError(pem::Error);
+
+impl From<pem::Error> for PemError {
+    fn from(error: pem::Error) -> Self {
+        Self(error)
+    }
+}
 
 impl fmt::Display for PemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -36,8 +42,8 @@ impl Error for PemError {}
 
 #[cfg(test)]
 mod tests {
-    use tokio_rustls::rustls::pki_types::CertificateDer;
-    use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+    use rustls_pki_types::CertificateDer;
+    use rustls_pki_types::pem::PemObject as _;
 
     use super::*;
 
