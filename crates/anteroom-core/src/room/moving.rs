@@ -23,6 +23,10 @@ pub(super) struct Moving {
     expected: BTreeMap<VisitorId, Millis>,
     /// Those who are asking at this moment.
     asking: Missing,
+    /// Seats of the lease that are for them.
+    held: u32,
+    /// How many more were asked for with the newest request.
+    fetched: u32,
 }
 
 impl Moving {
@@ -52,6 +56,7 @@ impl Moving {
 
     /// Somebody has got a seat here.
     pub(super) fn handle_seated(&mut self, visitor: VisitorId) {
+        self.held = self.held.saturating_sub(1);
         if self.expected.remove(&visitor).is_some() {
             self.asking.note_taken();
         }
@@ -62,8 +67,24 @@ impl Moving {
         self.expected.is_empty()
     }
 
-    /// How many lack a seat here: so many of those held here are for nobody else.
-    pub(super) fn count(&self) -> u32 {
+    /// How many seats of the lease are for nobody else: those that were fetched for visitors who
+    /// asked. What is kept for those who are expected lies at the parent.
+    pub(super) fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// A request is made: so many seats are held for those who ask, and `fetched` more asked for.
+    pub(super) fn note_request(&mut self, held: u32, fetched: u32) {
+        self.held = held;
+        self.fetched = fetched;
+    }
+
+    /// The answer to that request brought seats. Those who are inside come first.
+    pub(super) fn handle_granted(&mut self, seats: u32) {
+        self.held += core::mem::take(&mut self.fetched).min(seats);
+    }
+
+    fn count(&self) -> u32 {
         u32::try_from(self.expected.len()).unwrap_or(u32::MAX)
     }
 
@@ -112,6 +133,21 @@ mod tests {
         assert_eq!(moving.begin_request(Millis(100_000)), (0, 2));
         assert_eq!(moving.begin_request(Millis(105_000)), (0, 1));
         assert_eq!(moving.begin_request(Millis(130_000)), (0, 0));
+    }
+
+    #[test]
+    fn only_what_was_fetched_for_those_who_asked_is_held_for_them() {
+        let mut moving = Moving::default();
+        moving.note_request(1, 2);
+        moving.handle_granted(5);
+        assert_eq!(moving.held(), 3);
+        moving.handle_granted(5);
+        assert_eq!(moving.held(), 3, "by one answer");
+        moving.handle_seated(VisitorId([1; 16]));
+        assert_eq!(moving.held(), 2);
+        moving.note_request(0, 2);
+        moving.handle_granted(1);
+        assert_eq!(moving.held(), 1, "as many as came");
     }
 
     #[test]

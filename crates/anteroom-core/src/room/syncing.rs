@@ -68,7 +68,7 @@ impl Room {
         };
         // Whoever it was fetched for may ask at another node: that one must find it.
         let seats = self.lease.held().seats;
-        let own = wants.slots.min(seats.saturating_sub(expected));
+        let own = wants.slots.min(seats.saturating_sub(self.moving.held()));
         self.lease.give_back(Held {
             seats: own.saturating_add(asking),
             admissions: wants.slots,
@@ -79,6 +79,8 @@ impl Room {
         let mut request = self.request(wants, false, now);
         request.wants.kept = asking.min(request.held.seats);
         request.wants.first = asking - request.wants.kept;
+        self.moving
+            .note_request(request.wants.kept, request.wants.first);
         request
     }
 
@@ -93,6 +95,7 @@ impl Room {
     pub fn poll_goodbye(&mut self, now: Millis) -> SyncRequest {
         self.has_left = true;
         self.demand.begin_goodbye();
+        self.moving.note_request(0, 0);
         self.lease.give_back(Held::default());
         self.request(Wants::default(), true, now)
     }
@@ -166,6 +169,7 @@ impl Room {
                     return false;
                 }
                 self.demand.handle_answer();
+                self.moving.handle_granted(answer.granted.seats);
                 self.replaces.clear();
                 self.in_touch_until = self.lease.ends_at();
                 self.answered = answer.number;

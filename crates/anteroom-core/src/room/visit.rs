@@ -56,7 +56,7 @@ impl Room {
             return self.queue(visit, reason, now);
         }
         // What was fetched for somebody who is inside already is not taken from under its hands.
-        if self.uses_leases() && self.lease.held().seats <= self.moving.count() {
+        if self.uses_leases() && self.lease.held().seats <= self.moving.held() {
             return self.find_slot(visit, now);
         }
         let snapshot = self.snapshot(now);

@@ -62,6 +62,31 @@ fn a_seat_is_not_kept_for_ever_for_somebody_who_does_not_come_back() {
     assert!(matches!(pair.visit(Some(waiting)), Verdict::Admit(_)));
 }
 
+/// What is kept for those who are expected lies at the ledger: a slot that it lends besides is one.
+#[test]
+fn a_slot_that_is_lent_while_somebody_from_elsewhere_is_expected_is_for_those_who_wait() {
+    let mut pair = Pair::new(Rules {
+        session_duration: Span(12_000),
+        ..rules(2, 100)
+    });
+    let inside = pair.admit();
+    pair.admit();
+    let (waiting, _) = pair.queue(None);
+    let (waiting, _) = pair.queue(Some(waiting));
+    let ends_at = inside.seats.ends_at().expect("it has a seat");
+    pair.now = ends_at - Span(2_000);
+    let mover = from_elsewhere(pair.now);
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(2_500);
+    let is_admitted = (0..3).any(|_| {
+        pair.sync();
+        matches!(pair.visit(Some(waiting)), Verdict::Admit(_))
+    });
+    assert!(is_admitted);
+    let renewed = pair.renew(mover);
+    assert!(renewed.seats.of(DataCenterId(1)).is_some());
+}
+
 /// The answer may come when whoever wanted the seat has been let pass without it.
 #[test]
 fn a_seat_that_was_fetched_for_somebody_who_has_gone_on_is_kept_for_its_next_request() {
