@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::admin_tokens;
+use crate::descriptors;
 use crate::extras::{Connections, Extras};
 use crate::front::Front;
 use crate::limits;
@@ -343,7 +344,7 @@ impl Gateway {
 /// The connections that there may be, after the config.
 fn table_of(server: &ServerConfig) -> ConnectionTable {
     ConnectionTable::new(ConnectionLimits {
-        connections: server.size_limits.connections,
+        connections: descriptors::make_room(server.size_limits.connections),
         per_address: server.size_limits.connections_per_address,
         trusted_proxies: server.trusted_proxies.clone(),
     })

@@ -3,6 +3,7 @@
 //! One file per command. Here, and nowhere else, backends are named.
 
 mod admin_tokens;
+mod descriptors;
 mod extras;
 mod front;
 pub mod gateway;

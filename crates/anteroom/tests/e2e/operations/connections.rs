@@ -2,9 +2,13 @@
 
 use std::net::Ipv4Addr;
 
+use tokio::process::Command;
+
 use crate::support::command::run;
-use crate::support::config::{SERVER, room};
+use crate::support::config::{ConfigFile, SERVER, room};
 use crate::support::eventually;
+use crate::support::origin::RecordingOrigin;
+use crate::support::process::{BINARY, Gateway};
 use crate::support::raw::{Raw, status_of};
 use crate::support::site::Site;
 
@@ -124,4 +128,36 @@ async fn sockets_that_send_nothing_or_half_a_head_make_room() {
     waiting(&site, machine(251)).await;
     let reached = |line: &String| line.contains("as many connections are open as there may be");
     assert!(site.gateway.log().iter().any(reached));
+}
+
+/// With a limit on open files that this process cannot raise.
+#[tokio::test]
+async fn with_few_open_files_fewer_connections_are_accepted_and_everybody_is_answered() {
+    let origin = RecordingOrigin::start().await;
+    let file = ConfigFile::new(&(SERVER.to_owned() + &room("main", origin.address, 1, "")));
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -n 256; exec \"$0\" serve \"$@\"", BINARY]);
+    limited.args(file.flags());
+    let gateway = Gateway::spawn(limited).await;
+    let site = Site {
+        gateway,
+        origin,
+        file,
+    };
+    let cookie = site.ticket_line().await;
+    let mut inside = Raw::connect(site.gateway.address).await;
+    pass(&mut inside, &cookie).await;
+    let mut crowd = Vec::new();
+    for number in 0..250 {
+        crowd.push(waiting(&site, machine(number)).await);
+    }
+    pass(&mut inside, &cookie).await;
+    let mut again = Raw::connect(site.gateway.address).await;
+    pass(&mut again, &cookie).await;
+    let log = site.gateway.log();
+    let told = log.iter().find(|line| line.contains("limit on open files"));
+    assert!(
+        told.expect("it is told").contains("\"connections\":96"),
+        "{told:?}"
+    );
 }
