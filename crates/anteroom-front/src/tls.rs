@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::crypto::{CryptoProvider, aws_lc_rs};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::server::ProducesTickets;
 use tokio_rustls::rustls::sign::CertifiedKey;
@@ -291,7 +291,7 @@ fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loade
 /// Reads one of several certificates, and its key.
 fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate, TlsError> {
     let path = || files.certificate.clone();
-    let unreadable = |error| TlsError::Certificate {
+    let unreadable = |error: pem::Error| TlsError::Certificate {
         path: path(),
         source: error.into(),
     };
