@@ -59,8 +59,7 @@ mod tests {
     #[test]
     fn what_is_needed_fits() {
         for connections in [100, 10_000, 150_000] {
-            assert_eq!(fitting(needed(connections)).max(connections), connections);
-            assert!(fitting(needed(connections)) + 1 >= connections);
+            assert!(fitting(needed(connections)) >= connections);
         }
     }
 
