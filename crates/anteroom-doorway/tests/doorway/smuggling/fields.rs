@@ -108,6 +108,11 @@ pub(super) const HTTP2: &[(&[Field], End)] = &[
     ),
     (&[(b":method", b"CONNECT"), AUTHORITY], End::Answered(501)),
     (&[METHOD, SCHEME, PATH], End::Answered(400)),
+    // Browsers write %22. Only HTTP/1 has a way around the parser.
+    (
+        &[METHOD, SCHEME, (b":path", b"/?a=\"b\""), AUTHORITY],
+        End::Reset(1),
+    ),
     (&[METHOD, SCHEME, PATH, (b":authority", b"")], End::Reset(1)),
     (
         &[METHOD, SCHEME, PATH, (b":authority", b"u@a")],
