@@ -13,7 +13,8 @@
 //! | all | the same; then the longest idle one with a ticket; then it is turned away | the same |
 //!
 //! A connection *has a ticket* if its newest request was let pass by one. These are not counted in
-//! the 90 %, and end last. A connection of the reserve stays only if it shows a ticket. One that is
+//! the 90 %, and end last. A connection of the reserve stays only if it shows a ticket; and while 90 %
+//! are held by requests without one that are at origins, no further one goes there. One that is
 //! turned away is answered all the same, with a short refusal: it lives in a few spare places.
 //!
 //! Each client address has a limit of its own, and ends its own longest idle connection first.
@@ -114,6 +115,8 @@ pub(crate) struct Counts {
     near: usize,
     open: AtomicUsize,
     with_ticket: AtomicUsize,
+    /// Those with a request at an origin, and no ticket.
+    busy_without_ticket: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -165,6 +168,7 @@ impl Counts {
             near: limit.saturating_mul(NEAR_PERCENT).div_ceil(100),
             open: AtomicUsize::new(0),
             with_ticket: AtomicUsize::new(0),
+            busy_without_ticket: AtomicUsize::new(0),
         }
     }
 
@@ -174,6 +178,12 @@ impl Counts {
 
     fn without_ticket(&self) -> usize {
         self.open().saturating_sub(self.with_ticket.load(Relaxed))
+    }
+
+    /// Whether requests without a ticket hold more connections than they may. Of these none can be
+    /// ended, so that they would take the reserve for as long as the origin takes.
+    fn is_reserve_taken(&self) -> bool {
+        self.busy_without_ticket.load(Relaxed) > self.without_ticket_max()
     }
 
     /// How many there may be without a ticket.

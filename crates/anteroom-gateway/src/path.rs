@@ -9,12 +9,13 @@
 //! The readings of a path are all results of these steps, each of which an origin may or may not
 //! take:
 //!
-//! 1. on the raw text: take `\` for `/`; drop `;params` from each segment; resolve `.` and `..`,
-//!    with or without merging `//` first;
+//! 1. on the raw text: take `\` for `/`; drop `;params` from each segment; take what follows two or
+//!    more slashes at the beginning for a host, and drop it (`new URL(path, base)` reads
+//!    `//x/shop` as `/shop`); resolve `.` and `..`, with or without merging `//` first;
 //! 2. percent-decode once: everything, or everything except an encoded `/` and `\`. `%uHHHH` is
 //!    decoded too (HTTP.sys does). What was encoded twice (`%252e`) stays literal;
 //! 3. on the decoded text: take `\` for `/`, before or after dropping `;params` again;
-//! 4. merge `//`; resolve `.` and `..`.
+//! 4. drop a host again; merge `//`; resolve `.` and `..`.
 //!
 //! An origin may decode twice, as a server and the application behind it do ([`Decoding::Twice`]).
 //! Then these are readings, too:
@@ -87,7 +88,7 @@ impl Decoding {
 pub struct Readings<'a> {
     sent: &'a str,
     others: Vec<Reading>,
-    has_dot_dot: bool,
+    leads_anywhere: bool,
 }
 
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -122,7 +123,7 @@ impl<'a> Readings<'a> {
             return Ok(Self {
                 sent,
                 others: Vec::new(),
-                has_dot_dot: false,
+                leads_anywhere: false,
             });
         }
         let mut reader = Reader::default();
@@ -133,7 +134,7 @@ impl<'a> Readings<'a> {
         Ok(Self {
             sent,
             others: reader.found,
-            has_dot_dot: reader.has_dot_dot,
+            leads_anywhere: reader.leads_anywhere,
         })
     }
 
@@ -166,11 +167,12 @@ impl<'a> Readings<'a> {
             .map_or(self.sent, |reading| reading.text.as_str())
     }
 
-    /// Whether some reading climbs with `..`: then readings can end up anywhere, and two that lead
-    /// to different rooms must not be resolved in the client's favour.
+    /// Whether some reading climbs with `..`, or drops a beginning that looks like a host: then
+    /// readings can end up anywhere, and two that lead to different rooms must not be resolved in
+    /// the client's favour.
     #[must_use]
-    pub const fn has_dot_dot(&self) -> bool {
-        self.has_dot_dot
+    pub const fn leads_anywhere(&self) -> bool {
+        self.leads_anywhere
     }
 }
 
@@ -195,7 +197,7 @@ fn is_odd(bytes: &[u8]) -> Result<bool, BadPathError> {
 struct Reader {
     found: Vec<Reading>,
     spent: usize,
-    has_dot_dot: bool,
+    leads_anywhere: bool,
     /// Something is left to decode once all is decoded.
     is_encoded_again: bool,
 }
@@ -275,17 +277,33 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds what each path becomes when `//` is merged and when dot segments are resolved.
+    /// Adds what each path becomes without a host at its beginning, when `//` is merged and when dot
+    /// segments are resolved.
     fn resolved(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
+        let paths = self.without_host(paths)?;
         let paths = self.either(paths, |path| path.contains("//").then(|| merge(path)))?;
         let mut climbs = false;
         let paths = self.either(paths, |path| {
-            let (path, has_dot_dot) = path.contains("/.").then(|| resolve(path))?;
-            climbs |= has_dot_dot;
+            let (path, leads_anywhere) = path.contains("/.").then(|| resolve(path))?;
+            climbs |= leads_anywhere;
             Some(path)
         })?;
-        self.has_dot_dot |= climbs;
+        self.leads_anywhere |= climbs;
         Ok(paths)
+    }
+
+    /// Adds what each path becomes without a host, in front of it: the normal form keeps that.
+    fn without_host(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
+        let mut both = Vec::with_capacity(paths.len());
+        for path in paths {
+            if let Some(bare) = drop_host(&path) {
+                self.spend(bare.len())?;
+                self.leads_anywhere = true;
+                push_new(&mut both, bare);
+            }
+            push_new(&mut both, path);
+        }
+        Ok(both)
     }
 
     /// Adds to each path what `step` makes of it.
@@ -334,6 +352,13 @@ fn drop_params(path: &str) -> Option<String> {
     let segments = path.split('/');
     let bare = segments.map(|segment| segment.split(';').next().unwrap_or_default());
     Some(bare.collect::<Vec<_>>().join("/"))
+}
+
+/// `//a/b` and `///a/b` become `/b`.
+fn drop_host(path: &str) -> Option<String> {
+    let host = path.strip_prefix("//")?.trim_start_matches('/');
+    let end = host.find('/').unwrap_or(host.len());
+    Some(format!("/{}", host[end..].trim_start_matches('/')))
 }
 
 /// `/a?b`, `/a#b` and `/a\0b` become `/a`.

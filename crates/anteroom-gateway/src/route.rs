@@ -87,8 +87,9 @@ impl Routes {
     ///
     /// # Errors
     ///
-    /// [`AmbiguousPathError`] if it depends on who reads the path, and the path has a `..`.
-    /// Without one, two readings differ in where segments end and in nothing else, so the deeper
+    /// [`AmbiguousPathError`] if it depends on who reads the path, and the path has a `..` or begins
+    /// like a host.
+    /// Without those, two readings differ in where segments end and in nothing else, so the deeper
     /// room cannot be a pretext to reach pages of the other.
     pub fn find(
         &self,
@@ -105,7 +106,7 @@ impl Routes {
             let Some(hit) = self.look_up(of_host, reading) else {
                 continue;
             };
-            if readings.has_dot_dot() && best.is_some_and(|best| best.room != hit.room) {
+            if readings.leads_anywhere() && best.is_some_and(|best| best.room != hit.room) {
                 return Err(AmbiguousPathError);
             }
             best = best.max(Some(hit));

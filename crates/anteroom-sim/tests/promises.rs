@@ -110,7 +110,15 @@ fn a_node_that_starts_in_a_data_center_that_is_cut_off_issues_no_seat_longer_tha
     };
     let lasts = Span::from_secs(700);
     let link = LinkPlace::ToWorld(1);
-    plan(120, FaultKind::Cut { link, lasts });
+    let answers_only = false;
+    plan(
+        120,
+        FaultKind::Cut {
+            link,
+            answers_only,
+            lasts,
+        },
+    );
     let session = Span::from_secs(3_600);
     let within = Span::ZERO;
     plan(121, FaultKind::SessionDuration { session, within });

@@ -98,7 +98,10 @@ impl Entry {
 
     /// A request begins.
     pub(crate) fn begin(&self) {
-        self.state.fetch_add(REQUEST, AcqRel);
+        let before = self.state.fetch_add(REQUEST, AcqRel);
+        if before < REQUEST && before & TICKET == 0 {
+            self.counts.busy_without_ticket.fetch_add(1, Relaxed);
+        }
     }
 
     /// A request needs its connection no more, for the sake of an origin.
@@ -106,7 +109,10 @@ impl Entry {
         // The last one leaves the time; whoever sees that nothing is open sees it, too.
         let now = now.duration_since(self.counts.began);
         self.idle_since.store(millis(now), Relaxed);
-        self.state.fetch_sub(REQUEST, AcqRel);
+        let before = self.state.fetch_sub(REQUEST, AcqRel);
+        if before < 2 * REQUEST && before & TICKET == 0 {
+            self.counts.busy_without_ticket.fetch_sub(1, Relaxed);
+        }
     }
 
     /// Whether an origin, or a decision, is waited for.
@@ -167,8 +173,17 @@ impl Entry {
         } else {
             self.state.fetch_and(!TICKET, AcqRel)
         };
+        let has_changed = (before & TICKET != 0) != has_ticket;
+        if has_changed && before >= REQUEST {
+            let count = &self.counts.busy_without_ticket;
+            if has_ticket {
+                count.fetch_sub(1, Relaxed);
+            } else {
+                count.fetch_add(1, Relaxed);
+            }
+        }
         let is_counted = before & GONE == 0 && !matches!(self.standing, Standing::TurnedAway(_));
-        if is_counted && (before & TICKET != 0) != has_ticket {
+        if is_counted && has_changed {
             let count = &self.counts.with_ticket;
             if has_ticket {
                 count.fetch_add(1, Relaxed);
@@ -193,7 +208,9 @@ impl Claim {
     /// used up.
     #[must_use]
     pub fn needs_ticket(&self) -> bool {
-        self.0.standing != Standing::Ordinary && !self.0.has_ticket()
+        let entry = &self.0;
+        let is_short = entry.standing != Standing::Ordinary || entry.counts.is_reserve_taken();
+        is_short && !entry.has_ticket()
     }
 
     /// Why each request by this connection is refused; `None` if it is not.

@@ -153,6 +153,32 @@ async fn the_reserve_is_kept_for_those_who_show_a_ticket() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn requests_without_a_ticket_do_not_take_the_reserve_one_by_one() {
+    let scene = Scene::new(100, 0);
+    let mut places = scene.admit_many(90).await;
+    places.iter().for_each(Place::begin);
+    // Each takes the place of the one before, which has sent nothing yet.
+    places.extend(scene.admit_many(3).await);
+    assert_eq!(ending(&places), [90, 91]);
+    assert_eq!(places[92].entry.standing(), Standing::Ordinary);
+    let claim = Claim(Arc::clone(&places[92].entry));
+    assert!(!claim.needs_ticket());
+    places[92].begin();
+    assert!(claim.needs_ticket() && places[92].closes());
+    // It shows a ticket, and does not any more.
+    claim.set_ticket(true);
+    assert!(!claim.needs_ticket());
+    claim.set_ticket(false);
+    assert!(claim.needs_ticket());
+    // By HTTP/2 a second request of a connection takes no more of it.
+    places[0].begin();
+    places[0].finish();
+    assert!(claim.needs_ticket());
+    places[0].finish();
+    assert!(!claim.needs_ticket());
+}
+
+#[tokio::test(start_paused = true)]
 async fn connections_with_a_ticket_end_last() {
     let scene = Scene::new(100, 0);
     let places = scene.admit_many(50).await;

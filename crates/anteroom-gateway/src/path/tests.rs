@@ -72,8 +72,33 @@ fn a_path_that_leaves_the_shop_still_reads_as_the_shop() {
             .iter()
             .any(|path| path == "/shop" || path.starts_with("/shop/"));
         assert!(inside, "{path}: {:?}", readings(path));
-        assert!(Readings::of(path).unwrap().has_dot_dot(), "{path}");
+        assert!(Readings::of(path).unwrap().leads_anywhere(), "{path}");
     }
+}
+
+#[test]
+fn what_looks_like_a_host_before_the_shop_reads_as_the_shop() {
+    for path in [
+        "//x/shop",
+        "///x/shop",
+        "/\\x/shop",
+        "/\\\\x/shop",
+        "//a@b:9/shop",
+        "//[::1]/shop",
+        "//x\\shop",
+        "//x;/shop",
+        "//x/y/../shop",
+        "//x//shop",
+        "/%2fx/shop",
+        "/%5cx%5cshop",
+    ] {
+        let readings = Readings::of(path).unwrap();
+        let has_shop = readings.decoded().any(|path| path == "/shop");
+        assert!(has_shop, "{path}: {readings:?}");
+        assert!(readings.leads_anywhere(), "{path}");
+    }
+    assert_eq!(readings("//x"), ["//x", "/", "/x"]);
+    assert_eq!(Readings::of("//x/shop").unwrap().normal(), "/x/shop");
 }
 
 #[test]
