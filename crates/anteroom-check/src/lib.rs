@@ -9,7 +9,9 @@ mod key_file;
 mod own_origin;
 mod page_files;
 mod rate_limit_files;
+mod secret_files;
 pub mod store_password;
+pub mod token_file;
 
 use std::convert::Infallible;
 use std::io;
@@ -120,7 +122,10 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     })?;
     match Config::parse_partly(&name, &text, CHECKS) {
         Ok(mut parsed) => {
-            let lines = mistakes_around(&name, &mut parsed.config, file);
+            let secrets = secret_files::look(&text, &parsed.config, file);
+            let mut lines = mistakes_around(&name, &text, &mut parsed.config, file);
+            lines.extend(secrets.mistakes);
+            parsed.warnings.extend(secrets.warnings);
             parsed.warnings.extend(open_keys(&name, &parsed.config));
             let secret = gossip_file::open_to_all(&name, &parsed.config);
             parsed.warnings.extend(secret);
@@ -130,8 +135,10 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
             let mut report = Report::of_problems(&problems);
             // All is told at once, also what stands in other files.
             if let Some(mut config) = readable {
-                let lines = mistakes_around(&name, &mut config, file);
+                let secrets = secret_files::look(&text, &config, file);
+                let lines = mistakes_around(&name, &text, &mut config, file);
                 report.lines.extend(lines);
+                report.lines.extend(secrets.mistakes);
             }
             Err(report)
         }
@@ -159,9 +166,13 @@ fn read_text(file: &Path) -> io::Result<String> {
 
 /// What the text alone does not show: what stands in the files that it names, which are found
 /// from anywhere from now on, and how its rooms go together.
-fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> {
+fn mistakes_around(name: &str, text: &str, config: &mut Config, file: &Path) -> Vec<String> {
     let mut lines = page_files::load(config, file);
-    lines.extend(anteroom_origin::find_ca_files(config, file));
+    let ca_files = anteroom_origin::find_ca_files(config, file).into_iter();
+    lines.extend(ca_files.map(|(path, what)| {
+        let place = place_of(text, file, "origin_ca_file", Some(&path));
+        format!("{place}: {what}")
+    }));
     lines.extend(key_file::load(config, file));
     lines.extend(gossip_file::load(config, file));
     lines.extend(room_mistakes(name, config));
@@ -179,6 +190,23 @@ fn mistakes_around(name: &str, config: &mut Config, file: &Path) -> Vec<String> 
         }
     }
     lines
+}
+
+/// Where a key stands in the text of a config file: `anteroom.toml:7`, or the file alone. Of several
+/// such keys the one that names a file like `path`.
+fn place_of(text: &str, file: &Path, key: &str, path: Option<&Path>) -> String {
+    let named = path
+        .and_then(Path::file_name)
+        .and_then(|name| name.to_str());
+    let is_it = |line: &str| {
+        let rest = line.trim_start().strip_prefix(key);
+        let value = rest.and_then(|rest| rest.trim_start().strip_prefix('='));
+        value.is_some_and(|value| named.is_none_or(|name| value.contains(name)))
+    };
+    match text.lines().position(is_it) {
+        Some(before) => format!("{}:{}", file.display(), before + 1),
+        None => file.display().to_string(),
+    }
 }
 
 /// Private keys that are none, of files whose paths have been found.
@@ -362,7 +390,7 @@ mod tests {
             ":10: room \"shop\": bypass",
             ":11: room \"shop\": session_duration: ",
             ":13: room \"shop\": custom_page_file: cannot read",
-            "(origin_ca_file) holds no certificate",
+            ":12: room \"shop\": ",
             ":2: server.tls_certificate, tls_key: cannot read the certificate",
         ];
         assert_eq!(lines.len(), told.len(), "each once: {lines:#?}");

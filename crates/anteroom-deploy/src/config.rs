@@ -37,15 +37,27 @@ impl Deployed {
     pub fn parse(text: &str) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let file = folder.path().join("anteroom.toml");
-        std::fs::write(&file, text).map_err(|error| error.to_string())?;
+        let raw: toml::Value = toml::from_str(text).map_err(|error| error.to_string())?;
+        let text_of = |table: &str, key: &str| Some(raw.get(table)?.get(key)?.as_str()?.to_owned());
+        // The secrets are where it is deployed; here are others.
+        let mut here = text.to_owned();
+        for (table, key) in [("server", "admin_token_file"), ("store", "password_file")] {
+            if let Some(path) = text_of(table, key) {
+                std::fs::write(
+                    folder.path().join(key),
+                    "0123456789abcdef0123456789abcdef\n",
+                )
+                .map_err(|error| error.to_string())?;
+                here = here.replace(&path, key);
+            }
+        }
+        std::fs::write(&file, here).map_err(|error| error.to_string())?;
         let parsed = anteroom_check::read(&file).map_err(|report| report.lines().join("\n"))?;
         let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
         if !warnings.is_empty() {
             return Err(warnings.join("\n"));
         }
         let server = parsed.config.server;
-        let raw: toml::Value = toml::from_str(text).map_err(|error| error.to_string())?;
-        let text_of = |table: &str, key: &str| Some(raw.get(table)?.get(key)?.as_str()?.to_owned());
         let room = raw["room"].get(0).ok_or("there is no room")?;
         let origin = room["origin"].as_str().ok_or("the origin is no text")?;
         Ok(Self {

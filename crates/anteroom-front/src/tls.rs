@@ -29,6 +29,9 @@ use tracing::{error, warn};
 use crate::io::TimedIo;
 use names::{ByName, names_of};
 
+/// What PEM writes above a key with a password.
+const ENCRYPTED: &[u8] = b"ENCRYPTED";
+
 /// What a TLS connection is.
 pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
 
@@ -61,7 +64,11 @@ pub enum TlsError {
         source: PemError,
     },
     /// A file without any certificate.
-    #[error("there is no certificate in {}", .path.display())]
+    #[error(
+        "there is no certificate in {}; it must be plain text (not UTF-16) with a line -----BEGIN CERTIFICATE-----, and \
+         `openssl x509 -inform der` makes that from DER",
+        .path.display()
+    )]
     NoCertificate {
         /// The file.
         path: PathBuf,
@@ -75,14 +82,29 @@ pub enum TlsError {
         #[source]
         source: PemError,
     },
-    /// The certificate is none, or belongs to another key.
-    #[error("the certificate {} and the key {} do not go together", .files.certificate.display(), .files.key.display())]
+    /// A key that needs a password.
+    #[error(
+        "the key {} is encrypted; `openssl pkey -in FILE -out NEW` decrypts it, and only its owner may read the result",
+        .path.display()
+    )]
+    Encrypted {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The certificate belongs to another key.
+    #[error("the certificate {} belongs to another key than {}", .files.certificate.display(), .files.key.display())]
     Unfit {
         /// The files.
         files: Box<TlsConfig>,
-        /// What is wrong with them.
-        #[source]
-        source: rustls::Error,
+    },
+    /// A key of a kind that cannot be used.
+    #[error(
+        "the key {} cannot be used: it must be RSA of 2,048 to 8,192 bits, ECDSA (P-256, P-384, P-521) or Ed25519",
+        .path.display()
+    )]
+    Unusable {
+        /// The file.
+        path: PathBuf,
     },
     /// A certificate that does not say until when it is good.
     #[error("the certificate {} is malformed", .path.display())]
@@ -308,19 +330,35 @@ fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate,
     if files.number > 0 && names.is_empty() {
         return Err(TlsError::Nameless { path: path() });
     }
-    let key = PrivateKeyDer::from_pem_file(&files.key).map_err(|error| TlsError::Key {
-        path: files.key.clone(),
-        source: error.into(),
-    })?;
-    let key = CertifiedKey::from_der(chain, key, provider).map_err(|source| TlsError::Unfit {
-        files: Box::new(files.clone()),
-        source,
+    let key =
+        PrivateKeyDer::from_pem_file(&files.key).map_err(|error| no_key(&files.key, error))?;
+    let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => TlsError::Unfit {
+            files: Box::new(files.clone()),
+        },
+        _ => TlsError::Unusable {
+            path: files.key.clone(),
+        },
     })?;
     Ok(Certificate {
         key,
         names,
         expires_at,
     })
+}
+
+fn no_key(path: &Path, error: pem::Error) -> TlsError {
+    let path = path.to_owned();
+    let is_encrypted = matches!(error, pem::Error::NoItemsFound)
+        && std::fs::read(&path)
+            .is_ok_and(|text| text.windows(ENCRYPTED.len()).any(|part| part == ENCRYPTED));
+    if is_encrypted {
+        return TlsError::Encrypted { path };
+    }
+    TlsError::Key {
+        path,
+        source: error.into(),
+    }
 }
 
 #[cfg(test)]

@@ -263,8 +263,8 @@ impl<B: RequestBody + Sync> Draft<B> {
 }
 
 /// Makes each `origin_ca_file` one that is found from anywhere (paths are meant relative to the folder
-/// of the config file), and returns every file that cannot be used, one a line.
-pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<String> {
+/// of the config file), and returns every file that cannot be used, with what is wrong with it.
+pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<(PathBuf, String)> {
     let folder = config_file.parent().unwrap_or_else(|| Path::new(""));
     let mut mistakes = Vec::new();
     for room in &mut config.rooms {
@@ -273,9 +273,8 @@ pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<String> {
         };
         *path = folder.join(&*path);
         if let Err(error) = trust::check_ca_file(path) {
-            let (file, name) = (config_file.display(), &room.name);
-            let why = check::chain(&error);
-            mistakes.push(format!("{file}: room \"{name}\": {why}"));
+            let (name, why) = (&room.name, check::chain(&error));
+            mistakes.push((path.clone(), format!("room \"{name}\": {why}")));
         }
     }
     mistakes

@@ -144,9 +144,21 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "anteroom-control",
+        &[
+            "anteroom-core",
+            "anteroom-config",
+            "anteroom-wire",
+            "anteroom-node",
+            "anteroom-origin",
+            "anteroom-overrides",
+        ],
+    ),
+    (
         "anteroom-check",
         &[
             "anteroom-config",
+            "anteroom-control",
             "anteroom-terminal",
             "anteroom-store",
             "anteroom-page",
@@ -157,17 +169,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-gossip",
             "anteroom-jwt",
             "anteroom-ratelimit",
-        ],
-    ),
-    (
-        "anteroom-control",
-        &[
-            "anteroom-core",
-            "anteroom-config",
-            "anteroom-wire",
-            "anteroom-node",
-            "anteroom-origin",
-            "anteroom-overrides",
         ],
     ),
     (

@@ -127,7 +127,7 @@ async fn visitors_are_served_by_https_and_a_renewed_certificate_is_taken_if_it_c
     assert!(
         operators(&node, "/healthz")
             .await
-            .contains("do not go together")
+            .contains("belongs to another key")
     );
     assert!(
         ask_trusting(door, &first).await.is_some(),

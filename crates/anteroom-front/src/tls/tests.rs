@@ -90,6 +90,20 @@ fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
         refused(with(&first.certificate, &empty)),
         TlsError::Key { .. }
     ));
+    let encrypted = folder.path().join("encrypted");
+    let text = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
+    fs::write(&encrypted, text).unwrap();
+    assert!(matches!(
+        refused(with(&first.certificate, &encrypted)),
+        TlsError::Encrypted { .. }
+    ));
+    let unusable = folder.path().join("unusable");
+    let text = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
+    fs::write(&unusable, text).unwrap();
+    assert!(matches!(
+        refused(with(&first.certificate, &unusable)),
+        TlsError::Unusable { .. }
+    ));
     let other = refused(with(&second.certificate, &first.key));
     assert!(matches!(other, TlsError::Unfit { .. }), "{other}");
 
