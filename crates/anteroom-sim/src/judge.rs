@@ -64,6 +64,8 @@ pub struct Judge {
     violation_count: u64,
     /// Sessions that were ended with a ticket that was not its holder's newest.
     logged_out: BTreeSet<VisitorId>,
+    /// Until when those are inside of whom no visitor's notes tell: a copy was let in as somebody new.
+    strays: BTreeMap<VisitorId, Millis>,
     /// Who was let in at this moment: a copy of a ticket may be answered twice at once.
     just_admitted: (Millis, Vec<VisitorId>),
 }
@@ -137,6 +139,7 @@ impl Judge {
             violations: Vec::new(),
             violation_count: 0,
             logged_out: BTreeSet::new(),
+            strays: BTreeMap::new(),
             just_admitted: (Millis::ZERO, Vec::new()),
         }
     }
@@ -272,8 +275,21 @@ impl Judge {
     }
 
     /// A node said that it ended the session of a ticket that is nobody's present one.
-    pub(crate) fn handle_stray_log_out(&mut self, visitor: VisitorId) {
+    pub(crate) fn handle_stray_log_out(&mut self, visitor: VisitorId, now: Millis) {
         self.logged_out.insert(visitor);
+        if let Some(ends_at) = self.strays.remove(&visitor)
+            && ends_at > now
+        {
+            self.seats.handle_leave(ends_at, now);
+        }
+    }
+
+    /// Somebody was let in of whom no visitor's notes will tell.
+    pub(crate) fn note_stray(&mut self, ticket: &Ticket, now: Millis) {
+        self.strays.retain(|_, ends_at| *ends_at > now);
+        if let Some(ends_at) = ticket.seats.ends_at() {
+            self.strays.insert(ticket.visitor, ends_at);
+        }
     }
 
     /// Whether a node said that it ended the session of this visitor.

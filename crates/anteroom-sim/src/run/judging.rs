@@ -113,10 +113,10 @@ impl Simulation {
             let accepted_at = owner.watched.accepted_at();
             self.judge.check_passed_after_logout(accepted_at, now);
         }
-        let watched = match self.crowd.visitors.get_mut(request.owner) {
-            Some(visitor) => watched_for(visitor, request, said).unwrap_or(&mut nobody),
-            None => &mut nobody,
-        };
+        let owner = self.crowd.visitors.get_mut(request.owner);
+        let own = owner.and_then(|visitor| watched_for(visitor, request, said));
+        let is_stray = own.is_none();
+        let watched = own.unwrap_or(&mut nobody);
         match said {
             Said::Admit(ticket) => {
                 if !self
@@ -128,6 +128,9 @@ impl Simulation {
                 }
                 let by = (request.node, is_outside_limits);
                 self.judge.handle_admission(watched, ticket, by, now);
+                if is_stray && !is_outside_limits {
+                    self.judge.note_stray(ticket, now);
+                }
                 if has_order {
                     let rank = (met_as == MetAs::Waiting).then(|| rank_of(*ticket));
                     self.judge.check_order(Admission { rank, watermark }, now);

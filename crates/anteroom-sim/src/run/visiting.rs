@@ -284,7 +284,7 @@ impl Simulation {
         if is_new && visitor.watched.is_of(ticket.visitor) {
             self.judge.handle_log_out(&mut visitor.watched, self.now);
         } else if is_new {
-            self.judge.handle_stray_log_out(ticket.visitor);
+            self.judge.handle_stray_log_out(ticket.visitor, self.now);
         }
         if is_new {
             self.deployment.nodes[node as usize].renew_view();
