@@ -39,8 +39,8 @@ use crate::refusal::Refusal;
 /// fewer, and the front door needs the file descriptors.
 const REQUESTS_MAX: usize = 64;
 /// Connections at once without a whole head. A head is there within milliseconds, so few wait at a
-/// time; with fewer than this, a burst of honest scrapers could close each other's.
-const HEADS_MAX: usize = 128;
+/// time. With fewer, a flood of thousands a second closes a probe before it has sent its head.
+const HEADS_MAX: usize = 512;
 /// For the head of a request. On a network of operators it takes milliseconds.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(2);
 /// What supervisors ask, who restart a process that does not answer.
