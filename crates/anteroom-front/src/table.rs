@@ -23,6 +23,7 @@
 //! Envoy's overload manager and nginx's reuse of idle connections were the models.
 
 mod address;
+mod counts;
 mod entry;
 mod idle;
 
@@ -41,22 +42,14 @@ use tracing::warn;
 
 use crate::hold::ConnectionObserver;
 use address::Network;
+use counts::Counts;
 pub use entry::{Claim, TurnedAway};
 pub(crate) use entry::{Entry, Standing};
 use idle::{Class, Idle};
 
-/// From this part of the limit on, connections of those who wait are not kept, in percent.
-const NEAR_PERCENT: usize = 70;
-/// The part of the limit that only clients with a ticket may keep, in percent.
-const RESERVE_PERCENT: usize = 10;
 /// How long a connection is left alone while there is room: about as long as a handshake on a slow
 /// mobile network and the request behind it. Longer, and a crowd fills the reserve.
 const SETTLED: Duration = Duration::from_secs(1);
-/// One spare place for so many connections: for those that are ending, and those that are turned
-/// away. Fewer, and accepting pauses more often for connections that are just ending.
-const SPARE_DIVISOR: usize = 64;
-/// The least and the most of them; each may take one more descriptor.
-const SPARE: (usize, usize) = (8, 1_024);
 /// The same warning is written no more often.
 const WARN_EVERY: Duration = Duration::from_secs(60);
 
@@ -107,18 +100,6 @@ struct Shared {
     places: Mutex<Places>,
 }
 
-/// What is read with each answer.
-pub(crate) struct Counts {
-    /// Times in the table are counted from here.
-    began: Instant,
-    limit: usize,
-    near: usize,
-    open: AtomicUsize,
-    with_ticket: AtomicUsize,
-    /// Those with a request at an origin, and no ticket.
-    busy_without_ticket: AtomicUsize,
-}
-
 #[derive(Default)]
 struct Places {
     idle: Idle,
@@ -157,46 +138,6 @@ impl Reclaimed {
             Self::Crowded => "crowded",
             Self::Address => "address",
         }
-    }
-}
-
-impl Counts {
-    fn new(limit: usize) -> Self {
-        Self {
-            began: Instant::now(),
-            limit,
-            near: limit.saturating_mul(NEAR_PERCENT).div_ceil(100),
-            open: AtomicUsize::new(0),
-            with_ticket: AtomicUsize::new(0),
-            busy_without_ticket: AtomicUsize::new(0),
-        }
-    }
-
-    fn open(&self) -> usize {
-        self.open.load(Relaxed)
-    }
-
-    fn without_ticket(&self) -> usize {
-        self.open().saturating_sub(self.with_ticket.load(Relaxed))
-    }
-
-    /// Whether requests without a ticket hold more connections than they may. Of these none can be
-    /// ended, so that they would take the reserve for as long as the origin takes.
-    fn is_reserve_taken(&self) -> bool {
-        self.busy_without_ticket.load(Relaxed) > self.without_ticket_max()
-    }
-
-    /// How many there may be without a ticket.
-    const fn without_ticket_max(&self) -> usize {
-        self.limit - self.limit * RESERVE_PERCENT / 100
-    }
-
-    fn spare(&self) -> usize {
-        (self.limit / SPARE_DIVISOR).clamp(SPARE.0, SPARE.1)
-    }
-
-    fn is_near(&self) -> bool {
-        self.open() >= self.near
     }
 }
 
