@@ -126,6 +126,7 @@ apart = \"30s\"
 [[fault]]
 at = \"3m\"
 kind = \"cut\"
+answers_only = true
 data_center = \"lhr\"
 lasts = \"10s\"
 [[fault]]
@@ -148,6 +149,7 @@ by = \"-2s\"
             180,
             FaultKind::Cut {
                 link: LinkPlace::ToWorld(1),
+                answers_only: true,
                 lasts: Span::from_secs(10),
             },
         ),

@@ -11,7 +11,7 @@ use super::Simulation;
 use super::answering::ticket_of;
 use super::visiting::PATIENCE;
 use crate::crowd::Visitor;
-use crate::deployment::node::{MetAs, Request, Role, Said};
+use crate::deployment::node::{MetAs, Node, Request, Role, Said};
 use crate::judge::inside::Meeting;
 use crate::judge::{Admission, Refusal, Watched};
 
@@ -88,9 +88,7 @@ impl Simulation {
             && rules.queueing_method == QueueingMethod::Fifo
             && !is_outside_limits;
         let data_center = node.data_center;
-        let seat = |ticket: &Ticket| ticket.seats.of(node.room.data_center());
-        let seat_before = request.ticket.and_then(|ticket| seat(&ticket));
-        let is_seated_anew = seat_before.is_none_or(|seat| seat.ends_at <= node_now);
+        let is_seated_anew = !has_seat(node, request, node_now);
         let lottery_key = &self.deployment.lottery_key;
         let rank_of =
             |ticket: Ticket| order::rank(ticket.bucket, ticket.visitor, &rules, lottery_key);
@@ -200,6 +198,14 @@ impl Simulation {
             self.judge.check_refusal(refusal, now);
         }
     }
+}
+
+/// Whether the ticket of a request has a seat in the data center of the node that it met.
+fn has_seat(node: &Node, request: &Request, node_now: Millis) -> bool {
+    let seat = request
+        .ticket
+        .and_then(|ticket| ticket.seats.of(node.room.data_center()));
+    seat.is_some_and(|seat| seat.ends_at > node_now)
 }
 
 /// The judge's notes that an answer belongs to: its visitor's, unless the answer is about somebody
