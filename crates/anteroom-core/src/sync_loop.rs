@@ -24,10 +24,6 @@ pub const TIME_OUT: Span = Span(2_000);
 pub const ERRAND_TIME_OUT: Span = UPSTREAM_TIME_OUT_MAX;
 /// Pause after a failed sync; a store that is unavailable is asked this often.
 pub const PAUSE_AFTER_FAILURE: Span = Span(500);
-/// Whoever is in a hurry waits so long for an errand that is out, which may bring what is wanted.
-/// It may also be lost; and a slot that lies at the parent must be found within [`PATIENCE`], with
-/// time left for the trip there.
-const WAIT_FOR_ERRAND: Span = Span(PATIENCE.0 - 100);
 /// What somebody else brings from the root is looked for so much later than it is expected.
 const AFTER_OTHERS: Span = Span(5);
 
@@ -334,7 +330,7 @@ impl SyncLoop {
         }
         // Whoever waits while the errand is out waits for what it brings; but it may be lost.
         let errand_at = match self.errand {
-            Some(errand) => errand.sent_at + WAIT_FOR_ERRAND,
+            Some(errand) => errand.sent_at + SYNC_PERIOD,
             None => Millis::ZERO,
         };
         due_at.min(hurry_at.max(errand_at))

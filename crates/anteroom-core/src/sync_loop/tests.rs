@@ -137,7 +137,7 @@ fn what_the_root_says_goes_to_the_parent_at_once_only_if_somebody_waits() {
 }
 
 #[test]
-fn whoever_is_in_a_hurry_waits_for_an_errand_no_longer_than_a_visitor_has_patience_for_both() {
+fn whoever_is_in_a_hurry_waits_for_an_errand_no_longer_than_a_period() {
     let mut node = Node::new();
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);
@@ -153,7 +153,7 @@ fn whoever_is_in_a_hurry_waits_for_an_errand_no_longer_than_a_visitor_has_patien
         }
         node.now = node.now + Span(1);
     };
-    assert_eq!(begins_at.since(sent_at), WAIT_FOR_ERRAND);
+    assert_eq!(begins_at.since(sent_at), SYNC_PERIOD);
 }
 
 #[test]

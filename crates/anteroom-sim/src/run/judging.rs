@@ -192,9 +192,12 @@ impl Simulation {
             return;
         };
         let data_center = self.deployment.nodes[request.node as usize].data_center;
+        if has_waited {
+            return;
+        }
         if stores.has_been_free_nearby_since(data_center, since, now) {
             self.judge.check_refused_nearby(refusal, now);
-        } else if !has_waited && stores.has_been_free_at_root_since(since, now) {
+        } else if stores.has_been_free_at_root_since(since, now) {
             self.judge.check_refusal(refusal, now);
         }
     }
