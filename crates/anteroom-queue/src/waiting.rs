@@ -128,10 +128,14 @@ impl WaitingBook {
     pub fn inherit(&mut self, counts: &WaitingCounts, mut until: impl FnMut(Millis) -> Millis) {
         let inherited = &mut self.inherited;
         inherited.number = inherited.number.wrapping_add(1);
-        inherited.counts.raise_to(counts);
-        for (rank, _) in counts.iter() {
-            let until = *inherited.until.entry(rank).or_insert_with(|| until(rank));
-            inherited.next_end = inherited.next_end.min(until);
+        for (rank, count) in counts.iter() {
+            let known = inherited.counts.count_in(rank);
+            inherited.counts.add(rank, count.saturating_sub(known));
+            if known == 0 {
+                let until = until(rank);
+                inherited.until.insert(rank, until);
+                inherited.next_end = inherited.next_end.min(until);
+            }
         }
     }
 

@@ -118,6 +118,16 @@ fn nodes_that_come_and_go_do_not_multiply_what_they_inherit_from_each_other() {
 }
 
 #[test]
+fn the_time_of_an_inheritance_is_over_when_all_of_its_visitors_have_asked() {
+    let mut book = WaitingBook::new(10);
+    book.inherit(&[(Millis(1_000), 1)].into(), |_| Millis(6_000));
+    book.handle_gone(visitor(1), Millis(1_000), Millis(5_000));
+    book.inherit(&[(Millis(1_000), 1)].into(), |_| Millis(9_000));
+    assert_eq!(counts(&mut book, 8_999), [(1_000, 1)]);
+    assert_eq!(counts(&mut book, 9_000), []);
+}
+
+#[test]
 fn of_two_nodes_that_are_gone_one_after_the_other_the_larger_counts() {
     let mut book = WaitingBook::new(10);
     book.inherit(&[(Millis(1_000), 2), (Millis(2_000), 1)].into(), |_| {

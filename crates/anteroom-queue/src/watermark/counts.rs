@@ -91,12 +91,10 @@ impl WaitingCounts {
         }
     }
 
-    /// Counts in each bucket at least as many as others do.
-    pub fn raise_to(&mut self, others: &Self) {
-        for (bucket, count) in others.iter() {
-            let known = self.position(bucket).map_or(0, |at| self.counts[at].1);
-            self.add(bucket, count.saturating_sub(known));
-        }
+    /// The count of one bucket.
+    #[must_use]
+    pub fn count_in(&self, bucket: Millis) -> u32 {
+        self.position(bucket).map_or(0, |at| self.counts[at].1)
     }
 
     /// Counts no longer what others count, as far as it is there.
