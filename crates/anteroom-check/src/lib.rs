@@ -122,10 +122,8 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
     })?;
     match Config::parse_partly(&name, &text, CHECKS) {
         Ok(mut parsed) => {
-            let secrets = secret_files::look(&text, &parsed.config, file);
-            let mut lines = mistakes_around(&name, &text, &mut parsed.config, file);
-            lines.extend(secrets.mistakes);
-            parsed.warnings.extend(secrets.warnings);
+            let (lines, warnings) = mistakes_around(&name, &text, &mut parsed.config, file);
+            parsed.warnings.extend(warnings);
             parsed.warnings.extend(open_keys(&name, &parsed.config));
             let secret = gossip_file::open_to_all(&name, &parsed.config);
             parsed.warnings.extend(secret);
@@ -135,10 +133,8 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
             let mut report = Report::of_problems(&problems);
             // All is told at once, also what stands in other files.
             if let Some(mut config) = readable {
-                let secrets = secret_files::look(&text, &config, file);
-                let lines = mistakes_around(&name, &text, &mut config, file);
+                let (lines, _) = mistakes_around(&name, &text, &mut config, file);
                 report.lines.extend(lines);
-                report.lines.extend(secrets.mistakes);
             }
             Err(report)
         }
@@ -165,8 +161,15 @@ fn read_text(file: &Path) -> io::Result<String> {
 }
 
 /// What the text alone does not show: what stands in the files that it names, which are found
-/// from anywhere from now on, and how its rooms go together.
-fn mistakes_around(name: &str, text: &str, config: &mut Config, file: &Path) -> Vec<String> {
+/// from anywhere from now on, and how its rooms go together. Mistakes, and warnings of files that
+/// cannot be opened here.
+fn mistakes_around(
+    name: &str,
+    text: &str,
+    config: &mut Config,
+    file: &Path,
+) -> (Vec<String>, Vec<Problem>) {
+    let secrets = secret_files::check(text, config, file);
     let mut lines = page_files::load(config, file);
     let ca_files = anteroom_origin::find_ca_files(config, file).into_iter();
     lines.extend(ca_files.map(|(path, what)| {
@@ -189,11 +192,13 @@ fn mistakes_around(name: &str, text: &str, config: &mut Config, file: &Path) -> 
             lines.push(format!("{place}: {key}: {}", chain(&error)));
         }
     }
-    lines
+    lines.extend(secrets.mistakes);
+    (lines, secrets.warnings)
 }
 
-/// Where a key stands in the text of a config file: `anteroom.toml:7`, or the file alone. Of several
-/// such keys the one that names a file like `path`.
+/// The position of a key in the text of a config file: `anteroom.toml:7`, or the file alone if the key
+/// is written in another way. Of several such keys the one that names a file like `path`. The text is
+/// searched because a value that was read no longer knows its line.
 fn place_of(text: &str, file: &Path, key: &str, path: Option<&Path>) -> String {
     let named = path
         .and_then(Path::file_name)

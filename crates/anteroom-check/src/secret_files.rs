@@ -1,8 +1,7 @@
-//! Can the files be used that hold secrets, and the certificates of a store's signer?
+//! Files with secrets, and with the certificates of a store's signer.
 //!
-//! A gateway that starts needs them. `anteroom check` may run where they are not (another machine, a
-//! user who may not read them), so a file that cannot be opened is a warning; what is wrong with one
-//! that can be is a mistake.
+//! A gateway needs them to start. `anteroom check` may run on another machine, or as a user who may
+//! not read them. So a file that cannot be opened is a warning. Wrong contents are a mistake.
 
 use std::io;
 use std::path::Path;
@@ -19,33 +18,33 @@ use crate::{files, place_of};
 /// As many bytes of certificates as an origin may name.
 const CA_FILE_BYTES_MAX: usize = 4 << 20;
 
-/// What is wrong with the files, one a line, and what could not be looked at.
+/// Mistakes, one a line, and warnings of files that could not be opened.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) mistakes: Vec<String>,
     pub(crate) warnings: Vec<Problem>,
 }
 
-/// Looks at the files that `config` names, which was read from `text` in `file`.
-pub(crate) fn look(text: &str, config: &Config, file: &Path) -> Found {
+/// Checks the files that `config` names. It was read from `text` in `file`.
+pub(crate) fn check(text: &str, config: &Config, file: &Path) -> Found {
     let mut found = Found::default();
     let folder = file.parent().unwrap_or_else(|| Path::new(""));
     if let Some(path) = &config.server.admin_token_file
         && let Err(error) = token_file::load(&folder.join(path))
     {
-        let unread = match &error {
+        let read_error = match &error {
             TokenFileError::Read { source, .. } => Some(source),
             TokenFileError::Content { .. } => None,
         };
-        found.note(text, file, "admin_token_file", chain(&error), unread);
+        found.note(text, file, "admin_token_file", chain(&error), read_error);
     }
     let mut copy = config.clone();
     if let Err(error) = store_password::load(&mut copy, file) {
-        let unread = match &error {
+        let read_error = match &error {
             PasswordFileError::Read { source, .. } => Some(source),
             _ => None,
         };
-        found.note(text, file, "password_file", chain(&error), unread);
+        found.note(text, file, "password_file", chain(&error), read_error);
     }
     if let StoreConfig::Valkey(valkey) = &copy.store
         && let Some(ca_file) = valkey
@@ -58,13 +57,13 @@ pub(crate) fn look(text: &str, config: &Config, file: &Path) -> Found {
         match files::read_at_most(ca_file, CA_FILE_BYTES_MAX) {
             Ok(bytes) => {
                 if let Err(why) = certificates(&bytes) {
-                    let said = format!("{name} (ca_file in [store]) cannot be read: {why}");
-                    found.note(text, file, "ca_file", said, None);
+                    let message = format!("{name} (ca_file in [store]) cannot be read: {why}");
+                    found.note(text, file, "ca_file", message, None);
                 }
             }
             Err(error) => {
-                let said = format!("cannot read {name} (ca_file in [store]): {error}");
-                found.note(text, file, "ca_file", said, Some(&error));
+                let message = format!("cannot read {name} (ca_file in [store]): {error}");
+                found.note(text, file, "ca_file", message, Some(&error));
             }
         }
     }
@@ -86,10 +85,10 @@ impl Found {
         text: &str,
         file: &Path,
         key: &str,
-        said: String,
-        unread: Option<&io::Error>,
+        message: String,
+        read_error: Option<&io::Error>,
     ) {
-        let is_elsewhere = unread.is_some_and(|error| {
+        let is_elsewhere = read_error.is_some_and(|error| {
             matches!(
                 error.kind(),
                 io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied
@@ -97,7 +96,7 @@ impl Found {
         });
         if !is_elsewhere {
             self.mistakes
-                .push(format!("{}: {said}", place_of(text, file, key, None)));
+                .push(format!("{}: {message}", place_of(text, file, key, None)));
             return;
         }
         self.warnings.push(Problem {
@@ -106,7 +105,7 @@ impl Found {
             column: None,
             owner: None,
             key: key.to_owned(),
-            finding: Finding::Remark(said),
+            finding: Finding::Remark(message),
             allowed: String::new(),
             hint: Some("anteroom serve needs it".to_owned()),
         });
@@ -137,12 +136,12 @@ mod tests {
             (7, "password_file"),
             (6, "ca_file"),
         ] {
-            let told = format!("anteroom.toml:{line}: ");
+            let place = format!("anteroom.toml:{line}: ");
             assert!(
                 warnings
                     .iter()
-                    .any(|warning| warning.contains(&told) && warning.contains(key)),
-                "{told}{key}: {warnings:#?}"
+                    .any(|warning| warning.contains(&place) && warning.contains(key)),
+                "{place}{key}: {warnings:#?}"
             );
         }
         let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
@@ -150,13 +149,13 @@ mod tests {
         write("redis", b"");
         write("ca.pem", b"-----BEGIN CERTIFICATE-----\nAAAA\n");
         let lines = read(&file).unwrap_err().lines();
-        let told = [
+        let expected = [
             ("anteroom.toml:2: ", "it is not UTF-8 text"),
             ("anteroom.toml:7: ", "holds no password alone"),
             ("anteroom.toml:6: ", "cut short"),
         ];
-        assert_eq!(lines.len(), told.len(), "{lines:#?}");
-        for (line, (place, what)) in lines.iter().zip(told) {
+        assert_eq!(lines.len(), expected.len(), "{lines:#?}");
+        for (line, (place, what)) in lines.iter().zip(expected) {
             assert!(line.contains(place) && line.contains(what), "{lines:#?}");
         }
         write("tokens", b"short\n");

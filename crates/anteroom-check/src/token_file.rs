@@ -1,4 +1,4 @@
-//! What stands in the file that `server.admin_token_file` names?
+//! The file with operators' tokens (`server.admin_token_file`).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,24 +10,24 @@ use crate::files;
 /// A hundred of the longest tokens with their names fit in.
 const BYTES_MAX: usize = 64 * 1_024;
 
-/// Why no tokens could be had from the file; what it holds is not shown.
+/// A token file that cannot be used. Its contents are not shown.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TokenFileError {
     /// The file cannot be read.
     #[error("cannot read {} (server.admin_token_file)", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file holds something else.
     #[error("{} (server.admin_token_file)", path.display())]
     Content {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: TokenError,
     },
 }

@@ -13,9 +13,9 @@
 //! | all | the same; then the longest idle one with a ticket; then it is turned away | the same |
 //!
 //! A connection *has a ticket* if its newest request was let pass by one. These are not counted in
-//! the 90 %, and end last. A connection of the reserve stays only if it shows a ticket; and while 90 %
-//! are held by requests without one that are at origins, no further one goes there. One that is
-//! turned away is answered all the same, with a short refusal: it lives in a few spare places.
+//! the 90 %, and end last. A connection of the reserve stays only if it shows a ticket. While
+//! requests without a ticket keep 90 % busy, no further one goes to an origin. One that is turned
+//! away is answered all the same, with a short refusal: it lives in a few spare places.
 //!
 //! Each client address has a limit of its own, and ends its own longest idle connection first.
 //! Trusted proxies speak for many clients: they have no such limit, and count as having a ticket.

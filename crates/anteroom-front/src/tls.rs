@@ -29,7 +29,7 @@ use tracing::{error, warn};
 use crate::io::TimedIo;
 use names::{ByName, names_of};
 
-/// What PEM writes above a key with a password.
+/// PEM has this word above a key with a password.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
 
 /// What a TLS connection is.
@@ -65,8 +65,8 @@ pub enum TlsError {
     },
     /// A file without any certificate.
     #[error(
-        "there is no certificate in {}; it must be plain text (not UTF-16) with a line -----BEGIN CERTIFICATE-----, and \
-         `openssl x509 -inform der` makes that from DER",
+        "there is no certificate in {}. It must be plain text, not UTF-16, with a line \
+         -----BEGIN CERTIFICATE-----. `openssl x509 -inform der` converts DER",
         .path.display()
     )]
     NoCertificate {
@@ -84,7 +84,8 @@ pub enum TlsError {
     },
     /// A key that needs a password.
     #[error(
-        "the key {} is encrypted; `openssl pkey -in FILE -out NEW` decrypts it, and only its owner may read the result",
+        "the key {} is encrypted. Decrypt it with `openssl pkey -in FILE -out NEW`, and let only \
+         its owner read the result",
         .path.display()
     )]
     Encrypted {
@@ -92,14 +93,19 @@ pub enum TlsError {
         path: PathBuf,
     },
     /// The certificate belongs to another key.
-    #[error("the certificate {} belongs to another key than {}", .files.certificate.display(), .files.key.display())]
+    #[error(
+        "the certificate {} belongs to another key than {}",
+        .files.certificate.display(),
+        .files.key.display()
+    )]
     Unfit {
         /// The files.
         files: Box<TlsConfig>,
     },
     /// A key of a kind that cannot be used.
     #[error(
-        "the key {} cannot be used: it must be RSA of 2,048 to 8,192 bits, ECDSA (P-256, P-384, P-521) or Ed25519",
+        "the key {} cannot be used. Allowed: RSA of 2,048 to 8,192 bits, ECDSA (P-256, P-384, \
+         P-521), Ed25519",
         .path.display()
     )]
     Unusable {

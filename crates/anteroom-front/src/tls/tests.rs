@@ -56,9 +56,15 @@ fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
     };
     let empty = folder.path().join("empty");
     fs::write(&empty, "").unwrap();
-    let broken = folder.path().join("broken");
-    let text = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-    fs::write(&broken, text).unwrap();
+    let pem = |name: &str, label: &str| {
+        let file = folder.path().join(name);
+        let text = format!("-----BEGIN {label}-----\nAAAA\n-----END {label}-----\n");
+        fs::write(&file, text).unwrap();
+        file
+    };
+    let broken = pem("broken", "CERTIFICATE");
+    let encrypted = pem("encrypted", "ENCRYPTED PRIVATE KEY");
+    let unusable = pem("unusable", "PRIVATE KEY");
     let gone = folder.path().join("gone");
     let refused = |files: TlsConfig| {
         let files = [second.clone(), files];
@@ -90,16 +96,10 @@ fn a_certificate_is_changed_by_one_that_can_be_used_and_by_no_other() {
         refused(with(&first.certificate, &empty)),
         TlsError::Key { .. }
     ));
-    let encrypted = folder.path().join("encrypted");
-    let text = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n";
-    fs::write(&encrypted, text).unwrap();
     assert!(matches!(
         refused(with(&first.certificate, &encrypted)),
         TlsError::Encrypted { .. }
     ));
-    let unusable = folder.path().join("unusable");
-    let text = "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n";
-    fs::write(&unusable, text).unwrap();
     assert!(matches!(
         refused(with(&first.certificate, &unusable)),
         TlsError::Unusable { .. }

@@ -508,7 +508,7 @@ async fn a_stop_for_this_node_holds_before_the_store_is_asked() {
     assert_eq!(reasons(&deployment).await, [HELD; 2]);
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_held_stop_outlasts_a_restart_of_its_node() {
     let folder = tempfile::tempdir().unwrap();
     let mut deployment = Deployment::one_level(0, SMALL).await;
@@ -526,18 +526,7 @@ async fn a_held_stop_outlasts_a_restart_of_its_node() {
     assert!(room.shown().held[0].is_kept);
 }
 
-/// Real time: the data folder is real.
-async fn until(what: &str, is_so: impl Fn() -> bool) {
-    let waiting = async {
-        while !is_so() {
-            tokio::time::sleep(Duration::from_millis(20)).await; // tidy: time passes
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(60), waiting).await;
-    assert!(waited.is_ok(), "still not so: {what}");
-}
-
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn while_one_process_replaces_another_both_obey_what_either_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let mut deployment = Deployment::one_level(0, SMALL).await;
@@ -548,8 +537,11 @@ async fn while_one_process_replaces_another_both_obey_what_either_is_told() {
     let (old, new) = (deployment.room(0), deployment.room(1));
     let obeyed = old.obey_here(&pause(), &Actor::default()).await.unwrap();
     assert_eq!(obeyed, Obeyed::Held { is_kept: true });
-    until("the successor obeys", || new.orders().pause.is_some()).await;
+    // Each process looks once a second for what the other has changed.
+    let_pass(Duration::from_secs(2)).await;
+    assert!(new.orders().pause.is_some(), "the successor obeys");
     let ended = new.obey_here(&Order::Resume, &Actor::default()).await;
     assert_eq!(ended.unwrap(), Obeyed::Ended);
-    until("the predecessor obeys", || old.orders().pause.is_none()).await;
+    let_pass(Duration::from_secs(2)).await;
+    assert!(old.orders().pause.is_none(), "the predecessor obeys");
 }

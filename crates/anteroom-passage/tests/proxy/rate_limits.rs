@@ -17,7 +17,8 @@ async fn send(address: SocketAddr, request: &str, body: &str) -> String {
     let mut wire = Wire::connect(address).await;
     let length = body.len();
     wire.send(&format!(
-        "{request} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+        "{request} HTTP/1.1\r\nHost: {address}\r\nContent-Length: {length}\r\n\
+         Connection: close\r\n\r\n{body}"
     ))
     .await;
     wire.rest().await

@@ -39,6 +39,22 @@ async fn waiting(site: &Site, from: Ipv4Addr) -> (Raw, String) {
     (browser, page.to_lowercase())
 }
 
+/// So many browsers that wait, each on a machine of its own.
+async fn waiting_crowd(site: &Site, count: u8) -> Vec<(Raw, String)> {
+    let mut crowd = Vec::new();
+    for number in 0..count {
+        crowd.push(waiting(site, machine(number)).await);
+    }
+    crowd
+}
+
+/// Somebody inside passes on the connection that it has, and on a new one.
+async fn pass_on_both(site: &Site, inside: &mut Raw, cookie: &str) {
+    pass(inside, cookie).await;
+    let mut again = Raw::connect(site.gateway.address).await;
+    pass(&mut again, cookie).await;
+}
+
 async fn pass(inside: &mut Raw, cookie: &str) {
     inside.send(format!("{ASK}{cookie}\r\n")).await;
     let answer = inside.take_until(ORIGIN_END).await.expect("an answer");
@@ -51,19 +67,13 @@ async fn a_crowd_that_waits_locks_nobody_out() {
     let cookie = site.ticket_line().await;
     let mut inside = Raw::connect(site.gateway.address).await;
     pass(&mut inside, &cookie).await;
-    let mut crowd = Vec::new();
-    for number in 0..150 {
-        crowd.push(waiting(&site, machine(number)).await);
-    }
+    let crowd = waiting_crowd(&site, 150).await;
     let kept = crowd
         .iter()
         .filter(|(_, page)| !page.contains("connection: close"));
     let kept = kept.count();
     assert!((60..70).contains(&kept), "{kept} of them keep a connection");
-    // On the connection that it has, and on a new one.
-    pass(&mut inside, &cookie).await;
-    let mut again = Raw::connect(site.gateway.address).await;
-    pass(&mut again, &cookie).await;
+    pass_on_both(&site, &mut inside, &cookie).await;
     waiting(&site, machine(200)).await;
     let health = site.operators("/healthz").await;
     assert_eq!(health.status, 200);
@@ -147,17 +157,10 @@ async fn with_few_open_files_fewer_connections_are_accepted_and_everybody_is_ans
     let cookie = site.ticket_line().await;
     let mut inside = Raw::connect(site.gateway.address).await;
     pass(&mut inside, &cookie).await;
-    let mut crowd = Vec::new();
-    for number in 0..250 {
-        crowd.push(waiting(&site, machine(number)).await);
-    }
-    pass(&mut inside, &cookie).await;
-    let mut again = Raw::connect(site.gateway.address).await;
-    pass(&mut again, &cookie).await;
+    let _crowd = waiting_crowd(&site, 250).await;
+    pass_on_both(&site, &mut inside, &cookie).await;
     let log = site.gateway.log();
-    let told = log.iter().find(|line| line.contains("limit on open files"));
-    assert!(
-        told.expect("it is told").contains("\"connections\":96"),
-        "{told:?}"
-    );
+    let warning = log.iter().find(|line| line.contains("limit on open files"));
+    let warning = warning.expect("a warning");
+    assert!(warning.contains("\"connections\":96"), "{warning}");
 }
