@@ -2,7 +2,7 @@
 //!
 //! Nothing is resolved here, and names that are not ASCII are not translated.
 
-use anteroom_address::host::{HostError, normalise, split_port};
+use crate::address::host::{HostError, normalise, split_port};
 
 use super::model::{Host, Origin};
 

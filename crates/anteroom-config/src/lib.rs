@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use toml::de::DeTable;
 
+pub mod address;
 mod checks;
 mod clashes;
 mod cookie;
@@ -39,10 +40,10 @@ mod store;
 pub mod time_text;
 pub mod words;
 
-pub use anteroom_address::host::{HostError, HostPort};
-pub use anteroom_address::password::{PASSWORD_BYTES_MAX, PasswordError};
-pub use anteroom_address::store_address::AddressError;
-pub use anteroom_address::valkey::{Topology, ValkeyAddress, ValkeyTls};
+pub use address::host::{HostError, HostPort};
+pub use address::password::{PASSWORD_BYTES_MAX, PasswordError};
+pub use address::store_address::AddressError;
+pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
 pub use anteroom_reading::duration;
 pub use checks::Checks;
 pub use flags::Flags;

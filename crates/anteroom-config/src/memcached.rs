@@ -2,7 +2,7 @@
 //!
 //! Nothing is connected to: servers are names.
 
-use anteroom_address::host::HostPort;
+use crate::address::host::HostPort;
 
 use super::kind::{Kind as _, Place};
 use super::model::MemcachedConfig;

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use anteroom_address::password::PasswordError;
-use anteroom_address::valkey::ValkeyAddress;
+use crate::address::password::PasswordError;
+use crate::address::valkey::ValkeyAddress;
 
 /// Where records live.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,7 +62,7 @@ impl ValkeyConfig {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_address::valkey::ValkeyTls;
+    use crate::address::valkey::ValkeyTls;
 
     use super::*;
 

@@ -10,8 +10,8 @@ use super::notes::Spot;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::shared_store::{StoreConfig, ValkeyConfig};
-use anteroom_address::store_address::is_username;
-use anteroom_address::valkey::ValkeyAddress;
+use crate::address::store_address::is_username;
+use crate::address::valkey::ValkeyAddress;
 
 /// Which engine.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -8,19 +8,28 @@
 
 extern crate alloc;
 
-pub use anteroom_base::{decision, hash, id, room_clock, rules, split_mix, time};
-pub use anteroom_queue::{estimate, inversion, order, waiting, watermark};
-
 pub mod allocation;
+pub mod decision;
+pub mod estimate;
+pub mod hash;
+pub mod id;
+pub mod inversion;
 pub mod lease;
 pub mod ledger;
 pub mod ledger_call;
 pub mod newest;
+pub mod order;
 pub mod origin;
 pub mod room;
+pub mod room_clock;
+pub mod rules;
 pub mod seats;
 pub mod snapshot;
+pub mod split_mix;
 pub mod sync;
 pub mod sync_loop;
 pub mod ticket;
 pub mod ticket_addresses;
+pub mod time;
+pub mod waiting;
+pub mod watermark;

@@ -19,6 +19,7 @@ pub mod gcra;
 pub mod leaky_bucket;
 pub mod lending;
 pub mod policy;
+pub mod quota;
 pub mod rate;
 mod ring;
 pub mod settings;

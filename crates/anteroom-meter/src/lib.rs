@@ -9,6 +9,7 @@ mod caller;
 mod charging;
 mod counted;
 mod covers;
+pub mod jwt;
 mod layer;
 mod limit;
 mod looking;

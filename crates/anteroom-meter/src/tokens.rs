@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenPlace};
 use anteroom_gateway::cookies;
 use anteroom_gateway::forwarded::is_same;
-use anteroom_jwt::{Expected, KeySet, KeySetError, Proof, Verifier};
+use crate::jwt::{Expected, KeySet, KeySetError, Proof, Verifier};
 use http::HeaderMap;
 
 use crate::caller::{Unknown, distinct};

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limits::time::Micros;
-use anteroom_quota::book::MemberId;
+use anteroom_limits::quota::book::MemberId;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;

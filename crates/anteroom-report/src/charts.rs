@@ -1,12 +1,12 @@
 //! Which charts show a rehearsal? For each room and setting: who is inside, who waits, who comes in
 //! and how long it took, all allocations in one chart; then the same crowd by data center.
 
-use anteroom_chart::axis::{Axis, as_f64};
-use anteroom_chart::bars::{BarChart, BarRow};
-use anteroom_chart::heat::HeatChart;
-use anteroom_chart::line::{Line, LineChart};
-use anteroom_chart::palette::LIMIT;
-use anteroom_chart::{Caption, Chart};
+use crate::chart::axis::{Axis, as_f64};
+use crate::chart::bars::{BarChart, BarRow};
+use crate::chart::heat::HeatChart;
+use crate::chart::line::{Line, LineChart};
+use crate::chart::palette::LIMIT;
+use crate::chart::{Caption, Chart};
 use anteroom_config::words;
 use anteroom_sim::outcome::Outcome;
 

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-pub use anteroom_chart::files::WriteError as ReportError;
-use anteroom_chart::files::write_files;
-use anteroom_scenario::model::Scenario;
+pub use crate::chart::files::WriteError as ReportError;
+use crate::chart::files::write_files;
+use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
 use crate::charts::charts;

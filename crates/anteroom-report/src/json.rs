@@ -17,7 +17,7 @@
 
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
-use anteroom_scenario::model::{DataCenterPlan, Scenario};
+use anteroom_sim::scenario::model::{DataCenterPlan, Scenario};
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Promise, Violation};
 use serde_json::{Value, json};
 

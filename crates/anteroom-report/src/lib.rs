@@ -6,12 +6,15 @@
 //! It shows what [`Outcome`](anteroom_sim::outcome::Outcome) holds and judges nothing anew. The
 //! same outcomes give the same bytes.
 
+pub mod chart;
 mod charts;
 mod files;
 mod json;
+pub mod lab;
 mod look;
 mod page;
 mod plan;
+pub mod rehearsal;
 mod rows;
 mod series;
 pub mod story;

@@ -1,6 +1,6 @@
 //! Which colour and which mark stand for an allocation? The same in all charts.
 
-use anteroom_chart::palette::{BLUE, GREEN, Look, Mark, ORANGE, PURPLE};
+use crate::chart::palette::{BLUE, GREEN, Look, Mark, ORANGE, PURPLE};
 use anteroom_core::rules::AllocationKind;
 
 /// The looks of an allocation.

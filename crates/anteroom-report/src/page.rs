@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use anteroom_chart::Chart;
-use anteroom_chart::escape::escape;
-use anteroom_scenario::model::Scenario;
+use crate::chart::Chart;
+use crate::chart::escape::escape;
+use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::outcome::Outcome;
 
 use crate::ASSUMPTIONS;
@@ -246,7 +246,7 @@ fn push_violations(html: &mut String, outcomes: &[Outcome]) {
         for violation in outcome.violations.iter().take(SHOWN) {
             let text = format!(
                 "{} into the run: {} ({})",
-                anteroom_chart::number::since_start(violation.at_ms),
+                crate::chart::number::since_start(violation.at_ms),
                 violation.seen,
                 crate::json::promise(violation.promise)
             );

@@ -1,8 +1,8 @@
 //! What was rehearsed, in words: the deployment, the rooms, and what went wrong on purpose.
 
-use anteroom_chart::number::{counted, grouped, length, percent, since_start};
+use crate::chart::number::{counted, grouped, length, percent, since_start};
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_scenario::model::{
+use anteroom_sim::scenario::model::{
     FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
 };
 

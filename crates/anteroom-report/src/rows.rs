@@ -1,7 +1,7 @@
 //! Which figures stand in the table, under which names, and what do they mean? One registry for the
 //! terminal and for the page.
 
-use anteroom_chart::number::{duration, grouped, percent};
+use crate::chart::number::{duration, grouped, percent};
 use anteroom_config::words;
 use anteroom_sim::outcome::{Figures, Outcome, Violation};
 

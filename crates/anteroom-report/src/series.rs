@@ -1,6 +1,6 @@
 //! Which points does a chart need? Fewer than there are samples, with every peak kept.
 
-use anteroom_chart::axis::as_f64;
+use crate::chart::axis::as_f64;
 use anteroom_core::time::Millis;
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Sample};
 

@@ -9,7 +9,7 @@ mod curves;
 mod rehearsals;
 mod tell;
 
-use anteroom_chart::story::Story;
+use crate::chart::story::Story;
 
 /// What its files are called.
 const NAME: &str = "allocations";

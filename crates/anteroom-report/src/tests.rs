@@ -4,7 +4,7 @@ use std::fs;
 
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
-use anteroom_scenario::model::{
+use anteroom_sim::scenario::model::{
     Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
 };
 use anteroom_sim::outcome::{

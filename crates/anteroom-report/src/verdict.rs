@@ -1,6 +1,6 @@
 //! What came of it, in words that a manager can use: was a limit exceeded, how long did people wait?
 
-use anteroom_chart::number::{counted, duration, grouped, percent};
+use crate::chart::number::{counted, duration, grouped, percent};
 use anteroom_core::rules::AllocationKind;
 use anteroom_sim::outcome::{Outcome, Promise};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use anteroom_chart::story::Story;
+use anteroom_report::chart::story::Story;
 use anteroom_report::story::tell;
 
 const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it anew; look at the \

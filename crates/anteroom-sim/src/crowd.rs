@@ -11,7 +11,7 @@ use anteroom_core::time::Millis;
 use crate::dice::{Draw, Lot};
 use crate::judge::Watched;
 use crate::run::slab::{Key, Slab};
-use anteroom_scenario::model::{Behaviour, DataCenterPlan, RoomPlan};
+use crate::scenario::model::{Behaviour, DataCenterPlan, RoomPlan};
 pub(crate) use arrivals::Stream;
 
 /// Everybody who is there, and who will come.

@@ -14,7 +14,7 @@ use anteroom_core::rules::{Limits, Rules};
 use anteroom_core::time::Millis;
 
 use crate::dice::{Dice, Draw, Purpose};
-use anteroom_scenario::model::{DataCenterPlan, NodePlace, Scenario};
+use crate::scenario::model::{DataCenterPlan, NodePlace, Scenario};
 use ledgers::Stores;
 use network::Network;
 use node::Node;

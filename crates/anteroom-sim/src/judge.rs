@@ -20,7 +20,7 @@ use anteroom_core::ticket::Ticket;
 use anteroom_core::time::{Millis, Span};
 
 use crate::outcome::{Promise, Violation};
-use anteroom_scenario::model::{FaultKind, Scenario};
+use crate::scenario::model::{FaultKind, Scenario};
 use inside::Away;
 pub(crate) use no_waste::Refusal;
 pub(crate) use order::Admission;

@@ -13,6 +13,7 @@ pub mod outcome;
 mod queue;
 pub mod recording;
 pub mod run;
+pub mod scenario;
 pub mod seeds;
 pub mod trace;
 

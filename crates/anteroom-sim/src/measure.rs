@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 
 use crate::judge::Judge;
 use crate::outcome::{DataCenterOutcome, DataCenterSample, Figures, Sample};
-use anteroom_scenario::model::Scenario;
+use crate::scenario::model::Scenario;
 use fill::Fill;
 use line::Line;
 

@@ -8,7 +8,7 @@ use anteroom_core::id::Life;
 use anteroom_core::ledger::Ledger;
 pub use anteroom_core::ledger_call::{Deed, Exchange, LedgerRole};
 use anteroom_core::time::Millis;
-use anteroom_scenario::model::StorePlace;
+use crate::scenario::model::StorePlace;
 
 /// All that happened to one ledger.
 #[derive(Clone, Debug)]

@@ -26,7 +26,7 @@ use crate::outcome::Outcome;
 use crate::queue::Wheel;
 use crate::recording::Recording;
 use crate::trace::{Digest, Trace};
-use anteroom_scenario::model::{FaultKind, Scenario};
+use crate::scenario::model::{FaultKind, Scenario};
 use event::Event;
 use slab::Slab;
 use syncing::Message;

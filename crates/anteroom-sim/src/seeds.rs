@@ -14,7 +14,7 @@ use anteroom_core::time::Span;
 use crate::outcome::{Promise, Violation};
 use crate::recording::Recording;
 use crate::run::Simulation;
-use anteroom_scenario::model::Scenario;
+use crate::scenario::model::Scenario;
 pub use generate::scenario;
 pub use shorten::explain;
 

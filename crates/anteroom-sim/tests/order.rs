@@ -2,7 +2,7 @@
 //! those whose turn it is come for it?
 
 use anteroom_core::rules::AllocationKind;
-use anteroom_scenario::file::ScenarioText;
+use anteroom_sim::scenario::file::ScenarioText;
 use anteroom_sim::outcome::Outcome;
 
 /// Two data centers, 60 to 80 ms away from the world's ledger and back. Put before what comes to them.

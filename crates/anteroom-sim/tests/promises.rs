@@ -4,7 +4,7 @@
 
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
-use anteroom_scenario::model::{
+use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
     RatePoint, RoomPlan, Scenario, StorePlace,
 };

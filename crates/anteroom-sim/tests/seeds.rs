@@ -12,8 +12,8 @@ use std::thread;
 
 use anteroom_core::rules::AllocationKind;
 use anteroom_core::time::Span;
-use anteroom_scenario::model::Scenario;
-use anteroom_scenario::shipped::Shipped;
+use anteroom_sim::scenario::model::Scenario;
+use anteroom_sim::scenario::shipped::Shipped;
 use anteroom_sim::run;
 use anteroom_sim::seeds::coverage::{Coverage, NAMES};
 use anteroom_sim::seeds::{self, SeedRun};

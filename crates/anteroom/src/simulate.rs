@@ -3,8 +3,8 @@
 
 use std::process::ExitCode;
 
-use anteroom_rehearsal::Rehearsed;
-pub use anteroom_rehearsal::SimulateOptions;
+use anteroom_report::rehearsal::Rehearsed;
+pub use anteroom_report::rehearsal::SimulateOptions;
 
 use crate::check::{EXIT_BAD_CONFIG, Report};
 
@@ -14,7 +14,7 @@ use crate::check::{EXIT_BAD_CONFIG, Report};
 ///
 /// If a file cannot be read or the report cannot be written.
 pub fn run(options: &SimulateOptions) -> anyhow::Result<ExitCode> {
-    Ok(match anteroom_rehearsal::run(options)? {
+    Ok(match anteroom_report::rehearsal::run(options)? {
         Rehearsed::Done(code) => code,
         Rehearsed::Mistaken(lines) => {
             Report::of(lines).print();

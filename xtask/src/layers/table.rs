@@ -5,14 +5,10 @@
 pub(super) const LAYERS: &[(&str, &[&str])] = &[
     // Before the core, for it knows nothing; who may use it is in `FOR_TESTS`.
     ("anteroom-testkit", &[]),
-    ("anteroom-base", &[]),
-    ("anteroom-queue", &["anteroom-base"]),
     ("anteroom-limits", &[]),
-    ("anteroom-quota", &["anteroom-limits"]),
     ("anteroom-counts", &["anteroom-limits"]),
-    ("anteroom-core", &["anteroom-base", "anteroom-queue"]),
+    ("anteroom-core", &[]),
     ("anteroom-ticket", &["anteroom-core"]),
-    ("anteroom-address", &[]),
     ("anteroom-terminal", &[]),
     ("anteroom-reading", &["anteroom-core"]),
     (
@@ -20,12 +16,10 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-core",
             "anteroom-limits",
-            "anteroom-address",
             "anteroom-reading",
         ],
     ),
     ("anteroom-envoy", &[]),
-    ("anteroom-jwt", &[]),
     ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-store",
@@ -66,7 +60,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-config",
             "anteroom-limits",
-            "anteroom-quota",
             "anteroom-counts",
             "anteroom-envoy",
         ],
@@ -108,7 +101,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-gateway",
-            "anteroom-jwt",
         ],
     ),
     (
@@ -167,7 +159,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-gateway",
             "anteroom-meter",
             "anteroom-gossip",
-            "anteroom-jwt",
             "anteroom-ratelimit",
         ],
     ),
@@ -183,42 +174,18 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("anteroom-demo", &["anteroom-core"]),
-    ("anteroom-scenario", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-sim",
-        &["anteroom-core", "anteroom-ticket", "anteroom-scenario"],
+        &["anteroom-core", "anteroom-ticket"],
     ),
-    ("anteroom-chart", &["anteroom-core", "anteroom-config"]),
     (
         "anteroom-report",
-        &[
-            "anteroom-chart",
-            "anteroom-core",
-            "anteroom-config",
-            "anteroom-scenario",
-            "anteroom-sim",
-        ],
-    ),
-    (
-        "anteroom-lab",
         &[
             "anteroom-core",
             "anteroom-config",
             "anteroom-limits",
             "anteroom-terminal",
-            "anteroom-chart",
-        ],
-    ),
-    (
-        "anteroom-rehearsal",
-        &[
-            "anteroom-lab",
-            "anteroom-core",
-            "anteroom-config",
-            "anteroom-terminal",
-            "anteroom-scenario",
             "anteroom-sim",
-            "anteroom-report",
         ],
     ),
     (
@@ -240,7 +207,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-control",
             "anteroom-operator",
             "anteroom-demo",
-            "anteroom-rehearsal",
             "anteroom-limits",
             "anteroom-counts",
             "anteroom-ratelimit",
@@ -271,17 +237,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
     ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
-    // Sends what no client would send through both, and looks at what comes out.
-    (
-        "anteroom-doorway",
-        &[
-            "anteroom-core",
-            "anteroom-config",
-            "anteroom-front",
-            "anteroom-origin",
-            "anteroom-gateway",
-        ],
-    ),
     // Runs nodes in its own process, to see what they take and what they cost.
     (
         "anteroom-bench",
@@ -301,7 +256,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-config",
             "anteroom-store",
             "anteroom-valkey",
-            "anteroom-scenario",
             "anteroom-sim",
         ],
     ),
@@ -318,7 +272,6 @@ pub(super) const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 pub(super) const ONLY_TESTS: &[&str] = &[
     "anteroom-passage",
     "anteroom-cluster",
-    "anteroom-doorway",
     "anteroom-bench",
     "anteroom-speed",
     "anteroom-deploy",

@@ -1,6 +1,6 @@
 //! Kinds of values that say where another server is.
 
-use anteroom_address::host::HostPort;
+use crate::address::host::HostPort;
 use toml::de::DeValue;
 
 use super::{Kind, Refusal};

@@ -5,10 +5,10 @@ use toml::de::DeValue;
 
 use super::{Kind, Refusal, nearest};
 use crate::problem::quoted;
-use anteroom_address::host::HostError;
-use anteroom_address::password::{PASSWORD_BYTES_MAX, PasswordError};
-use anteroom_address::store_address::{AddressError, SCHEMES};
-use anteroom_address::valkey::ValkeyAddress;
+use crate::address::host::HostError;
+use crate::address::password::{PASSWORD_BYTES_MAX, PasswordError};
+use crate::address::store_address::{AddressError, SCHEMES};
+use crate::address::valkey::ValkeyAddress;
 
 /// A password of a store.
 pub(crate) struct Password;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
-use anteroom_address::host::HostPort;
+use crate::address::host::HostPort;
 use anteroom_core::time::Span;
 use anteroom_limits::policy::Policy;
 use ipnet::Ipv6Net;

@@ -11,7 +11,7 @@ use crate::model::{Host, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
-use anteroom_address::host::HostError;
+use crate::address::host::HostError;
 
 pub(crate) const NAME: Key<Text<RoomName>> = Key {
     name: "name",

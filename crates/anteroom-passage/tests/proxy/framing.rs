@@ -1,5 +1,5 @@
 //! Where a message ends, and how large it may be. What requests may not look like is listed in
-//! the tests of `anteroom-doorway`.
+//! `tests/doorway`.
 
 use crate::support::{Setup, all, header};
 

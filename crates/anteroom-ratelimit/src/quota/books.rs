@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anteroom_counts::CallKey;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::Micros;
-use anteroom_quota::book::{Book, MemberId};
+use anteroom_limits::quota::book::{Book, MemberId};
 use tokio::sync::mpsc;
 use tonic::Status;
 

@@ -3,7 +3,7 @@
 use anteroom_counts::CallKey;
 use anteroom_envoy::{Applies, Entry, RateLimits, Request, RequestDescriptor};
 use anteroom_limits::policy::Policy;
-use anteroom_quota::lasting::{self, UnfitError};
+use anteroom_limits::quota::lasting::{self, UnfitError};
 
 use crate::asking::Asking;
 use crate::policy::policy;

@@ -13,7 +13,7 @@ use anteroom_limits::cost::Cost;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::time::{MicroSpan, Micros};
 use anteroom_limits::verdict::Verdict;
-use anteroom_quota::book::{Assignment, MemberId, Plan, Room};
+use anteroom_limits::quota::book::{Assignment, MemberId, Plan, Room};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;

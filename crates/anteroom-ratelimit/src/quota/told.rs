@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anteroom_limits::time::Micros;
-use anteroom_quota::lasting::{MARGIN, seconds_until};
+use anteroom_limits::quota::lasting::{MARGIN, seconds_until};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -159,7 +159,7 @@ fn bucket_of(calls: u32, seconds: u32) -> TokenBucket {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_quota::lasting::CALLS_MOST;
+    use anteroom_limits::quota::lasting::CALLS_MOST;
 
     use super::*;
 

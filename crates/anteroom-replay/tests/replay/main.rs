@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use anteroom_core::id::Life;
 use anteroom_core::sync::Reply;
 use anteroom_replay::{PlayError, Rig, play};
-use anteroom_scenario::model::{FaultKind, Scenario};
+use anteroom_sim::scenario::model::{FaultKind, Scenario};
 use anteroom_sim::recording::{Found, Recording};
 use anteroom_sim::seeds;
 use anteroom_store::chain;

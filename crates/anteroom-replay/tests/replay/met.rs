@@ -1,7 +1,7 @@
 //! What happens in recordings? A replay in which nothing happens compares nothing.
 
 use anteroom_core::sync::{Answer, Reply, SyncRequest};
-use anteroom_scenario::model::StorePlace;
+use anteroom_sim::scenario::model::StorePlace;
 use anteroom_sim::recording::{Deed, Found, LedgerRole, Operation, Recording};
 
 /// How often each thing happened.

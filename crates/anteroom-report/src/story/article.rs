@@ -85,7 +85,7 @@ pub(super) fn rules(exponent_millionths: u32) -> Rules {
 pub(super) fn exponent_millionths() -> u32 {
     // 10 / (2 x 0.1^factor) = 8, so 0.1^factor = 10 / (2 x 8).
     let exponent = libm::log(10.0 / (2.0 * 8.0)) / libm::log(0.1);
-    u32::try_from(anteroom_chart::number::rounded(exponent * 1e6)).unwrap_or(0)
+    u32::try_from(crate::chart::number::rounded(exponent * 1e6)).unwrap_or(0)
 }
 
 /// Computes everything.

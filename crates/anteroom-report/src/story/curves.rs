@@ -1,9 +1,9 @@
 //! The charts of the article's argument: the curve, what it gives, and when queueing begins.
 
-use anteroom_chart::axis::Axis;
-use anteroom_chart::line::{Line, LineChart};
-use anteroom_chart::palette::{LIMIT, Look, Mark, PURPLE};
-use anteroom_chart::{Caption, Chart};
+use crate::chart::axis::Axis;
+use crate::chart::line::{Line, LineChart};
+use crate::chart::palette::{LIMIT, Look, Mark, PURPLE};
+use crate::chart::{Caption, Chart};
 use anteroom_config::words;
 use anteroom_core::allocation::{curve, even};
 use anteroom_core::rules::{AllocationKind, Rules};

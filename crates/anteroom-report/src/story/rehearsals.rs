@@ -1,11 +1,11 @@
 //! The same argument with a crowd: three rehearsals, each under all four allocations.
 
-use anteroom_chart::Chart;
-use anteroom_chart::number::{duration, grouped, percent};
+use crate::chart::Chart;
+use crate::chart::number::{duration, grouped, percent};
 use anteroom_config::words;
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
-use anteroom_scenario::model::{
+use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
 use anteroom_sim::outcome::Outcome;

@@ -4,9 +4,9 @@ mod tries;
 
 use std::fmt::Write as _;
 
-use anteroom_chart::Chart;
-use anteroom_chart::number::percent;
-use anteroom_chart::story::Story;
+use crate::chart::Chart;
+use crate::chart::number::percent;
+use crate::chart::story::Story;
 use anteroom_core::rules::AllocationKind;
 use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 

@@ -6,7 +6,7 @@
 use anteroom_core::ledger::LendingTerms;
 use anteroom_core::rules::{AllocationKind, Limits, Rules};
 use anteroom_core::time::{Millis, Span};
-use anteroom_scenario::model::{
+use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
 

@@ -3,7 +3,7 @@
 use anteroom_core::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose, whole};
-use anteroom_scenario::model::{Arrivals, RatePoint};
+use crate::scenario::model::{Arrivals, RatePoint};
 
 /// One stream of newcomers, in order of time.
 #[derive(Debug)]

@@ -19,7 +19,7 @@ use anteroom_core::time::{Millis, Span};
 
 use crate::judge::idle::Uses;
 use crate::recording::{Found, Recorder, Recording};
-use anteroom_scenario::model::{Scenario, StorePlace};
+use crate::scenario::model::{Scenario, StorePlace};
 use history::History;
 
 /// How long a free slot may go unnoticed: the quarter of a second that a visitor may wait, and the

@@ -3,7 +3,7 @@
 use anteroom_core::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose};
-use anteroom_scenario::model::{Delay, Scenario};
+use crate::scenario::model::{Delay, Scenario};
 
 /// The network between nodes and stores.
 #[derive(Debug)]

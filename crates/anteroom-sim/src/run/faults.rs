@@ -7,7 +7,7 @@ use anteroom_core::time::{Millis, Span};
 use super::Simulation;
 use super::event::Event;
 use crate::deployment::network::Bad;
-use anteroom_scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
+use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
 
 /// How long a node goes on answering after its goodbye.
 const DRAIN_MAX: Span = Span::from_secs(2);

@@ -8,7 +8,7 @@ use super::slab::Key;
 use super::visiting::PATIENCE;
 use crate::deployment::network::{Copies, joined};
 use crate::deployment::node::Request;
-use anteroom_scenario::model::{Delay, StorePlace};
+use crate::scenario::model::{Delay, StorePlace};
 
 /// What a request gets that waited in vain: a number that admits nobody.
 const NO_NUMBER: u64 = u64::MAX;

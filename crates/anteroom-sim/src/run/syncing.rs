@@ -11,7 +11,7 @@ use anteroom_core::ledger_call::{
 use anteroom_core::sync::Reply;
 use anteroom_core::sync_loop::{Action, Sync};
 use anteroom_core::time::{Millis, Span};
-use anteroom_scenario::model::Delay;
+use crate::scenario::model::Delay;
 
 use super::Simulation;
 use super::event::Event;

@@ -5,7 +5,7 @@ use anteroom_core::time::{Millis, Span};
 
 use super::*;
 use crate::outcome::Promise;
-use anteroom_scenario::model::{
+use crate::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RatePoint,
     RoomPlan, StorePlace,
 };

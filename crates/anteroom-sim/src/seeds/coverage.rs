@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_core::time::Span;
-use anteroom_scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
+use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
 
 /// A fault that is over at once still has messages under way for so long.
 const AFTERMATH: Span = Span::from_secs(5);

@@ -8,7 +8,7 @@ use anteroom_core::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_core::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose, whole};
-use anteroom_scenario::model::{
+use crate::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, RatePoint, RoomPlan, Scenario,
 };
 

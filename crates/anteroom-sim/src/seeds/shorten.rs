@@ -8,7 +8,7 @@ use anteroom_core::time::Span;
 use super::{breaks, generate, run_scenario, steps_max};
 use crate::outcome::Violation;
 use crate::run::Simulation;
-use anteroom_scenario::model::{Behaviour, Scenario};
+use crate::scenario::model::{Behaviour, Scenario};
 
 /// What happened in a seed, for a person: the world with everything left out that is not needed
 /// to break the promise, and the last `lines` of what went on before it broke. For a seed that

@@ -1,6 +1,6 @@
 //! The parts of the text after `even`: the curve, the counters, and what leases add.
 
-use anteroom_chart::Chart;
+use crate::chart::Chart;
 use anteroom_config::words;
 use anteroom_core::rules::AllocationKind;
 

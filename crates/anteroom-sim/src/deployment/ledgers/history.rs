@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anteroom_core::ledger::Ledger;
 use anteroom_core::time::{Millis, Span};
 
-use anteroom_scenario::model::{FaultKind, Scenario, StorePlace};
+use crate::scenario::model::{FaultKind, Scenario, StorePlace};
 
 /// Copies of a record, now and then.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use anteroom_core::rules::{Limits, Rules};
 use anteroom_core::time::Span;
-use anteroom_scenario::model::{Behaviour, FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
+use crate::scenario::model::{Behaviour, FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
 
 use super::{Pace, Shape, limits, new_session};
 use crate::dice::{Dice, Draw};

@@ -1,0 +1,90 @@
+//! Which algorithms are compared over which stores, and which are not, and why.
+
+use anteroom_limits::policy::Policy;
+use anyhow::Context as _;
+
+use super::LimitsOptions;
+use crate::lab::algorithm::{Algorithm, Settings};
+use crate::lab::run::StoreKind;
+
+/// What is compared, and what was to be but cannot.
+pub(super) struct Pairs {
+    pub(super) fit: Vec<(Algorithm, StoreKind, Policy)>,
+    pub(super) left_out: Vec<LeftOut>,
+}
+
+/// An algorithm that nobody named and that cannot be compared over a store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct LeftOut {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) store: StoreKind,
+    pub(crate) reason: String,
+}
+
+/// Each algorithm over each store. What was named must fit, and so must settings that were named; of the
+/// rest, what does.
+pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Result<Pairs> {
+    let named: Vec<Algorithm> = options
+        .algorithm
+        .iter()
+        .filter_map(|word| Algorithm::of_word(word))
+        .collect();
+    let wanted = if named.is_empty() {
+        &Algorithm::ALL[..]
+    } else {
+        &named
+    };
+    let (mut fit, mut left_out) = (Vec::new(), Vec::new());
+    for word in &options.store {
+        let store = StoreKind::of_word(word).context("the flag takes no other word")?;
+        for algorithm in wanted.iter().copied() {
+            let is_named = !named.is_empty();
+            let reason = match algorithm.policy(settings) {
+                Ok(policy) => match store.check(&policy) {
+                    Ok(()) => {
+                        fit.push((algorithm, store, policy));
+                        continue;
+                    }
+                    Err(error) if is_named => {
+                        return Err(error).with_context(|| unfit(algorithm, store));
+                    }
+                    Err(error) => error.to_string(),
+                },
+                Err(error) if is_named || has_named_setting(options, algorithm) => {
+                    return Err(error).with_context(|| format!("--algorithm {}", algorithm.word()));
+                }
+                Err(error) => error.to_string(),
+            };
+            left_out.push(LeftOut {
+                algorithm,
+                store,
+                reason,
+            });
+        }
+    }
+    anyhow::ensure!(
+        !fit.is_empty(),
+        "no algorithm fits these stores and this limit"
+    );
+    Ok(Pairs { fit, left_out })
+}
+
+/// Whether a setting of this algorithm was named. If that is wrong, leaving the algorithm out is no answer.
+const fn has_named_setting(options: &LimitsOptions, algorithm: Algorithm) -> bool {
+    match algorithm {
+        Algorithm::SubWindows | Algorithm::SubWindowsStrict => options.sub_windows.is_some(),
+        Algorithm::TokenBucket | Algorithm::Gcra => options.burst.is_some(),
+        Algorithm::FixedWindow
+        | Algorithm::SlidingWindow
+        | Algorithm::SlidingLog
+        | Algorithm::LeakyBucket => false,
+    }
+}
+
+pub(super) fn unfit(algorithm: Algorithm, store: StoreKind) -> String {
+    format!(
+        "--store {} cannot keep {}; choose another of both",
+        store.word(),
+        algorithm.word()
+    )
+}

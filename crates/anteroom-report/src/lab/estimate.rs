@@ -1,0 +1,145 @@
+//! What does an algorithm count, beside what there is to count? Both for all calls that come, whether
+//! they would be let through or not, as the article draws it.
+
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::{Policy, State};
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::lab::algorithm::raised;
+use crate::lab::outcome::{Decision, Fate};
+use crate::lab::referee::Sliding;
+use crate::lab::traffic::Traffic;
+
+/// Moments of a curve: more than a chart has shown pixels for.
+const MOMENTS: u64 = 600;
+
+/// Counts at one moment.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Counted {
+    pub(crate) at: Micros,
+    /// How many calls there were in the window before.
+    pub(crate) truth: u64,
+    /// How many the algorithm says there were, rounded up.
+    pub(crate) estimate: u64,
+}
+
+/// What is counted of one client. `None` if the algorithm does not keep counts.
+pub(crate) fn counted(policy: &Policy, traffic: &Traffic, client: u32) -> Option<Vec<Counted>> {
+    let unlimited = raised(policy)?;
+    let rate = policy.rate();
+    let (mut state, mut sliding) = (State::default(), Sliding::default());
+    let calls = traffic.calls.iter().filter(|call| call.client == client);
+    let mut calls = calls.peekable();
+    let moments = moments(traffic.span);
+    let counted = moments.map(|at| {
+        while let Some(call) = calls.next_if(|call| call.at <= at) {
+            unlimited.step(&mut state, call.at, Cost::ONE);
+            sliding.add(call.at);
+        }
+        let seen = unlimited.step(&mut state, at, Cost::Peek);
+        Counted {
+            at,
+            truth: sliding.count(rate, at),
+            estimate: u64::from(u32::MAX - seen.remaining),
+        }
+    });
+    Some(counted.collect())
+}
+
+/// How many calls of one client were admitted in the last window: at each moment the most since the
+/// moment before, so that no peak falls between two of them.
+pub(crate) fn admitted(
+    rate: Rate,
+    decisions: &[Decision],
+    client: u32,
+    span: (Micros, Micros),
+) -> Vec<(Micros, u64)> {
+    let is_ours = |one: &&Decision| one.client == client && one.fate == Fate::Admitted;
+    let mut ours = decisions.iter().filter(is_ours).peekable();
+    let mut sliding = Sliding::default();
+    let counted = moments(span).map(|at| {
+        let mut most = 0;
+        while let Some(one) = ours.next_if(|one| one.at <= at) {
+            sliding.count(rate, one.at);
+            sliding.add(one.at);
+            most = most.max(sliding.count(rate, one.at));
+        }
+        (at, most.max(sliding.count(rate, at)))
+    });
+    counted.collect()
+}
+
+fn moments((from, to): (Micros, Micros)) -> impl Iterator<Item = Micros> {
+    let length = to.since(from).0;
+    (0..=MOMENTS).map(move |at| from + MicroSpan(length / MOMENTS * at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lab::algorithm::{Algorithm, Settings};
+    use crate::lab::traffic::Call;
+
+    fn minute_of_100() -> Settings {
+        Settings {
+            rate: Rate::new(100, MicroSpan::from_secs(60)).unwrap(),
+            sub_windows: 4,
+            burst: None,
+            queue: 0,
+        }
+    }
+
+    /// A call every second of two minutes.
+    fn steady() -> Traffic {
+        let calls = (0..=120).map(|secs| Call {
+            at: Micros(secs * 1_000_000),
+            client: 0,
+        });
+        Traffic::new(String::new(), calls.collect())
+    }
+
+    fn at(algorithm: Algorithm, secs: u64) -> (u64, u64) {
+        let policy = algorithm.policy(&minute_of_100()).unwrap();
+        let counted = counted(&policy, &steady(), 0).unwrap();
+        let found = counted.iter().find(|one| one.at.0 == secs * 1_000_000);
+        let found = found.unwrap();
+        (found.truth, found.estimate)
+    }
+
+    #[test]
+    fn a_fixed_window_forgets_at_its_edge_what_the_others_still_know() {
+        // 43 s into the second minute: 44 calls, and of the 60 before 17/60.
+        assert_eq!(at(Algorithm::FixedWindow, 103), (60, 44));
+        assert_eq!(at(Algorithm::SlidingWindow, 103), (60, 44 + 17));
+        assert_eq!(at(Algorithm::FixedWindow, 60), (60, 1));
+        assert_eq!(at(Algorithm::SlidingWindow, 60), (60, 61));
+        assert_eq!(at(Algorithm::SubWindowsStrict, 74), (60, 75));
+    }
+
+    #[test]
+    fn only_what_keeps_counts_can_be_drawn() {
+        for one in Algorithm::ALL {
+            let policy = one.policy(&minute_of_100()).unwrap();
+            let is_drawn = counted(&policy, &steady(), 0).is_some();
+            assert_eq!(is_drawn, policy.counters().is_some(), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn no_peak_is_lost_between_two_moments() {
+        let rate = Rate::new(100, MicroSpan::from_secs(1)).unwrap();
+        let decision = |at| Decision {
+            at: Micros(at),
+            client: 0,
+            fate: Fate::Admitted,
+        };
+        let decisions = [decision(0), decision(1), decision(2)];
+        let span = (Micros(0), Micros(6_000_000_000));
+        let admitted = admitted(rate, &decisions, 0, span);
+        assert_eq!(admitted[0], (Micros(0), 1));
+        assert_eq!(admitted[1], (Micros(10_000_000), 3));
+        assert_eq!(admitted[2], (Micros(20_000_000), 0));
+    }
+}

@@ -1,0 +1,47 @@
+//! The runs as one JSON object, for programs.
+
+use serde_json::{Map, Value, json};
+
+use crate::lab::command::{Comparison, LeftOut, Run};
+
+/// Everything that was asked, and what came out. What each field says stands in `docs/limits.md`.
+pub(crate) fn json(comparison: &Comparison) -> String {
+    let mut fields: Map<String, Value> = comparison.asked.values().collect();
+    let runs = comparison.runs.iter().map(run).collect();
+    let left_out = comparison.left_out.iter().map(left_out).collect();
+    fields.extend([
+        ("traffic".to_owned(), json!(comparison.traffic.about)),
+        ("runs".to_owned(), runs),
+        ("left_out".to_owned(), left_out),
+    ]);
+    format!("{:#}\n", Value::Object(fields))
+}
+
+fn left_out(left_out: &LeftOut) -> Value {
+    json!({
+        "algorithm": left_out.algorithm.word(),
+        "store": left_out.store.word(),
+        "reason": left_out.reason,
+    })
+}
+
+fn run(run: &Run) -> Value {
+    let figures = run.outcome.figures;
+    json!({
+        "algorithm": run.algorithm.word(),
+        "store": run.store.word(),
+        "calls": figures.calls,
+        "admitted": figures.admitted,
+        "refused": figures.refused,
+        "undecided": figures.undecided,
+        "wrongly_admitted": figures.wrongly_admitted,
+        "wrongly_refused": figures.wrongly_refused,
+        "highest_in_any_window": figures.highest,
+        "most_in_any_window": run.most,
+        "stranded": figures.stranded,
+        "messages": figures.messages,
+        "lag_ms": figures.lag.0 / 1_000,
+        "writes": figures.writes,
+        "writes_lost": figures.writes_lost,
+    })
+}

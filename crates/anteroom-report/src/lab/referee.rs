@@ -1,0 +1,141 @@
+//! Who was right? Every decision beside the truth: how many calls of that client were admitted in the
+//! window that ends with it.
+//!
+//! A log of its own, and deliberately not the one of `anteroom-limits`: that one is among those who are
+//! judged.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anteroom_limits::rate::Rate;
+use anteroom_limits::time::Micros;
+
+use crate::lab::outcome::{Decision, Fate, Figures};
+
+/// Puts decisions into the order of time and counts them. What costs they had is for others to add.
+pub(crate) fn judge(rate: Rate, decisions: &mut [Decision]) -> Figures {
+    // Stable: of two at one moment the one that was decided first comes first.
+    decisions.sort_by_key(|decision| decision.at);
+    let limit = u64::from(rate.calls());
+    let mut clients: BTreeMap<u32, Sliding> = BTreeMap::new();
+    let mut figures = Figures::default();
+    for decision in decisions.iter() {
+        let sliding = clients.entry(decision.client).or_default();
+        let before = sliding.count(rate, decision.at);
+        figures.calls += 1;
+        match decision.fate {
+            Fate::Admitted => {
+                figures.admitted += 1;
+                figures.wrongly_admitted += u64::from(before >= limit);
+                sliding.add(decision.at);
+                figures.highest = figures.highest.max(before + 1);
+            }
+            Fate::Refused | Fate::Undecided => {
+                figures.refused += 1;
+                figures.undecided += u64::from(decision.fate == Fate::Undecided);
+                figures.wrongly_refused += u64::from(before < limit);
+            }
+        }
+    }
+    figures
+}
+
+/// The exact count of the last window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sliding {
+    inside: VecDeque<Micros>,
+}
+
+impl Sliding {
+    pub(crate) fn add(&mut self, at: Micros) {
+        self.inside.push_back(at);
+    }
+
+    /// How many there were in the window that ends now; what is as old as the window is over.
+    pub(crate) fn count(&mut self, rate: Rate, now: Micros) -> u64 {
+        let is_over = |at: &&Micros| now.since(**at) >= rate.window();
+        while self.inside.front().filter(is_over).is_some() {
+            self.inside.pop_front();
+        }
+        self.inside.len() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_limits::time::MicroSpan;
+
+    use super::*;
+
+    fn two_in_ten() -> Rate {
+        Rate::new(2, MicroSpan::from_secs(10)).unwrap()
+    }
+
+    fn at(secs: u64, fate: Fate) -> Decision {
+        Decision {
+            at: Micros(secs * 1_000_000),
+            client: 0,
+            fate,
+        }
+    }
+
+    #[test]
+    fn a_call_is_wrongly_admitted_at_the_limit_and_wrongly_refused_below_it() {
+        use Fate::{Admitted, Refused, Undecided};
+        let check = |decisions: &[Decision], wrong: (u64, u64), highest| {
+            let mut decisions = decisions.to_vec();
+            let figures = judge(two_in_ten(), &mut decisions);
+            let found = (figures.wrongly_admitted, figures.wrongly_refused);
+            assert_eq!((found, figures.highest), (wrong, highest), "{decisions:?}");
+        };
+        check(
+            &[at(0, Admitted), at(1, Admitted), at(2, Refused)],
+            (0, 0),
+            2,
+        );
+        check(
+            &[at(0, Admitted), at(1, Admitted), at(9, Admitted)],
+            (1, 0),
+            3,
+        );
+        check(
+            &[at(0, Admitted), at(1, Admitted), at(10, Admitted)],
+            (0, 0),
+            2,
+        );
+        check(
+            &[at(0, Admitted), at(1, Refused), at(2, Undecided)],
+            (0, 2),
+            1,
+        );
+        // What was wrongly admitted counts like any other.
+        check(
+            &[
+                at(0, Admitted),
+                at(1, Admitted),
+                at(9, Admitted),
+                at(10, Refused),
+            ],
+            (1, 0),
+            3,
+        );
+    }
+
+    #[test]
+    fn decisions_count_when_they_count_and_not_when_they_were_told() {
+        use Fate::{Admitted, Refused};
+        let mut decisions = vec![at(5, Refused), at(1, Admitted), at(2, Admitted)];
+        assert_eq!(judge(two_in_ten(), &mut decisions).wrongly_refused, 0);
+    }
+
+    #[test]
+    fn each_client_is_counted_by_itself() {
+        let mut decisions: Vec<Decision> = (0..6)
+            .map(|client| Decision {
+                client: client / 2,
+                ..at(u64::from(client), Fate::Admitted)
+            })
+            .collect();
+        let figures = judge(two_in_ten(), &mut decisions);
+        assert_eq!((figures.wrongly_admitted, figures.highest), (0, 2));
+    }
+}

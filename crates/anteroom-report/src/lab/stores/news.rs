@@ -1,0 +1,138 @@
+//! What has a node to tell, and when? News are gathered until its next round, so one message tells of many calls.
+
+use std::collections::BTreeMap;
+
+use anteroom_limits::counters::CounterIndex;
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::lab::dice::{Dice, Purpose};
+use crate::lab::run::Plan;
+
+/// So many calls of a client that a node admitted in a stretch of time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct News {
+    pub(crate) writer: u32,
+    pub(crate) client: u32,
+    pub(crate) index: CounterIndex,
+    pub(crate) calls: u32,
+    /// When the first of them came.
+    pub(crate) since: Micros,
+}
+
+/// What somebody tells in its next round.
+#[derive(Clone, Debug)]
+pub(crate) struct Round {
+    interval: MicroSpan,
+    /// Rounds are so long after multiples of the interval: those of nodes lie anywhere.
+    offset: MicroSpan,
+    gathered: BTreeMap<(u32, CounterIndex, u32), News>,
+}
+
+/// When there is something to do for whoever tells.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Due {
+    /// Nothing is gathered: right now.
+    Now,
+    /// The first of these news: then.
+    At(Micros),
+    /// It is known.
+    Known,
+}
+
+impl Round {
+    /// Those of so many who tell.
+    pub(crate) fn of(plan: &Plan, count: u32) -> Vec<Self> {
+        let mut dice = Dice::new(plan.seed, Purpose::Rounds);
+        let round = |_| Self {
+            interval: plan.interval,
+            offset: dice.part_of(plan.interval),
+            gathered: BTreeMap::new(),
+        };
+        (0..count).map(round).collect()
+    }
+
+    /// Adds to what is told.
+    pub(crate) fn gather(&mut self, news: News, now: Micros) -> Due {
+        let is_first = self.gathered.is_empty();
+        let told = self
+            .gathered
+            .entry((news.client, news.index, news.writer))
+            .or_insert(News { calls: 0, ..news });
+        told.calls = told.calls.saturating_add(news.calls);
+        told.since = told.since.min(news.since);
+        match (self.interval.0, is_first) {
+            (0, _) => Due::Now,
+            (_, true) => Due::At(self.next(now)),
+            (_, false) => Due::Known,
+        }
+    }
+
+    /// All that is told, by client.
+    pub(crate) fn take(&mut self) -> Vec<News> {
+        std::mem::take(&mut self.gathered).into_values().collect()
+    }
+
+    fn next(&self, now: Micros) -> Micros {
+        let into = (now.0 + self.interval.0 - self.offset.0) % self.interval.0;
+        now + MicroSpan(self.interval.0 - into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn round(interval: u64) -> Round {
+        Round {
+            interval: MicroSpan(interval),
+            offset: MicroSpan(interval / 4),
+            gathered: BTreeMap::new(),
+        }
+    }
+
+    fn news(client: u32, since: u64) -> News {
+        News {
+            writer: 0,
+            client,
+            index: CounterIndex(7),
+            calls: 1,
+            since: Micros(since),
+        }
+    }
+
+    #[test]
+    fn news_wait_for_the_next_round_and_are_told_together() {
+        let mut round = round(100);
+        assert_eq!(
+            round.gather(news(1, 130), Micros(130)),
+            Due::At(Micros(225))
+        );
+        assert_eq!(round.gather(news(1, 140), Micros(140)), Due::Known);
+        assert_eq!(round.gather(news(2, 150), Micros(150)), Due::Known);
+        let told = round.take();
+        assert_eq!(
+            told,
+            [
+                News {
+                    calls: 2,
+                    ..news(1, 130)
+                },
+                news(2, 150)
+            ]
+        );
+        assert_eq!(
+            round.gather(news(1, 225), Micros(225)),
+            Due::At(Micros(325))
+        );
+        assert_eq!(round.gather(news(1, 3), Micros(3)), Due::Known);
+        assert_eq!(round.take()[0].since, Micros(3));
+        assert_eq!(round.gather(news(1, 3), Micros(3)), Due::At(Micros(25)));
+    }
+
+    #[test]
+    fn nothing_waits_where_each_call_is_told_at_once() {
+        let mut round = round(0);
+        assert_eq!(round.gather(news(1, 130), Micros(130)), Due::Now);
+        assert_eq!(round.take().len(), 1);
+    }
+}

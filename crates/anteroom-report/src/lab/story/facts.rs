@@ -1,0 +1,154 @@
+//! The runs that the text about windows and buckets speaks of: the article's limit, its traffic, and two
+//! more kinds.
+
+use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limits::cost::Cost;
+use anteroom_limits::policy::{Policy, State};
+use anteroom_limits::time::{MicroSpan, Micros};
+
+use crate::lab::algorithm::{Algorithm, Settings, raised};
+use crate::lab::estimate::counted;
+use crate::lab::outcome::{Figures, Outcome};
+use crate::lab::run::{StoreKind, run};
+use crate::lab::systems::{MINUTE, SEED, a_minute, plan};
+use crate::lab::traffic::{BEGIN, Call, Demand, Traffic, adversary, bursty, random};
+
+/// The article's limit, a minute.
+pub(super) const LIMIT: u32 = 100;
+/// Its parts of a minute: 15 seconds each.
+pub(super) const PARTS: u32 = 4;
+/// A little more than the limit: the article does not say how much its random traffic is.
+pub(super) const CALLS: u32 = 110;
+
+/// The limit by one of the algorithms.
+pub(super) fn policy(algorithm: Algorithm, parts: u32) -> Policy {
+    let settings = Settings {
+        rate: a_minute(LIMIT),
+        sub_windows: parts,
+        burst: None,
+        queue: 0,
+    };
+    algorithm.policy(&settings).expect("the settings fit")
+}
+
+fn demand(minutes: u64) -> Demand {
+    Demand {
+        rate: a_minute(CALLS),
+        length: MINUTE.times(minutes),
+        clients: 1,
+        seed: SEED,
+    }
+}
+
+/// Ten minutes of calls that know nothing of each other.
+pub(super) fn random_calls() -> Traffic {
+    random(&demand(10)).expect("a thousand calls")
+}
+
+/// Ten minutes of calls in bursts.
+pub(super) fn bursts() -> Traffic {
+    bursty(&demand(10)).expect("a thousand calls")
+}
+
+/// An hour of them, for figures.
+pub(super) fn an_hour_of_bursts() -> Traffic {
+    bursty(&demand(60)).expect("some thousand calls")
+}
+
+/// One node that counts by itself.
+pub(super) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
+    let plan = plan(policy, StoreKind::Local, 1);
+    run(&plan, traffic).expect("one node can keep all")
+}
+
+/// The figures of an algorithm under its own adversary.
+pub(super) fn under_attack(policy: Policy) -> Figures {
+    let most = policy.most_in_any_window(1);
+    let traffic =
+        adversary(policy.rate(), most, 1, MicroSpan::ZERO).expect("some hundred thousand calls");
+    alone(policy, &traffic).figures
+}
+
+/// How many of a hundred calls a second before the edge of a minute and a hundred behind it pass.
+pub(super) fn around_an_edge(algorithm: Algorithm) -> u64 {
+    let edge = BEGIN + MINUTE.times(10);
+    let at = |at: Micros| (0..100).map(move |_| Call { at, client: 0 });
+    let calls = at(edge - MicroSpan::from_secs(1)).chain(at(edge));
+    let traffic = Traffic::new(String::new(), calls.collect());
+    alone(policy(algorithm, PARTS), &traffic).figures.admitted
+}
+
+/// What of `calls` calls, made `made_after` the beginning of a minute, is counted later.
+pub(super) fn left_of(policy: &Policy, calls: u32, made_after: u64, later: u64) -> u32 {
+    let unlimited = raised(policy).expect("it keeps counts");
+    let at = |secs| BEGIN + MicroSpan::from_secs(secs);
+    let mut state = State::default();
+    unlimited.step(&mut state, at(made_after), Cost::take(calls));
+    let seen = unlimited.step(&mut state, at(later), Cost::Peek);
+    u32::MAX - seen.remaining
+}
+
+/// Tenths of a call by which the count is off, on average.
+pub(super) fn mean_error_tenths(policy: &Policy, traffic: &Traffic) -> u64 {
+    let counted = counted(policy, traffic, 0).expect("it keeps counts");
+    let errors = counted.iter().map(|one| one.truth.abs_diff(one.estimate));
+    errors.sum::<u64>() * 10 / (counted.len() as u64).max(1)
+}
+
+/// A visit to a token bucket.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Visit {
+    pub(super) at_secs: u64,
+    pub(super) tokens: u32,
+    pub(super) calls: u32,
+    pub(super) admitted: u32,
+}
+
+/// A token bucket, step by step.
+pub(super) fn visits() -> [Visit; 6] {
+    let bucket = policy(Algorithm::TokenBucket, PARTS);
+    let mut state = State::default();
+    [(0, 40), (6, 60), (12, 30), (42, 50), (45, 10), (120, 30)].map(|(at_secs, calls)| {
+        let now = BEGIN + MicroSpan::from_secs(at_secs);
+        let tokens = bucket.step(&mut state, now, Cost::Peek).remaining;
+        let admitted = (0..calls).filter(|_| bucket.step(&mut state, now, Cost::ONE).is_admitted());
+        Visit {
+            at_secs,
+            tokens,
+            calls,
+            admitted: u32::try_from(admitted.count()).unwrap_or(u32::MAX),
+        }
+    })
+}
+
+/// How many tokens come back to an empty bucket in so many seconds.
+pub(super) fn back_after(secs: u64) -> u32 {
+    let bucket = policy(Algorithm::TokenBucket, PARTS);
+    let mut state = State::default();
+    bucket.step(&mut state, BEGIN, Cost::take(LIMIT));
+    let later = BEGIN + MicroSpan::from_secs(secs);
+    bucket.step(&mut state, later, Cost::Peek).remaining
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_figures_of_the_article_come_out() {
+        assert_eq!(around_an_edge(Algorithm::FixedWindow), 200);
+        assert_eq!(around_an_edge(Algorithm::SlidingLog), 100);
+        let two = policy(Algorithm::SlidingWindow, PARTS);
+        assert_eq!(left_of(&two, 60, 30, 103), 17);
+        let five = policy(Algorithm::SubWindows, PARTS);
+        assert_eq!(left_of(&five, 60, 0, 65), 40);
+    }
+
+    #[test]
+    fn a_bucket_fills_by_fifty_in_half_a_minute_and_never_above_a_hundred() {
+        let visits = visits();
+        assert_eq!(visits.map(|visit| visit.tokens), [100, 70, 20, 50, 5, 100]);
+        assert_eq!(visits.map(|visit| visit.admitted), [40, 60, 20, 50, 5, 30]);
+        assert_eq!([0, 30, 60, 90].map(back_after), [0, 50, 100, 100]);
+    }
+}

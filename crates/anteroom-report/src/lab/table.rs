@@ -1,0 +1,151 @@
+//! The runs side by side, for people.
+
+use std::fmt::Write as _;
+
+use crate::chart::number::grouped;
+
+use crate::lab::command::{Comparison, LeftOut, Run};
+use crate::lab::outcome::Figures;
+
+/// A column of figures.
+struct Column {
+    head: &'static str,
+    cell: fn(&Run) -> String,
+    /// Whether a run has something to show in it; where none has, the column is left out.
+    is_needed: fn(&Figures) -> bool,
+    /// What it means, unless the head says so.
+    legend: &'static str,
+}
+
+const ALWAYS: fn(&Figures) -> bool = |_| true;
+
+/// All columns; the first two are words.
+const COLUMNS: [Column; 13] = [
+    Column::new("algorithm", |run| run.algorithm.word().to_owned(), ""),
+    Column::new("store", |run| run.store.word().to_owned(), ""),
+    Column::new("calls", |run| grouped(run.outcome.figures.calls), ""),
+    Column::new("admitted", |run| grouped(run.outcome.figures.admitted), ""),
+    Column::new(
+        "wrongly admitted",
+        |run| grouped(run.outcome.figures.wrongly_admitted),
+        "although as many as the limit says had been admitted in the window before",
+    ),
+    Column::new(
+        "wrongly refused",
+        |run| grouped(run.outcome.figures.wrongly_refused),
+        "although fewer had",
+    ),
+    Column::new(
+        "highest",
+        |run| grouped(run.outcome.figures.highest),
+        "the most of one client in any window",
+    ),
+    Column::new(
+        "at most",
+        |run| grouped(run.most),
+        "what the algorithm over this store promises",
+    ),
+    Column::new(
+        "stranded",
+        |run| grouped(run.outcome.figures.stranded),
+        "lent to nodes and never used",
+    ),
+    Column::new("messages", |run| grouped(run.outcome.figures.messages), ""),
+    Column {
+        head: "undecided",
+        cell: |run| grouped(run.outcome.figures.undecided),
+        is_needed: |figures| figures.undecided > 0,
+        legend: "refused because nobody could say in time",
+    },
+    Column {
+        head: "latest news",
+        cell: |run| format!("{} ms", grouped(run.outcome.figures.lag.0.div_ceil(1_000))),
+        is_needed: |figures| figures.lag.0 > 0,
+        legend: "how long after a call a node heard of it, at most",
+    },
+    Column {
+        head: "writes lost",
+        cell: |run| {
+            let figures = run.outcome.figures;
+            let [lost, all] = [figures.writes_lost, figures.writes].map(grouped);
+            format!("{lost} of {all}")
+        },
+        is_needed: |figures| figures.writes > 0,
+        legend: "came to nothing because somebody else had written first",
+    },
+];
+/// Columns of words, which begin at the left.
+const WORDS: usize = 2;
+
+impl Column {
+    /// One that is always shown.
+    const fn new(head: &'static str, cell: fn(&Run) -> String, legend: &'static str) -> Self {
+        Self {
+            head,
+            cell,
+            is_needed: ALWAYS,
+            legend,
+        }
+    }
+}
+
+/// A row for each run, under what was asked for.
+pub(crate) fn table(comparison: &Comparison) -> String {
+    let Comparison { runs, traffic, .. } = comparison;
+    let is_needed = |column: &&Column| {
+        let mut runs = runs.iter();
+        runs.any(|run| (column.is_needed)(&run.outcome.figures))
+    };
+    let columns: Vec<&Column> = COLUMNS.iter().filter(is_needed).collect();
+    let heads = columns.iter().map(|column| column.head.to_owned());
+    let mut rows: Vec<Vec<String>> = vec![heads.collect()];
+    rows.extend(runs.iter().map(|run| {
+        let cells = columns.iter().map(|column| (column.cell)(run));
+        cells.collect()
+    }));
+    let asked = comparison.asked.words();
+    let mut text = format!("traffic: {}\nasked for: {asked}\n\n", traffic.about);
+    push_rows(&mut text, &rows);
+    text.push('\n');
+    for column in columns.iter().filter(|column| !column.legend.is_empty()) {
+        // Writing to a string cannot fail.
+        let _ = writeln!(text, "{}: {}", column.head, column.legend);
+    }
+    push_left_out(&mut text, &comparison.left_out);
+    text
+}
+
+fn push_rows(text: &mut String, rows: &[Vec<String>]) {
+    let width = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..rows.first().map_or(0, Vec::len)).map(width).collect();
+    for row in rows {
+        let mut line = String::new();
+        for (at, (cell, width)) in row.iter().zip(&widths).enumerate() {
+            let _ = if at < WORDS {
+                write!(line, "{cell:<width$}  ")
+            } else {
+                write!(line, "{cell:>width$}  ")
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+}
+
+/// A line for each store and reason.
+fn push_left_out(text: &mut String, left_out: &[LeftOut]) {
+    let is_same = |a: &LeftOut, b: &LeftOut| (a.store, &a.reason) == (b.store, &b.reason);
+    for same in left_out.chunk_by(is_same) {
+        let words: Vec<&str> = same.iter().map(|one| one.algorithm.word()).collect();
+        let LeftOut { store, reason, .. } = &same[0];
+        let _ = writeln!(
+            text,
+            "left out over {}: {}: {reason}",
+            store.word(),
+            words.join(", ")
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! Calls that come in bursts: each client is loud for a while, then quiet for a while.
+
+use anteroom_limits::time::MicroSpan;
+
+use super::poisson::{self, Apart};
+use super::{BEGIN, Demand, TooManyCallsError, Traffic};
+use crate::lab::dice::{Dice, Purpose};
+
+/// A loud phase has so many tenths of the mean rate, a quiet one the rest of twenty.
+const LOUD_TENTHS: u64 = 19;
+/// So many phases in a window, on average: long enough to fill a part of it, short enough that both kinds
+/// meet in one window.
+const PHASES: u64 = 3;
+
+/// Calls in bursts.
+///
+/// # Errors
+///
+/// [`TooManyCallsError`].
+pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
+    demand.check()?;
+    let mut dice = Dice::new(demand.seed, Purpose::Traffic);
+    let phase = MicroSpan(demand.rate.window().0 / PHASES);
+    let mut calls = Vec::new();
+    if let Some(apart) = Apart::of(demand.rate) {
+        for client in 0..demand.clients {
+            let (mut from, mut is_loud) = (BEGIN, false);
+            while from < demand.end() {
+                let to = (from + dice.exponential(phase)).min(demand.end());
+                let tenths = if is_loud {
+                    LOUD_TENTHS
+                } else {
+                    20 - LOUD_TENTHS
+                };
+                let apart = apart.at_tenths(tenths);
+                poisson::push(&mut calls, &mut dice, client, apart, (from, to));
+                from = to + MicroSpan(1);
+                is_loud = !is_loud;
+            }
+        }
+    }
+    Ok(demand.made("bursty", calls))
+}

@@ -1,0 +1,22 @@
+//! Calls that know nothing of each other: a Poisson process for each client.
+
+use super::poisson::{self, Apart};
+use super::{BEGIN, Demand, TooManyCallsError, Traffic};
+use crate::lab::dice::{Dice, Purpose};
+
+/// Calls at random, evenly on average.
+///
+/// # Errors
+///
+/// [`TooManyCallsError`].
+pub fn random(demand: &Demand) -> Result<Traffic, TooManyCallsError> {
+    demand.check()?;
+    let mut dice = Dice::new(demand.seed, Purpose::Traffic);
+    let mut calls = Vec::new();
+    if let Some(apart) = Apart::of(demand.rate) {
+        for client in 0..demand.clients {
+            poisson::push(&mut calls, &mut dice, client, apart, (BEGIN, demand.end()));
+        }
+    }
+    Ok(demand.made("random", calls))
+}

@@ -1,0 +1,374 @@
+//! `[[fault]]`: what goes wrong, and what the operator changes, at which time.
+
+use anteroom_config::Finding;
+use anteroom_config::reading::Whole;
+use anteroom_config::reading::{Choice, Duration, Key, Number, Switch, Table, Text, read_limits};
+use anteroom_core::time::Span;
+
+use super::kinds::Step;
+use super::place::{DATA_CENTER, find_data_center, place, refuse};
+use super::{Frame, LENGTH_MAX, did_you_mean};
+use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
+
+/// Most faults, each node counted for itself.
+const FAULTS_MAX: usize = 10_000;
+
+/// What happens; the keys of each are read by a function of its own.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Word {
+    Crash,
+    Restart,
+    Pause,
+    Cut,
+    BadNetwork,
+    StoreDown,
+    StoreWiped,
+    StoreLosesWrites,
+    StoreClockSteps,
+    NodeClockIsOff,
+    Limits,
+    Pacing,
+    SessionDuration,
+}
+
+const KIND: Key<Choice<Word>> = Key {
+    name: "kind",
+    kind: Choice(&[
+        ("crash", Word::Crash),
+        ("restart", Word::Restart),
+        ("pause", Word::Pause),
+        ("cut", Word::Cut),
+        ("bad_network", Word::BadNetwork),
+        ("store_down", Word::StoreDown),
+        ("store_wiped", Word::StoreWiped),
+        ("store_loses_writes", Word::StoreLosesWrites),
+        ("store_clock_steps", Word::StoreClockSteps),
+        ("node_clock_is_off", Word::NodeClockIsOff),
+        ("limits", Word::Limits),
+        ("pacing", Word::Pacing),
+        ("session_duration", Word::SessionDuration),
+    ]),
+    default: None,
+};
+
+const fn time(name: &'static str, default: Option<&'static str>) -> Key<Duration> {
+    Key {
+        name,
+        kind: Duration {
+            min: Span::ZERO,
+            max: LENGTH_MAX,
+            bare_unit: "s",
+        },
+        default,
+    }
+}
+
+const AT: Key<Duration> = time("at", None);
+const AFTER: Key<Duration> = time("after", None);
+const LASTS: Key<Duration> = time("lasts", None);
+const LAST: Key<Duration> = time("last", None);
+const WITHIN: Key<Duration> = time("within", Some("\"0s\""));
+const APART: Key<Duration> = time("apart", Some("\"0s\""));
+const DELAYED: Key<Duration> = Key {
+    name: "delayed",
+    kind: Duration {
+        min: Span::ZERO,
+        max: Span::from_secs(60),
+        bare_unit: "s",
+    },
+    default: Some("\"0s\""),
+};
+const SESSION_DURATION: Key<Duration> = Key {
+    name: "session_duration",
+    kind: Duration {
+        min: Span::from_secs(1),
+        max: Span::from_secs(86_400),
+        bare_unit: "m",
+    },
+    default: None,
+};
+
+const PACING: Key<Switch> = Key {
+    name: "pacing",
+    kind: Switch,
+    default: None,
+};
+
+const ANSWERS_ONLY: Key<Switch> = Key {
+    name: "answers_only",
+    kind: Switch,
+    default: Some("false"),
+};
+
+const fn share(name: &'static str) -> Key<Number> {
+    Key {
+        name,
+        kind: Number { min: 0.0, max: 1.0 },
+        default: Some("0"),
+    }
+}
+
+const LOST: Key<Number> = share("lost");
+const DOUBLED: Key<Number> = share("doubled");
+const BY: Key<Step> = Key {
+    name: "by",
+    kind: Step,
+    default: None,
+};
+
+/// NTP slews a clock by no more.
+const DRIFTS_PPM: Key<Whole<i32>> = Key {
+    name: "drifts_ppm",
+    kind: Whole {
+        min: -500,
+        max: 500,
+        note: " (parts per million)",
+    },
+    default: Some("0"),
+};
+
+const NODE: Key<Text<String>> = place(
+    "node",
+    "a data center and the number of a node in it, such as \"sjc/2\"; \"sjc/*\" for all of them, \"*\" for all nodes",
+);
+const STORE: Key<Text<String>> = place("store", "the name of a data center, or \"world\"");
+
+/// Reads all faults, in the order of time.
+pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
+    let elements = root.elements("fault", "tables, each [[fault]]");
+    let mut faults = Vec::new();
+    for element in elements.iter().take(FAULTS_MAX) {
+        let mut table = root.enter(element);
+        // Without a kind nobody knows which keys belong here.
+        if let Some(word) = table.required(&KIND) {
+            faults.extend(read_one(&mut table, word, frame));
+            table.finish();
+        }
+        if faults.len() > FAULTS_MAX {
+            break;
+        }
+    }
+    if elements.len().max(faults.len()) > FAULTS_MAX {
+        let spot = root.spot("fault");
+        let found = Finding::Value(format!("more than {FAULTS_MAX}"));
+        let allowed = format!("at most {FAULTS_MAX}, each node counted for itself");
+        root.notes.refuse(&spot, found, allowed, None);
+    }
+    faults.sort_by_key(|fault| fault.at);
+    faults
+}
+
+fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPlan> {
+    let at = table.required(&AT);
+    let kinds = match word {
+        Word::Crash | Word::Restart | Word::Pause | Word::NodeClockIsOff => {
+            return read_of_nodes(table, word, at, frame);
+        }
+        Word::Cut => return read_cut(table, at, frame),
+        Word::BadNetwork => read_bad_network(table),
+        Word::StoreDown | Word::StoreWiped | Word::StoreLosesWrites | Word::StoreClockSteps => {
+            read_of_store(table, word, frame)
+        }
+        Word::Limits => {
+            let (limits, within) = (read_limits(table), table.defaulted(&WITHIN));
+            limits.map(|limits| FaultKind::Limits { limits, within })
+        }
+        Word::Pacing => {
+            let (pacing, within) = (table.required(&PACING), table.defaulted(&WITHIN));
+            pacing.map(|pacing| FaultKind::Pacing { pacing, within })
+        }
+        Word::SessionDuration => {
+            let session = table.required(&SESSION_DURATION);
+            let within = table.defaulted(&WITHIN);
+            session.map(|session| FaultKind::SessionDuration { session, within })
+        }
+    };
+    match (at, kinds) {
+        (Some(at), Some(kind)) => vec![FaultPlan { at, kind }],
+        _ => Vec::new(),
+    }
+}
+
+/// What happens to nodes: to one, or to several, one after the other.
+fn read_of_nodes(
+    table: &mut Table<'_>,
+    word: Word,
+    at: Option<Span>,
+    frame: &Frame<'_>,
+) -> Vec<FaultPlan> {
+    let nodes = match table.required(&NODE) {
+        Some(text) => find_nodes(table, &text, frame),
+        None => Vec::new(),
+    };
+    let apart = table.defaulted(&APART);
+    let kind = match word {
+        Word::Crash => table.required(&AFTER).map(OfNode::Crash),
+        Word::Restart => table.required(&AFTER).map(OfNode::Restart),
+        Word::Pause => table.required(&LASTS).map(OfNode::Pause),
+        _ => {
+            let drifts_ppm = table.defaulted(&DRIFTS_PPM);
+            let by = table.required(&BY);
+            by.map(|by_ms| OfNode::Clock(by_ms, drifts_ppm))
+        }
+    };
+    let (Some(at), Some(kind)) = (at, kind) else {
+        return Vec::new();
+    };
+    let plans = (0..).zip(nodes).map(|(number, node)| FaultPlan {
+        at: at + apart.times(number),
+        kind: kind.happens_to(node),
+    });
+    plans.collect()
+}
+
+/// What happens to a node, before it is said to which.
+#[derive(Clone, Copy)]
+enum OfNode {
+    Crash(Span),
+    Restart(Span),
+    Pause(Span),
+    Clock(i64, i32),
+}
+
+impl OfNode {
+    const fn happens_to(self, node: NodePlace) -> FaultKind {
+        match self {
+            Self::Crash(after) => FaultKind::Crash { node, after },
+            Self::Restart(after) => FaultKind::Restart { node, after },
+            Self::Pause(lasts) => FaultKind::Pause { node, lasts },
+            Self::Clock(by_ms, drifts_ppm) => FaultKind::NodeClockIsOff {
+                node,
+                by_ms,
+                drifts_ppm,
+            },
+        }
+    }
+}
+
+fn read_cut(table: &mut Table<'_>, at: Option<Span>, frame: &Frame<'_>) -> Vec<FaultPlan> {
+    let node = table.optional(&NODE);
+    let data_center = table.optional(&DATA_CENTER);
+    let apart = table.defaulted(&APART);
+    let answers_only = table.defaulted(&ANSWERS_ONLY);
+    let lasts = table.required(&LASTS);
+    let links: Vec<LinkPlace> = match (node, data_center) {
+        (Some(text), None) => {
+            let nodes = find_nodes(table, &text, frame);
+            nodes.into_iter().map(LinkPlace::NodeToStore).collect()
+        }
+        (None, Some(name)) => {
+            let found = find_data_center(table, &DATA_CENTER, &name, frame);
+            found.map(LinkPlace::ToWorld).into_iter().collect()
+        }
+        _ => {
+            let spot = table.spot("node");
+            let finding = Finding::Remark("which link?".to_owned());
+            let allowed =
+                "node (to the store of its data center) or data_center (to the world), one of them";
+            table.notes.refuse(&spot, finding, allowed, None);
+            Vec::new()
+        }
+    };
+    let (Some(at), Some(lasts)) = (at, lasts) else {
+        return Vec::new();
+    };
+    let plans = (0..).zip(links).map(|(number, link)| FaultPlan {
+        at: at + apart.times(number),
+        kind: FaultKind::Cut {
+            link,
+            answers_only,
+            lasts,
+        },
+    });
+    plans.collect()
+}
+
+fn read_bad_network(table: &mut Table<'_>) -> Option<FaultKind> {
+    let lost = table.defaulted(&LOST);
+    let doubled = table.defaulted(&DOUBLED);
+    let delayed = table.defaulted(&DELAYED);
+    let lasts = table.required(&LASTS);
+    Some(FaultKind::BadNetwork {
+        lost,
+        doubled,
+        delayed,
+        lasts: lasts?,
+    })
+}
+
+fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option<FaultKind> {
+    let store = table.required(&STORE).and_then(|name| {
+        if name == "world" {
+            return Some(StorePlace::World);
+        }
+        find_data_center(table, &STORE, &name, frame).map(StorePlace::Local)
+    });
+    match word {
+        Word::StoreDown => {
+            let lasts = table.required(&LASTS);
+            Some(FaultKind::StoreDown {
+                store: store?,
+                lasts: lasts?,
+            })
+        }
+        Word::StoreLosesWrites => {
+            let last = table.required(&LAST);
+            Some(FaultKind::StoreLosesWrites {
+                store: store?,
+                last: last?,
+            })
+        }
+        Word::StoreClockSteps => {
+            let by_ms = table.required(&BY);
+            Some(FaultKind::StoreClockSteps {
+                store: store?,
+                by_ms: by_ms?,
+            })
+        }
+        _ => Some(FaultKind::StoreWiped { store: store? }),
+    }
+}
+
+/// The nodes that `sjc/2`, `sjc/*` or `*` stand for; nodes are counted from 1.
+fn find_nodes(table: &mut Table<'_>, text: &str, frame: &Frame<'_>) -> Vec<NodePlace> {
+    let Some(all) = frame.data_centers else {
+        return Vec::new();
+    };
+    let nodes_of = |data_center: usize| {
+        let count = usize::try_from(all[data_center].nodes).unwrap_or(0);
+        (0..count).map(move |node| NodePlace { data_center, node })
+    };
+    if text == "*" {
+        return (0..all.len()).flat_map(nodes_of).collect();
+    }
+    let Some((name, number)) = text.rsplit_once('/') else {
+        let is_known = matches!(frame.find(text), Some(Ok(_)));
+        let hint = is_known.then(|| did_you_mean(&format!("{text}/1")));
+        refuse(table, &NODE, text, hint);
+        return Vec::new();
+    };
+    let data_center = match frame.find(name) {
+        Some(Ok(index)) => index,
+        Some(Err(nearest)) => {
+            let hint = nearest.map(|name| did_you_mean(&format!("{name}/{number}")));
+            refuse(table, &NODE, text, hint);
+            return Vec::new();
+        }
+        None => return Vec::new(),
+    };
+    let count = all[data_center].nodes;
+    if number == "*" {
+        return nodes_of(data_center).collect();
+    }
+    let number = number.parse::<u32>().ok();
+    let number = number.filter(|number| (1..=count).contains(number));
+    let Some(number) = number.and_then(|number| usize::try_from(number).ok()) else {
+        let hint = format!("{name} has nodes 1 to {count}");
+        refuse(table, &NODE, text, Some(hint));
+        return Vec::new();
+    };
+    vec![NodePlace {
+        data_center,
+        node: number - 1,
+    }]
+}

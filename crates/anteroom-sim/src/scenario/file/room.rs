@@ -1,0 +1,131 @@
+//! `[room.NAME]`: limits in the gateway's words, who comes, and what visitors do.
+
+use anteroom_config::reading::{Duration, Key, Number, Placed, Table, Whole, nearest, read_rules};
+use anteroom_config::{Finding, RoomName};
+use anteroom_core::time::Span;
+
+use super::{Frame, arrivals};
+use crate::scenario::model::{Behaviour, RoomPlan};
+
+/// Most rooms: they are rehearsed one by one.
+const ROOMS_MAX: usize = 64;
+
+const PAGES: Key<Number> = Key {
+    name: "pages",
+    kind: Number {
+        min: 1.0,
+        max: 1_000.0,
+    },
+    default: Some("4"),
+};
+
+const fn time(name: &'static str, min: Span, default: Option<&'static str>) -> Key<Duration> {
+    Key {
+        name,
+        kind: Duration {
+            min,
+            max: Span::from_secs(86_400),
+            bare_unit: "s",
+        },
+        default,
+    }
+}
+
+const THINK_TIME: Key<Duration> = time("think_time", Span(100), Some("\"30s\""));
+const PATIENCE: Key<Duration> = time("patience", Span::from_secs(1), None);
+const PARALLEL_REQUESTS: Key<Whole<u32>> = Key {
+    name: "parallel_requests",
+    kind: Whole {
+        min: 0,
+        max: 100,
+        note: "",
+    },
+    default: Some("0"),
+};
+
+const fn share(name: &'static str) -> Key<Number> {
+    Key {
+        name,
+        kind: Number { min: 0.0, max: 1.0 },
+        default: Some("0"),
+    }
+}
+
+const SECOND_TAB: Key<Number> = share("second_tab");
+const NO_SHOWS: Key<Number> = share("no_shows");
+const CHANGES_NODE: Key<Number> = share("changes_node");
+const CHANGES_DATA_CENTER: Key<Number> = share("changes_data_center");
+const WITHOUT_COOKIES: Key<Number> = share("without_cookies");
+const LOG_OUT: Key<Number> = share("log_out");
+const REPLAYS: Key<Number> = share("replays");
+
+/// Reads all rooms.
+pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
+    let allowed = "at least one table [room.NAME], such as [room.shop]";
+    let mistakes = root.notes.count();
+    let mut tables = root.named_tables("room", allowed);
+    if tables.is_empty() && root.notes.count() == mistakes {
+        let spot = root.spot("room");
+        root.notes.refuse(&spot, Finding::Missing, allowed, None);
+    }
+    if tables.len() > ROOMS_MAX {
+        let spot = root.spot("room");
+        let found = Finding::Value(format!("{} rooms", tables.len()));
+        let allowed = format!("at most {ROOMS_MAX}");
+        root.notes.refuse(&spot, found, allowed, None);
+        tables.truncate(ROOMS_MAX);
+    }
+    let (added, typed): (Vec<_>, Vec<_>) = tables
+        .into_iter()
+        .partition(|(_, element)| root.is_added(element));
+    for (Placed { value, spot }, _) in added {
+        // A setting changes a room; it cannot make one.
+        let known = typed.iter().map(|(name, _)| name.value);
+        let hint = nearest(value, known).map(|known| format!("did you mean room.{known}?"));
+        let finding = Finding::Remark("there is no such room in the scenario".to_owned());
+        root.notes.refuse(&spot, finding, "", hint);
+    }
+    let mut rooms = Vec::new();
+    for (Placed { value, spot }, element) in typed {
+        let name = RoomName::new(value);
+        if name.is_none() {
+            let finding = Finding::Remark("not the name of a room".to_owned());
+            let allowed = "1 to 64 of A-Z a-z 0-9 - _";
+            root.notes.refuse(&spot, finding, allowed, None);
+        }
+        let plan = read_one(root.enter(&element), value, frame);
+        rooms.extend(plan.filter(|_| name.is_some()));
+    }
+    rooms
+}
+
+fn read_one(mut table: Table<'_>, name: &str, frame: &Frame<'_>) -> Option<RoomPlan> {
+    let rules = read_rules(&mut table);
+    let arrivals = arrivals::read(&mut table, frame);
+    let behaviour = read_behaviour(table.table("visitors"));
+    table.finish();
+    Some(RoomPlan {
+        name: name.to_owned(),
+        rules: rules?,
+        arrivals,
+        behaviour,
+    })
+}
+
+fn read_behaviour(mut table: Table<'_>) -> Behaviour {
+    let behaviour = Behaviour {
+        pages: table.defaulted(&PAGES),
+        think_time: table.defaulted(&THINK_TIME),
+        parallel_requests: table.defaulted(&PARALLEL_REQUESTS),
+        second_tab: table.defaulted(&SECOND_TAB),
+        patience: table.optional(&PATIENCE),
+        no_shows: table.defaulted(&NO_SHOWS),
+        changes_node: table.defaulted(&CHANGES_NODE),
+        changes_data_center: table.defaulted(&CHANGES_DATA_CENTER),
+        without_cookies: table.defaulted(&WITHOUT_COOKIES),
+        log_out: table.defaulted(&LOG_OUT),
+        replays: table.defaulted(&REPLAYS),
+    };
+    table.finish();
+    behaviour
+}
