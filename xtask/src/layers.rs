@@ -80,10 +80,10 @@ mod tests {
 
     #[test]
     fn an_arrow_that_goes_up_is_named() {
-        let problems = check_arrow("anteroom-core", "anteroom-node", "null");
+        let problems = check_arrow("anteroom-room", "anteroom-node", "null");
         assert_eq!(problems.len(), 1);
         assert!(
-            problems[0].starts_with("anteroom-core -> anteroom-node (normal dependency)"),
+            problems[0].starts_with("anteroom-room -> anteroom-node (normal dependency)"),
             "{problems:?}"
         );
     }
@@ -98,7 +98,7 @@ mod tests {
             check_arrow("anteroom-sim", "anteroom-node", r#""build""#).len(),
             1
         );
-        assert_eq!(check_arrow("xtask", "anteroom-core", "null").len(), 1);
+        assert_eq!(check_arrow("xtask", "anteroom-room", "null").len(), 1);
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_crate_without_a_row_is_named() {
-        let problems = check_arrow("anteroom-misc", "anteroom-core", "null");
+        let problems = check_arrow("anteroom-misc", "anteroom-room", "null");
         assert!(
             problems[0].starts_with("anteroom-misc has no row"),
             "{problems:?}"

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{Config, HostPort, RoomConfig, Topology, ValkeyAddress};
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::BirthId;
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::BirthId;
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, RoomHandle, Stores};
 use anteroom_store::{Membership, Store, join};
 use anteroom_testkit::redis_server::{RedisServer, Reply, eventually};

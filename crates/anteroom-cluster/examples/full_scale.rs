@@ -13,8 +13,8 @@ use anteroom_cluster::clock::now;
 use anteroom_cluster::cluster::{Cluster, Setup};
 use anteroom_cluster::crowd::{Crowd, Habits, Phase, Tally};
 use anteroom_cluster::fill::{Fill, FillMeter};
-use anteroom_core::rules::Limits;
-use anteroom_core::time::Span;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::Span;
 use tokio::time::interval;
 
 const SEATS: u32 = 300;

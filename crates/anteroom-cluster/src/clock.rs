@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 
 /// The time now, in whole milliseconds.
 #[expect(

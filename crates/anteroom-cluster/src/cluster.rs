@@ -9,7 +9,7 @@ mod parts;
 
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use anteroom_testkit::redis_server::eventually;
 use anteroom_testkit::relay::Delays;
 use tempfile::TempDir;

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 /// How often the fill is sampled.
 const SAMPLE_EVERY: Span = Span(1_000);

@@ -10,8 +10,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::rules::Limits;
+use anteroom_room::time::{Millis, Minute, Span};
 use anteroom_demo::judge::{Judge, ON_THE_WAY_MAX, Sighting, VISITOR, Verdict};
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;

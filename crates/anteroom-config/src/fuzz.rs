@@ -1,6 +1,6 @@
 //! What must hold for any bytes whatever; called by fuzzers and by the tests.
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use toml::de::{DeTable, DeValue};
 
 use crate::orders::{Actor, Log, Order, Orders, Record as _};

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use toml::de::DeValue;
 
 use crate::keys::{A_FILE, path_key, time_key};

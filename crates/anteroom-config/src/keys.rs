@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use crate::kind::{Duration, Refusal, Text};
 use crate::reader::Key;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use anteroom_core::rules::Rules;
-use anteroom_core::time::Span;
+use anteroom_room::rules::Rules;
+use anteroom_room::time::Span;
 use ipnet::IpNet;
 
 use crate::language::Language;

@@ -10,7 +10,7 @@ mod log;
 mod order;
 mod shown;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

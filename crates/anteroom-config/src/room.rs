@@ -1,6 +1,6 @@
 //! `[[room]]`: one room, as far as it can be judged alone.
 
-use anteroom_core::rules::{Limits, QueueingMethod, Rules};
+use anteroom_room::rules::{Limits, QueueingMethod, Rules};
 
 use super::checks::Checks;
 use super::model::{

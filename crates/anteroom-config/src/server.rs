@@ -8,7 +8,7 @@ mod operators;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use super::keys::{A_FILE, path_key, time_key};
 use super::kind::{Address, Duration, Refusal, Text, TicketKey, Whole};

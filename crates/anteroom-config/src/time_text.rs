@@ -2,7 +2,7 @@
 //!
 //! Other languages are the waiting page's business: it has the numbers.
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use jiff::Timestamp;
 
 /// `2020-08-03T23:46:00.000Z`: RFC 3339 in UTC, always with milliseconds.

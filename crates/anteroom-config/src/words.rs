@@ -1,6 +1,6 @@
 //! Which word stands for which choice? The same in the config file and in JSON.
 
-use anteroom_core::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
+use anteroom_room::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 
 /// `queueing_method`.
 pub(crate) const QUEUEING_METHODS: &[(&str, QueueingMethod)] = &[

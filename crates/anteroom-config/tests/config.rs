@@ -5,10 +5,10 @@ use anteroom_config::{
     Checks, Config, Flags, Host, PageConfig, PageTemplate, Parsed, RoomConfig, Route, SameSite,
     Secure, StoreConfig,
 };
-use anteroom_core::rules::{
+use anteroom_room::rules::{
     AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
 };
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 const SMALLEST: &str = r#"
 [[room]]

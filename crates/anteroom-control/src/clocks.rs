@@ -1,7 +1,7 @@
 //! What time is it for a reader? Rooms keep a clock of their own; people and dashboards have the
 //! wall clock.
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use anteroom_node::NodeClock;
 
 /// Both clocks, read at one moment.

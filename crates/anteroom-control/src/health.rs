@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_core::decision::QueueReason;
+use anteroom_room::decision::QueueReason;
 use anteroom_node::{Node, RoomFigures};
 
 use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
@@ -119,9 +119,9 @@ fn shortened(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::room::Tally;
-    use anteroom_core::sync::Outlook;
-    use anteroom_core::time::{Millis, Span};
+    use anteroom_room::room::Tally;
+    use anteroom_room::sync::Outlook;
+    use anteroom_room::time::{Millis, Span};
 
     use super::*;
 

@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use anteroom_node::{Node, RoomHandle};
 
 use crate::bodies::{Liveness, Readiness};

@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 
 /// Milliseconds since the Unix epoch that never go back.
 #[derive(Clone, Copy, Debug)]

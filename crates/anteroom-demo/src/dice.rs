@@ -5,7 +5,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use anteroom_core::split_mix::SplitMix;
+use anteroom_room::split_mix::SplitMix;
 
 /// A seeded source of choices.
 #[derive(Clone, Debug)]

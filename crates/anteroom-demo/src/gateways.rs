@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::Pin;
 
-use anteroom_core::rules::Limits;
-use anteroom_core::time::Span;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::Span;
 use serde::Serialize;
 use url::Url;
 

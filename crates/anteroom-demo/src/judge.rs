@@ -13,9 +13,9 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::rules::Limits;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::id::VisitorId;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::{Millis, Minute, Span};
 use serde::Serialize;
 
 use self::deadlines::Deadlines;

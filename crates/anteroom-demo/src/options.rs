@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
-use anteroom_core::time::Span;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::Span;
 
 use super::clock::whole_millis;
 use super::crowd::{CrowdPlan, REQUESTS_AT_ONCE, REQUESTS_AT_ONCE_TO_SEVERAL};

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
-use anteroom_core::time::Span;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::Span;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};

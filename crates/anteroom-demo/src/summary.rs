@@ -5,7 +5,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use serde::Serialize;
 
 use super::crowd::CrowdRecord;
@@ -219,8 +219,8 @@ fn seconds(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::rules::Limits;
-    use anteroom_core::time::Millis;
+    use anteroom_room::rules::Limits;
+    use anteroom_room::time::Millis;
 
     use super::*;
     use crate::judge::Judge;

@@ -8,8 +8,8 @@ use std::future::pending;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
-use anteroom_core::time::Span;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::Span;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};

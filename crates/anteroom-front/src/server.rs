@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{SizeLimits, TimeOuts};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use tokio::net::{TcpListener, TcpStream};

@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use anteroom_config::Config;
-use anteroom_core::decision::Place;
+use anteroom_room::decision::Place;
 use anteroom_front::drain::DrainSignal;
 use anteroom_front::table::Claim;
 use anteroom_node::{Node, Outcome, Pass};

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use anteroom_config::TimeOuts;
 use anteroom_config::language::Language;
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_origin::{Answer, Delivery, Failure, Group};
 use http::header::{ACCEPT, ACCEPT_LANGUAGE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};

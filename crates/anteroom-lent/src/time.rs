@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_limits::time::Micros;
 use anteroom_store::Clock;
 

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use anteroom_config::orders::{Entry, Log};
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde_json::Value;
 
 /// Writing to a `String` cannot fail.

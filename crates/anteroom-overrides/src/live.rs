@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anteroom_config::orders::{Actor, Log, Record as _};
 use anteroom_config::{Client, LimitConfig, LimitName};
-use anteroom_core::id::BirthId;
+use anteroom_room::id::BirthId;
 use anteroom_counts::shared::CountsError;
 use anteroom_limits::policy::Policy;
 use anteroom_meter::{Meter, Plan, PlanError, Standing, Tokens};

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 
 use anteroom_config::orders::Actor;
 use anteroom_config::{Config, LimitConfig, LimitName};
-use anteroom_core::id::BirthId;
-use anteroom_core::time::Millis;
+use anteroom_room::id::BirthId;
+use anteroom_room::time::Millis;
 use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use anteroom_limits::policy::Needs;
 use anteroom_limits::time::Micros;

@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use anteroom_config::language::Language;
-use anteroom_core::estimate::PAGE_RELOAD;
-use anteroom_core::time::Span;
+use anteroom_room::estimate::PAGE_RELOAD;
+use anteroom_room::time::Span;
 use ramhorns::encoding::Encoder;
 use ramhorns::{Content, Template};
 

@@ -1,8 +1,8 @@
 //! A visitor who waits, for tests here and of whoever answers with these pages.
 
-use anteroom_core::decision::{Place, QueueReason, WaitRange};
-use anteroom_core::rules::{QueueingMethod, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::rules::{QueueingMethod, Rules};
+use anteroom_room::time::{Millis, Span};
 
 use crate::page::Links;
 use crate::view::WaitingView;

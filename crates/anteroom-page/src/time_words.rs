@@ -1,8 +1,8 @@
 //! How are lengths of time and points in time put into words? Every rounding errs towards the longer
 //! wait and the shorter promise.
 
-use anteroom_core::decision::WaitRange;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::WaitRange;
+use anteroom_room::time::{Millis, Span};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;

@@ -2,9 +2,9 @@
 
 use anteroom_config::language::Language;
 use anteroom_config::orders::Orders;
-use anteroom_core::decision::{Place, QueueReason, WaitRange};
-use anteroom_core::rules::{QueueingMethod, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::rules::{QueueingMethod, Rules};
+use anteroom_room::time::{Millis, Span};
 use anteroom_wire::place::{PlaceBody, PlaceFacts, reason_name};
 
 /// Everything that the answer to a waiting visitor is made from.

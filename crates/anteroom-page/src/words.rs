@@ -5,8 +5,8 @@
 
 use std::borrow::Cow;
 
-use anteroom_core::decision::QueueReason;
-use anteroom_core::rules::QueueingMethod;
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::QueueingMethod;
 
 use crate::grammar::filled;
 use crate::texts::Texts;

@@ -2,7 +2,7 @@
 //!
 //! A bare number is not accepted anywhere: some products count it in minutes, others in seconds.
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 /// Units from long to short, and what each is in milliseconds.
 const UNITS: [(&str, u64); 5] = [

@@ -1,7 +1,7 @@
 //! What may a key hold? One small type per kind of value: it knows the range, says it in words
 //! and reads a value, so that message, example and check cannot drift apart.
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use toml::de::DeValue;
 
 use super::duration;

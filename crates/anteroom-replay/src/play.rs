@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::{BirthId, Life};
-use anteroom_core::ledger::{Ledger, Sums};
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::{BirthId, Life};
+use anteroom_room::ledger::{Ledger, Sums};
 use anteroom_sim::recording::{Deed, Exchange, Found, LedgerRole, Recording};
 use anteroom_store::{
     BoxFuture, Deployment, JoinError, LedgerPlace, Membership, RecordKey, Store, SyncError, join,

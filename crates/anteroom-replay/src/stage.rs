@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_store::{
     BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
 };

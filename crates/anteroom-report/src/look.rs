@@ -1,7 +1,7 @@
 //! Which colour and which mark stand for an allocation? The same in all charts.
 
 use crate::chart::palette::{BLUE, GREEN, Look, Mark, ORANGE, PURPLE};
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 
 /// The looks of an allocation.
 pub(crate) const fn look(kind: AllocationKind) -> Look {

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 use crate::lab::command::LimitsOptions;
 use crate::lab::printing::{check_folder, write_story};
 use crate::story;
@@ -156,7 +156,7 @@ fn judge(outcomes: &[Outcome]) -> ExitCode {
                 outcome.room,
                 words::allocation(outcome.allocation),
                 outcome.violations.len(),
-                rfc3339_millis(outcome.starts_at + anteroom_core::time::Span(first.at_ms)),
+                rfc3339_millis(outcome.starts_at + anteroom_room::time::Span(first.at_ms)),
                 first.promise,
                 first.seen
             ));
@@ -171,8 +171,8 @@ fn judge(outcomes: &[Outcome]) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::rules::Limits;
-    use anteroom_core::time::{Millis, Span};
+    use anteroom_room::rules::Limits;
+    use anteroom_room::time::{Millis, Span};
     use anteroom_sim::outcome::{Figures, Promise, Violation};
 
     use super::*;

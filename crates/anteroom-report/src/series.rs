@@ -1,7 +1,7 @@
 //! Which points does a chart need? Fewer than there are samples, with every peak kept.
 
 use crate::chart::axis::as_f64;
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Sample};
 
 /// Points of a line that are drawn: twice as many as a phone has pixels for.

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
 use anteroom_sim::scenario::model::{
     Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
 };
@@ -50,7 +50,7 @@ fn scenario(name: &str) -> Scenario {
         starts_at: START,
         length: LENGTH,
         sample_every: Span(1_000),
-        world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
+        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! What came of it, in words that a manager can use: was a limit exceeded, how long did people wait?
 
 use crate::chart::number::{counted, duration, grouped, percent};
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 use anteroom_sim::outcome::{Outcome, Promise};
 
 use crate::rows::column;

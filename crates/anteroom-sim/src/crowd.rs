@@ -4,9 +4,9 @@
 
 mod arrivals;
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::Millis;
+use anteroom_room::id::VisitorId;
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::Millis;
 
 use crate::dice::{Draw, Lot};
 use crate::judge::Watched;

@@ -7,11 +7,11 @@ pub(crate) mod ledgers;
 pub(crate) mod network;
 pub(crate) mod node;
 
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::{DataCenterId, NodeId};
-use anteroom_core::room::RoomIdentity;
-use anteroom_core::rules::{Limits, Rules};
-use anteroom_core::time::Millis;
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::{DataCenterId, NodeId};
+use anteroom_room::room::RoomIdentity;
+use anteroom_room::rules::{Limits, Rules};
+use anteroom_room::time::Millis;
 
 use crate::dice::{Dice, Draw, Purpose};
 use crate::scenario::model::{DataCenterPlan, NodePlace, Scenario};

@@ -3,8 +3,8 @@
 //! Each purpose has a stream of its own, so that the same crowd comes whatever the network does.
 //! Logarithms come from `libm`: the standard library's differ between platforms.
 
-use anteroom_core::split_mix::SplitMix;
-use anteroom_core::time::Span;
+use anteroom_room::split_mix::SplitMix;
+use anteroom_room::time::Span;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 

@@ -14,10 +14,10 @@ mod seats;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::rules::{AllocationKind, Limits};
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::id::VisitorId;
+use anteroom_room::rules::{AllocationKind, Limits};
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{Millis, Span};
 
 use crate::outcome::{Promise, Violation};
 use crate::scenario::model::{FaultKind, Scenario};

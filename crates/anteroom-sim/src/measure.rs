@@ -5,7 +5,7 @@
 mod fill;
 mod line;
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use hdrhistogram::Histogram;
 
 use crate::judge::Judge;

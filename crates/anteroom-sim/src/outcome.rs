@@ -2,8 +2,8 @@
 //!
 //! Plain data; how it is shown is known above.
 
-use anteroom_core::rules::{AllocationKind, Limits};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, Limits};
+use anteroom_room::time::{Millis, Span};
 use serde::Serialize;
 
 /// One room under one allocation.

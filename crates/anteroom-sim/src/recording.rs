@@ -4,10 +4,10 @@
 //! A store of a run keeps this only if it is told to. Nothing here knows how it is played, and
 //! nothing that is decided depends on whether it is kept.
 
-use anteroom_core::id::Life;
-use anteroom_core::ledger::Ledger;
-pub use anteroom_core::ledger_call::{Deed, Exchange, LedgerRole};
-use anteroom_core::time::Millis;
+use anteroom_room::id::Life;
+use anteroom_room::ledger::Ledger;
+pub use anteroom_room::ledger_call::{Deed, Exchange, LedgerRole};
+use anteroom_room::time::Millis;
 use crate::scenario::model::StorePlace;
 
 /// All that happened to one ledger.

@@ -12,8 +12,8 @@ pub(crate) mod slab;
 mod syncing;
 mod visiting;
 
-use anteroom_core::rules::{AllocationKind, QueueingMethod, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, QueueingMethod, Rules};
+use anteroom_room::time::{Millis, Span};
 
 use crate::crowd::Crowd;
 use crate::deployment::Deployment;

@@ -8,8 +8,8 @@ pub mod coverage;
 mod generate;
 mod shorten;
 
-use anteroom_core::rules::AllocationKind;
-use anteroom_core::time::Span;
+use anteroom_room::rules::AllocationKind;
+use anteroom_room::time::Span;
 
 use crate::outcome::{Promise, Violation};
 use crate::recording::Recording;

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 /// The newest lines of a run.
 #[derive(Debug)]

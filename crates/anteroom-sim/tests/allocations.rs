@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::allocation::counters::CounterTill;
-use anteroom_core::allocation::{AnyTill, CounterKey, Take, Till, TillContext, curve, even};
-use anteroom_core::id::{DataCenterId, NodeId};
-use anteroom_core::lease::Lease;
-use anteroom_core::ledger::{Ledger, LendingTerms};
-use anteroom_core::rules::{AllocationKind, CurveFactor, Limits, Rules};
-use anteroom_core::seats::SeatRow;
-use anteroom_core::snapshot::{Budget, Snapshot, Utilization};
-use anteroom_core::sync::{Reply, SyncRequest, Terms, Used, Wants};
-use anteroom_core::time::{Millis, Span};
-use anteroom_core::watermark::WaitingCounts;
+use anteroom_room::allocation::counters::CounterTill;
+use anteroom_room::allocation::{AnyTill, CounterKey, Take, Till, TillContext, curve, even};
+use anteroom_room::id::{DataCenterId, NodeId};
+use anteroom_room::lease::Lease;
+use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, Rules};
+use anteroom_room::seats::SeatRow;
+use anteroom_room::snapshot::{Budget, Snapshot, Utilization};
+use anteroom_room::sync::{Reply, SyncRequest, Terms, Used, Wants};
+use anteroom_room::time::{Millis, Span};
+use anteroom_room::watermark::WaitingCounts;
 
 const SAN_JOSE: DataCenterId = DataCenterId(1);
 const LONDON: DataCenterId = DataCenterId(2);

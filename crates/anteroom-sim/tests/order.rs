@@ -1,7 +1,7 @@
 //! Many wait, in two data centers: by how much do some go in before others who came earlier, and do
 //! those whose turn it is come for it?
 
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 use anteroom_sim::scenario::file::ScenarioText;
 use anteroom_sim::outcome::Outcome;
 

@@ -2,8 +2,8 @@
 //!
 //! The seeds reach the same faults by chance. Here each has a name, and the figures it must keep.
 
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
 use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
     RatePoint, RoomPlan, Scenario, StorePlace,

@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use anteroom_core::rules::AllocationKind;
-use anteroom_core::time::Span;
+use anteroom_room::rules::AllocationKind;
+use anteroom_room::time::Span;
 use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::scenario::shipped::Shipped;
 use anteroom_sim::run;

@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use anteroom_config::orders::{Actor, Entry, Orders, Record as _};
-use anteroom_core::allocation::{CounterKey, CounterScope};
-use anteroom_core::time::Minute;
+use anteroom_room::allocation::{CounterKey, CounterScope};
+use anteroom_room::time::Minute;
 
 use crate::orders::{ChangeError, OrdersPlace};
 use crate::store::{

@@ -11,8 +11,8 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::BirthId;
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::BirthId;
 use anteroom_wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::id::{BirthId, DataCenterId};
-use anteroom_core::ledger_call::{FirstStart, Kept};
-use anteroom_core::time::Span;
+use anteroom_room::id::{BirthId, DataCenterId};
+use anteroom_room::ledger_call::{FirstStart, Kept};
+use anteroom_room::time::Span;
 use anteroom_wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 
 use crate::data_dir::{Deployment, TicketKeys};

@@ -17,10 +17,10 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anteroom_core::id::{NodeId, VisitorId};
-use anteroom_core::room::Predecessors;
-use anteroom_core::sync::Revocation;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::id::{NodeId, VisitorId};
+use anteroom_room::room::Predecessors;
+use anteroom_room::sync::Revocation;
+use anteroom_room::time::{Millis, Span};
 use anteroom_wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 

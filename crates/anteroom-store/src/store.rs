@@ -3,9 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use anteroom_core::allocation::CounterKey;
-pub use anteroom_core::ledger_call::{Expected, Identity, RecordVersion};
-use anteroom_core::time::Millis;
+use anteroom_room::allocation::CounterKey;
+pub use anteroom_room::ledger_call::{Expected, Identity, RecordVersion};
+use anteroom_room::time::Millis;
 
 /// A future that a store returns. Boxed: a node talks to its store a few times a second, and one
 /// allocation buys that nodes need not know which store it is.

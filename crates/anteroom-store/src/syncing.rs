@@ -1,20 +1,20 @@
 //! Runs the core's ledger on a store: load, decide, compare and swap.
 //!
 //! What is decided, what becomes of a record that is not there or that another server wrote, and of
-//! a race that is lost, is the core's business ([`anteroom_core::ledger_call`]). Here messages are
+//! a race that is lost, is the core's business ([`anteroom_room::ledger_call`]). Here messages are
 //! carried and records read and written.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::id::Life;
-use anteroom_core::ledger::Ledger;
-use anteroom_core::ledger_call::{
+use anteroom_room::id::Life;
+use anteroom_room::ledger::Ledger;
+use anteroom_room::ledger_call::{
     Deed, Next, Opening, STEP_ASIDE_MAX, Seen, TRIES, Tries, Written,
 };
-pub use anteroom_core::ledger_call::{Exchange, LedgerRole};
-use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_core::time::{Millis, Span};
+pub use anteroom_room::ledger_call::{Exchange, LedgerRole};
+use anteroom_room::sync::{Reply, SyncRequest};
+use anteroom_room::time::{Millis, Span};
 use anteroom_wire::ledger::{self as record, LedgerRecordError};
 use tokio::time::Instant;
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::orders::{Orders, Record as _};
-use anteroom_core::allocation::{CounterKey, CounterScope};
-use anteroom_core::id::{DataCenterId, NodeId};
-use anteroom_core::rules::Limits;
-use anteroom_core::seats::SeatRow;
-use anteroom_core::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::allocation::{CounterKey, CounterScope};
+use anteroom_room::id::{DataCenterId, NodeId};
+use anteroom_room::rules::Limits;
+use anteroom_room::seats::SeatRow;
+use anteroom_room::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
+use anteroom_room::time::{Millis, Minute, Span};
 use anteroom_store::{
     Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, OrdersPlace,
     RecordKey, Store, StoreError, SyncError, conformance, faults::Faults,

@@ -8,7 +8,7 @@
 
 use std::borrow::Cow;
 
-use anteroom_core::allocation::CounterScope;
+use anteroom_room::allocation::CounterScope;
 use anteroom_counts::CallKey;
 use anteroom_counts::lent::{LentTo, Shelf};
 use anteroom_store::{CounterName, RecordKey};
@@ -81,9 +81,9 @@ fn without_braces(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::allocation::CounterKey;
-    use anteroom_core::id::DataCenterId;
-    use anteroom_core::time::Minute;
+    use anteroom_room::allocation::CounterKey;
+    use anteroom_room::id::DataCenterId;
+    use anteroom_room::time::Minute;
 
     use super::*;
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_store::{Expected, Identity, Loaded, Record, RecordVersion, Swap};
 use redis::{Cmd, Script, Value};
 

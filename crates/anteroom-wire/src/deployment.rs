@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::{BirthId, DataCenterId};
-use anteroom_core::time::Millis;
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::{BirthId, DataCenterId};
+use anteroom_room::time::Millis;
 use serde::{Deserialize, Serialize};
 
 /// The facts of a deployment. Its `Debug` shows no secret.

@@ -7,7 +7,7 @@ mod children;
 mod record;
 mod upstream;
 
-use anteroom_core::ledger::Ledger;
+use anteroom_room::ledger::Ledger;
 
 use record::LedgerRecord;
 

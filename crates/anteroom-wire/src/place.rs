@@ -3,9 +3,9 @@
 //!
 //! When it is sent, and with which status and headers, is the gateway's business.
 
-use anteroom_core::decision::{Place, QueueReason, WaitRange};
-use anteroom_core::rules::QueueingMethod;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::rules::QueueingMethod;
+use anteroom_room::time::{Millis, Span};
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::time_text::{minutes, minutes_in_words, rfc3339_millis};

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::decision::QueueReason;
-use anteroom_core::id::Epoch;
-use anteroom_core::rules::Rules;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::decision::QueueReason;
+use anteroom_room::id::Epoch;
+use anteroom_room::rules::Rules;
+use anteroom_room::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::RoomName;

@@ -138,8 +138,8 @@ fn config(plan: &GatewayPlan, member: Option<&Member>) -> anyhow::Result<Config>
 mod tests {
     use anteroom::demo::{Layout, ROOM};
     use anteroom_config::StoreConfig;
-    use anteroom_core::rules::Limits;
-    use anteroom_core::time::Span;
+    use anteroom_room::rules::Limits;
+    use anteroom_room::time::Span;
 
     use super::*;
 

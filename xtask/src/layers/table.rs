@@ -7,28 +7,28 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-testkit", &[]),
     ("anteroom-limits", &[]),
     ("anteroom-counts", &["anteroom-limits"]),
-    ("anteroom-core", &[]),
-    ("anteroom-ticket", &["anteroom-core"]),
+    ("anteroom-room", &[]),
+    ("anteroom-ticket", &["anteroom-room"]),
     ("anteroom-terminal", &[]),
-    ("anteroom-reading", &["anteroom-core"]),
+    ("anteroom-reading", &["anteroom-room"]),
     (
         "anteroom-config",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-limits",
             "anteroom-reading",
         ],
     ),
     ("anteroom-envoy", &[]),
-    ("anteroom-wire", &["anteroom-core", "anteroom-config"]),
+    ("anteroom-wire", &["anteroom-room", "anteroom-config"]),
     (
         "anteroom-store",
-        &["anteroom-core", "anteroom-config", "anteroom-wire"],
+        &["anteroom-room", "anteroom-config", "anteroom-wire"],
     ),
     (
         "anteroom-valkey",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-limits",
             "anteroom-counts",
@@ -48,7 +48,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-lent",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-limits",
             "anteroom-counts",
             "anteroom-store",
@@ -67,7 +67,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-node",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-ticket",
             "anteroom-config",
             "anteroom-wire",
@@ -76,14 +76,14 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom-page",
-        &["anteroom-core", "anteroom-config", "anteroom-wire"],
+        &["anteroom-room", "anteroom-config", "anteroom-wire"],
     ),
-    ("anteroom-front", &["anteroom-core", "anteroom-config"]),
-    ("anteroom-origin", &["anteroom-core", "anteroom-config"]),
+    ("anteroom-front", &["anteroom-room", "anteroom-config"]),
+    ("anteroom-origin", &["anteroom-room", "anteroom-config"]),
     (
         "anteroom-gateway",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-ticket",
             "anteroom-config",
             "anteroom-wire",
@@ -98,7 +98,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-limits",
             "anteroom-counts",
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-gateway",
         ],
@@ -106,7 +106,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-overrides",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-limits",
             "anteroom-counts",
             "anteroom-config",
@@ -138,7 +138,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-control",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-wire",
             "anteroom-node",
@@ -165,7 +165,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-operator",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-wire",
             "anteroom-terminal",
@@ -173,15 +173,15 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-overrides",
         ],
     ),
-    ("anteroom-demo", &["anteroom-core"]),
+    ("anteroom-demo", &["anteroom-room"]),
     (
         "anteroom-sim",
-        &["anteroom-core", "anteroom-ticket"],
+        &["anteroom-room", "anteroom-ticket"],
     ),
     (
         "anteroom-report",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-limits",
             "anteroom-terminal",
@@ -191,7 +191,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-terminal",
             "anteroom-store",
@@ -227,7 +227,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-passage",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-front",
             "anteroom-origin",
@@ -236,12 +236,12 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         ],
     ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
-    ("anteroom-cluster", &["anteroom-core", "anteroom-demo"]),
+    ("anteroom-cluster", &["anteroom-room", "anteroom-demo"]),
     // Runs nodes in its own process, to see what they take and what they cost.
     (
         "anteroom-bench",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-store",
             "anteroom-valkey",
@@ -252,7 +252,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     (
         "anteroom-replay",
         &[
-            "anteroom-core",
+            "anteroom-room",
             "anteroom-config",
             "anteroom-store",
             "anteroom-valkey",

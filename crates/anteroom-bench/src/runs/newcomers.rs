@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::allocation::{CounterKey, CounterScope};
-use anteroom_core::time::Minute;
+use anteroom_room::allocation::{CounterKey, CounterScope};
+use anteroom_room::time::Minute;
 use anteroom_store::{CounterName, Store};
 use parking_lot::Mutex;
 use serde::Serialize;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, RETRY_AFTER, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Request, StatusCode};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use http::StatusCode;
 
 /// Most findings of a kind that are kept: the first ones tell the most.

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use parking_lot::Mutex;
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use anteroom_cluster::callers::{CLIENT, Callers, Calls, Demand, WillingOrigin};
 use anteroom_cluster::cluster::{Cluster, Setup};
 use anteroom_cluster::eventually;
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
 

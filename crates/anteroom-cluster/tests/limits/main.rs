@@ -22,7 +22,7 @@ use std::time::Duration;
 use anteroom_cluster::cluster::{Cluster, NodeAt, Setup};
 use anteroom_cluster::crowd::{Crowd, Habits, Tally};
 use anteroom_cluster::eventually;
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::sleep;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anteroom_cluster::judge::JudgingOrigin;
 use anteroom_cluster::{binary, eventually};
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpStream, UnixDatagram};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anteroom_cluster::eventually;
 use anteroom_cluster::judge::{JudgingOrigin, LOGOUT};
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use anteroom_testkit::http2::{Connection, connect};
 use http::{Request, Response, Version};
 use http_body_util::{BodyExt as _, Empty};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anteroom_cluster::eventually;
 use anteroom_cluster::judge::JudgingOrigin;
 use anteroom_cluster::node::Node;
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 

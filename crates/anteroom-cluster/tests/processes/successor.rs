@@ -7,7 +7,7 @@ use anteroom_cluster::crowd::{Crowd, Doors, Habits};
 use anteroom_cluster::eventually;
 use anteroom_cluster::judge::JudgingOrigin;
 use anteroom_cluster::node::Node;
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anteroom_cluster::judge::JudgingOrigin;
 use anteroom_cluster::node::Node;
 use anteroom_cluster::{binary, eventually};
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;

@@ -1,6 +1,6 @@
 //! The exponent of an allocation as the value of a key.
 
-use anteroom_core::rules::CurveFactor;
+use anteroom_room::rules::CurveFactor;
 use toml::de::DeValue;
 
 use super::{Kind, Refusal};

@@ -2,7 +2,7 @@
 //!
 //! What they mean together is judged where they are read.
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_limits::sub_windows::PARTS_MOST;
 
 use super::policy::AlgorithmKind;

@@ -3,7 +3,7 @@
 //! Clients with a limit of their own have the same algorithm; what they leave out is as the limit's
 //! table says.
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_limits::algorithm::Algorithm;
 use anteroom_limits::cost::Cost;
 use anteroom_limits::fixed_window::FixedWindow;

@@ -1,7 +1,7 @@
 //! Values that are set while a room runs: what is taken, what is refused and in which words.
 
-use anteroom_core::rules::QueueingMethod;
-use anteroom_core::time::Span;
+use anteroom_room::rules::QueueingMethod;
+use anteroom_room::time::Span;
 use serde_json::json;
 
 use super::*;

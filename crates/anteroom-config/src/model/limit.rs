@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use crate::address::host::HostPort;
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_limits::policy::Policy;
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};

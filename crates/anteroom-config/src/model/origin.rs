@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 /// Where admitted requests of a room go, and how.
 #[derive(Clone, Debug, Eq, PartialEq)]

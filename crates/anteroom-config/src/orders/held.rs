@@ -225,7 +225,7 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::time::Millis;
+    use anteroom_room::time::Millis;
 
     use super::*;
     use crate::Config;

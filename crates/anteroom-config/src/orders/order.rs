@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde_json::Value;
 
 use super::{Actor, Change, Entry, Orders, Pause};

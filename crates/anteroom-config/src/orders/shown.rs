@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! What operators say, one thing after the other, and what holds then.
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde_json::json;
 
 use super::log::ENTRIES_MAX;

@@ -2,8 +2,8 @@
 //!
 //! What they mean together is judged where they are read.
 
-use anteroom_core::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
-use anteroom_core::time::Span;
+use anteroom_room::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
+use anteroom_room::time::Span;
 
 use crate::kind::{Choice, Duration, Exponent, Moment, OneNumber, Refusal, Switch, Text, Whole};
 use crate::language::{LANGUAGES, Language};

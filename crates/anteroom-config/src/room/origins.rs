@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use crate::host::OriginError;
 use crate::keys::{A_FILE, path_key, time_key};

@@ -6,7 +6,7 @@ use anteroom_config::{
     Checks, Client, ClientKey, Config, Host, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
     LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, RateText, Route, WithoutKey,
 };
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_limits::fixed_window::FixedWindow;
 use anteroom_limits::gcra::Gcra;
 use anteroom_limits::leaky_bucket::LeakyBucket;

@@ -1,7 +1,7 @@
 //! Where `[[limit]]` is counted, and the tables that such places need.
 
 use anteroom_config::{Checks, Config, LimitStore, OnLimitStoreFailure};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use crate::{ROOM, parse};
 

@@ -7,9 +7,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use anteroom_config::orders::Orders;
-use anteroom_core::decision::QueueReason;
-use anteroom_core::rules::Limits;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::{Millis, Span};
 use anteroom_node::{Node, RoomFigures, RoomHandle};
 
 use super::families::{Distribution, Families, Title};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anteroom_config::{Config, RoomName};
 use anteroom_control::{Control, ExtraFigures, Extras, Token, Tokens, serve};
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::BirthId;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::BirthId;
+use anteroom_room::time::{Millis, Span};
 use anteroom_limits::time::Micros;
 use anteroom_meter::{Meter, Surroundings};
 use anteroom_node::{

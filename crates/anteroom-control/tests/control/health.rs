@@ -70,7 +70,7 @@ async fn an_origin_that_is_down_is_told_and_does_not_fail() {
     let bench = Bench::new().await;
     let room = bench.room("shop");
     for _ in 0..3 {
-        room.handle_origin_outcome(anteroom_core::origin::OriginOutcome::Unreachable);
+        room.handle_origin_outcome(anteroom_room::origin::OriginOutcome::Unreachable);
     }
     let answer = bench.get("/healthz").await;
     assert_eq!(answer.status, 200);

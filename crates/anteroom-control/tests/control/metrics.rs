@@ -8,7 +8,7 @@ use std::time::Duration;
 use anteroom_control::{
     ConnectionFigures, ExtraFigures, LimitFigures, QuotaFigures, RateLimitFigures,
 };
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_node::Outcome;
 use anteroom_origin::{Condition, OriginFigures, RetryFigures, RoomOriginFigures};
 

@@ -1,6 +1,6 @@
 //! Who may change a room, how, and what is said to those who may not?
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, TOKEN};

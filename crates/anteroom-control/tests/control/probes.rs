@@ -1,7 +1,7 @@
 //! `/livez` and `/readyz`: neither fails because a store is away.
 
 use anteroom_control::ExtraFigures;
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_store::faults::Faults;
 use serde_json::json;
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use bytes::Bytes;
 use cookie_store::CookieStore;
 use http::header::{ACCEPT, CONTENT_TYPE, COOKIE, RETRY_AFTER, SET_COOKIE, USER_AGENT};

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::CrowdPlan;

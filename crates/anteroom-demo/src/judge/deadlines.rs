@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::time::Millis;
+use anteroom_room::id::VisitorId;
+use anteroom_room::time::Millis;
 
 /// Distinct visitors, each until an end of its own, and the most there ever were.
 ///

@@ -3,8 +3,8 @@
 //! The origin must be reachable only through the gateway for this to be worth anything; nothing
 //! here could tell a forged header from a true one.
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::time::Millis;
+use anteroom_room::id::VisitorId;
+use anteroom_room::time::Millis;
 use http::{HeaderMap, HeaderName};
 
 /// The visitor, as 32 hex digits.

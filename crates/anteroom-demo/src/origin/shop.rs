@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 /// How many things the shop sells. Enough for a visitor to look around.
 pub(crate) const ITEMS: u32 = 12;

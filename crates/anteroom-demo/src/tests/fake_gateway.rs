@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use bytes::Bytes;
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue, Request, Response, Uri};

@@ -66,7 +66,7 @@ fn each_alert_has_a_name_of_its_own_and_says_how_urgent_it_is_and_what_to_do() {
 #[test]
 fn values_of_labels_are_words_that_the_program_says() {
     let program = [
-        read("crates/anteroom-core/src/decision.rs"),
+        read("crates/room/core/src/decision.rs"),
         read("crates/anteroom-origin/src/origin.rs"),
     ];
     for alert in alerts() {

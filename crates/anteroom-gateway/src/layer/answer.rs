@@ -1,8 +1,8 @@
 //! What is added to requests that pass and to answers that carry a ticket, and what is taken away.
 
 use anteroom_config::language::Language;
-use anteroom_core::origin::OriginOutcome as CoreOutcome;
-use anteroom_core::time::Span;
+use anteroom_room::origin::OriginOutcome as CoreOutcome;
+use anteroom_room::time::Span;
 use anteroom_node::Pass;
 use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};

@@ -6,7 +6,7 @@ use std::sync::Weak;
 use std::time::Duration;
 
 use anteroom_config::{Config, RoomName, ServerConfig};
-use anteroom_core::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
+use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
 use anteroom_origin::{Limits, Origins, Plan};
 
 use super::Gate;

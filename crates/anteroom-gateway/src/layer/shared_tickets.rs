@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anteroom_core::ticket_addresses::{Network, Seen, TicketAddresses};
+use anteroom_room::ticket_addresses::{Network, Seen, TicketAddresses};
 use anteroom_node::{Outcome, Pass};
 use http::Request;
 use parking_lot::Mutex;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use anteroom_core::ticket::Ticket;
+use anteroom_room::ticket::Ticket;
 use anteroom_front::drain::DrainSignal;
 use anteroom_node::RoomHandle;
 use bytes::Bytes;

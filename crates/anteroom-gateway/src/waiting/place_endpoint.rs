@@ -123,7 +123,7 @@ fn answer(status: StatusCode, body: Bytes) -> Response<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::decision::QueueReason;
+    use anteroom_room::decision::QueueReason;
     use anteroom_page::samples;
     use proptest::prelude::*;
     use serde_json::{Value, json};

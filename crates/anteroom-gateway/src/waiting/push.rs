@@ -73,7 +73,7 @@ pub fn too_many() -> Response<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::decision::QueueReason;
+    use anteroom_room::decision::QueueReason;
     use anteroom_page::samples;
 
     use super::super::place_endpoint;

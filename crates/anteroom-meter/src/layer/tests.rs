@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom_config::{Host, LimitHeaders, LimitStore, OnLimit, Route, WithoutKey};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_counts::KeyMaker;
 use anteroom_counts::local::LocalCounts;
 use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};

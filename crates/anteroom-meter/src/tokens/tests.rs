@@ -343,7 +343,7 @@ fn a_request_is_verified_when_somebody_asks_and_once() {
         token: TokenPlace::Header("authorization".to_owned()),
         issuer: None,
         audience: None,
-        leeway: anteroom_core::time::Span(0),
+        leeway: anteroom_room::time::Span(0),
     };
     let tokens = Tokens::new(&config, &[]).unwrap();
     let mut headers = HeaderMap::new();

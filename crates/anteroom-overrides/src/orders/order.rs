@@ -7,7 +7,7 @@ use anteroom_config::orders::{Actor, Change, Entry};
 use anteroom_config::{
     Client, LimitConfig, LimitName, LimitStore, LiveValues, Owner, Problem, Problems, policy_values,
 };
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde_json::Value;
 
 use super::shown::in_words;

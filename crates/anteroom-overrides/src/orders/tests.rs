@@ -6,7 +6,7 @@ mod unfit;
 
 use anteroom_config::orders::{Actor, DamagedOrders};
 use anteroom_config::{Config, LimitName};
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use serde_json::{Value, json};
 
 use super::order::LIVE_MAX;

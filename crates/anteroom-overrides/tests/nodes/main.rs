@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use anteroom_config::orders::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName};
-use anteroom_core::id::BirthId;
-use anteroom_core::time::Millis;
+use anteroom_room::id::BirthId;
+use anteroom_room::time::Millis;
 use anteroom_limits::time::Micros;
 use anteroom_meter::{CountStores, Meter, Surroundings};
 use anteroom_node::{HandClock, Stores};

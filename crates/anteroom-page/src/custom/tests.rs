@@ -1,8 +1,8 @@
 //! Are templates rendered as their authors expect, and their mistakes found with their lines?
 
 use anteroom_config::language::Language;
-use anteroom_core::decision::QueueReason;
-use anteroom_core::rules::QueueingMethod;
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::QueueingMethod;
 
 use super::*;
 use crate::samples::{self, LINKS};

@@ -5,7 +5,7 @@
 
 use std::cell::OnceCell;
 
-use anteroom_core::decision::QueueReason;
+use anteroom_room::decision::QueueReason;
 use anteroom_wire::place::PlaceBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;

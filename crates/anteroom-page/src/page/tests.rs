@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use anteroom_core::decision::QueueReason;
-use anteroom_core::rules::QueueingMethod;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::QueueingMethod;
+use anteroom_room::time::{Millis, Span};
 
 use super::*;
 use crate::samples::{self, LINKS};

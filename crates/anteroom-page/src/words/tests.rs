@@ -1,8 +1,8 @@
 //! Is everything said that is known, and nothing that is not?
 
 use anteroom_config::language::Language;
-use anteroom_core::decision::WaitRange;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::WaitRange;
+use anteroom_room::time::{Millis, Span};
 
 use super::*;
 use crate::samples;

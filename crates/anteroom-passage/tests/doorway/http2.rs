@@ -1,6 +1,6 @@
 //! HTTP/2 over TLS: what the origin sees, limits, and how a connection ends.
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use http::{Request, Version};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anteroom::gateway::Gateway;
 use anteroom_config::{BypassRule, TlsConfig};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_testkit::http2::connect;
 use http::Request;
 use http_body_util::Empty;

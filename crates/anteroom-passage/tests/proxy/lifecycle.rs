@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_front::drain::drain;
 use anteroom_front::hold::Unobserved;
 use anteroom_front::listener::listen;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 

@@ -1,6 +1,6 @@
 //! Bodies go on piece by piece, and only as fast as they are taken.
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use crate::support::{Setup, all, header};
 

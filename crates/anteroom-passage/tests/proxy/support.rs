@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_front::drain::{DrainTrigger, drain};
 use anteroom_front::hold::ConnectionObserver;
 use anteroom_front::listener::listen;

@@ -1,6 +1,6 @@
 //! Connections that leave HTTP.
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use crate::support::{Gateway, Origin, Setup, Wire, all, header};
 

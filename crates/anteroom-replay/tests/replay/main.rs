@@ -7,8 +7,8 @@ mod rigs;
 
 use std::sync::{Arc, Mutex};
 
-use anteroom_core::id::Life;
-use anteroom_core::sync::Reply;
+use anteroom_room::id::Life;
+use anteroom_room::sync::Reply;
 use anteroom_replay::{PlayError, Rig, play};
 use anteroom_sim::scenario::model::{FaultKind, Scenario};
 use anteroom_sim::recording::{Found, Recording};

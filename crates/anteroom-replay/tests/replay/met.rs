@@ -1,6 +1,6 @@
 //! What happens in recordings? A replay in which nothing happens compares nothing.
 
-use anteroom_core::sync::{Answer, Reply, SyncRequest};
+use anteroom_room::sync::{Answer, Reply, SyncRequest};
 use anteroom_sim::scenario::model::StorePlace;
 use anteroom_sim::recording::{Deed, Found, LedgerRole, Operation, Recording};
 

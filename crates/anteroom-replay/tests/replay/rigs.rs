@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::{HostPort, Topology, ValkeyAddress};
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_replay::Rig;
 use anteroom_store::memory::Memory;
 use anteroom_store::{

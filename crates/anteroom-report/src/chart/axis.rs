@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
 use crate::chart::number::{grouped, rounded};

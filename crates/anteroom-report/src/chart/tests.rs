@@ -1,7 +1,7 @@
 //! Charts as text: escaped, signed, the same every time, and without labels that run into each
 //! other.
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 
 use super::axis::Axis;
 use super::heat::HeatChart;

@@ -6,7 +6,7 @@ use crate::chart::line::{Line, LineChart};
 use crate::chart::palette::{BLUE, GREEN, GREY, INK, Look, Mark, ORANGE, PURPLE};
 use crate::chart::{Caption, Chart};
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_limits::policy::Policy;
 use anteroom_limits::rate::Rate;
 use anteroom_limits::time::{MicroSpan, Micros};

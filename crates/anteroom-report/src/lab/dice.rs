@@ -3,7 +3,7 @@
 //! Each purpose has a stream of its own, so that the same calls come whatever the network does.
 //! Logarithms come from `libm`: the standard library's differ between platforms.
 
-use anteroom_core::split_mix::SplitMix;
+use anteroom_room::split_mix::SplitMix;
 use anteroom_limits::time::MicroSpan;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use anteroom_config::words;
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run::{self, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -2,11 +2,11 @@
 //!
 //! Names: the article's *worker* is a node here, its *counter* is a till or what stands behind one.
 
-use anteroom_core::allocation::{curve, even};
-use anteroom_core::id::DataCenterId;
-use anteroom_core::rules::{AllocationKind, CurveFactor, Limits, Rules};
-use anteroom_core::snapshot::{Budget, Snapshot, Utilization};
-use anteroom_core::time::Millis;
+use anteroom_room::allocation::{curve, even};
+use anteroom_room::id::DataCenterId;
+use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, Rules};
+use anteroom_room::snapshot::{Budget, Snapshot, Utilization};
+use anteroom_room::time::Millis;
 
 use super::crowd::{TwoNodes, ask_counter, at_one_node};
 

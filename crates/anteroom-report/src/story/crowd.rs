@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::allocation::counters::CounterTill;
-use anteroom_core::allocation::{AnyTill, CounterKey, Take, Till as _, TillContext};
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::{DataCenterId, NodeId, VisitorId};
-use anteroom_core::lease::Lease;
-use anteroom_core::ledger::{Ledger, LendingTerms};
-use anteroom_core::room::{Capacity, Predecessors, Room, RoomIdentity, Verdict, Visit};
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::snapshot::Snapshot;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::allocation::counters::CounterTill;
+use anteroom_room::allocation::{AnyTill, CounterKey, Take, Till as _, TillContext};
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
+use anteroom_room::lease::Lease;
+use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity, Verdict, Visit};
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::snapshot::Snapshot;
+use anteroom_room::time::{Millis, Span};
 
 use super::article::{DELHI, exponent_millionths, rules};
 

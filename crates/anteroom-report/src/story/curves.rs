@@ -5,9 +5,9 @@ use crate::chart::line::{Line, LineChart};
 use crate::chart::palette::{LIMIT, Look, Mark, PURPLE};
 use crate::chart::{Caption, Chart};
 use anteroom_config::words;
-use anteroom_core::allocation::{curve, even};
-use anteroom_core::rules::{AllocationKind, Rules};
-use anteroom_core::snapshot::Utilization;
+use anteroom_room::allocation::{curve, even};
+use anteroom_room::rules::{AllocationKind, Rules};
+use anteroom_room::snapshot::Utilization;
 
 use super::article::{exponent_millionths, rules};
 use super::crowd::admitted_before_the_first_waits;

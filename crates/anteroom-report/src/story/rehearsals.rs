@@ -3,8 +3,8 @@
 use crate::chart::Chart;
 use crate::chart::number::{duration, grouped, percent};
 use anteroom_config::words;
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
 use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };
@@ -122,7 +122,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
         starts_at: START,
         length: LENGTH,
         sample_every: Span::from_secs(2),
-        world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
+        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),

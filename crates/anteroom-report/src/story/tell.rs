@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use crate::chart::Chart;
 use crate::chart::number::percent;
 use crate::chart::story::Story;
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 
 use super::article::{Facts, LIMITS, NODES, SAN_JOSE, facts};

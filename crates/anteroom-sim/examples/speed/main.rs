@@ -9,7 +9,7 @@ mod told;
 
 use std::process::ExitCode;
 
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::run;
 use clap::{Parser, value_parser};

@@ -3,9 +3,9 @@
 //!
 //! Nothing goes wrong in either: faults are the business of the seeds.
 
-use anteroom_core::ledger::LendingTerms;
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::ledger::LendingTerms;
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
 use anteroom_sim::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
 };

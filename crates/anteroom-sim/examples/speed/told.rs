@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use anteroom_sim::outcome::{Figures, Outcome, Promise, Violation};
 use serde::Serialize;
 

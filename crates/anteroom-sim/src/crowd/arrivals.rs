@@ -1,6 +1,6 @@
 //! When does the next newcomer come? Independent arrivals at a rate that is linear between points.
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose, whole};
 use crate::scenario::model::{Arrivals, RatePoint};

@@ -8,14 +8,14 @@ mod history;
 
 use std::collections::BTreeMap;
 
-use anteroom_core::allocation::CounterKey;
-use anteroom_core::id::{DataCenterId, Life};
-use anteroom_core::ledger::{Ledger, LendingTerms, UPSTREAM_PERIOD};
-use anteroom_core::ledger_call::{
+use anteroom_room::allocation::CounterKey;
+use anteroom_room::id::{DataCenterId, Life};
+use anteroom_room::ledger::{Ledger, LendingTerms, UPSTREAM_PERIOD};
+use anteroom_room::ledger_call::{
     Deed, Exchange, Expected, FirstStart, Identity, Kept, LedgerRole, Opening, RecordVersion, Seen,
 };
-use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::sync::{Reply, SyncRequest};
+use anteroom_room::time::{Millis, Span};
 
 use crate::judge::idle::Uses;
 use crate::recording::{Found, Recorder, Recording};

@@ -1,6 +1,6 @@
 //! How long does a message travel, and does it arrive at all, or twice?
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose};
 use crate::scenario::model::{Delay, Scenario};

@@ -2,19 +2,19 @@
 //!
 //! What is asked, in which order and when, is the core's; here it is only driven.
 
-use anteroom_core::allocation::CounterKey;
-use anteroom_core::decision::Place;
-use anteroom_core::id::{NodeId, VisitorId};
-pub(crate) use anteroom_core::room::passage::MetAs;
-use anteroom_core::room::passage::{Arriving, Passage, Step};
-use anteroom_core::room::syncing::SYNC_PERIOD;
-use anteroom_core::room::view::View;
-use anteroom_core::room::{Capacity, Predecessors, Room, RoomIdentity};
-use anteroom_core::rules::Rules;
-use anteroom_core::sync::Revocation;
-use anteroom_core::sync_loop::{Patience, SyncLoop};
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::Millis;
+use anteroom_room::allocation::CounterKey;
+use anteroom_room::decision::Place;
+use anteroom_room::id::{NodeId, VisitorId};
+pub(crate) use anteroom_room::room::passage::MetAs;
+use anteroom_room::room::passage::{Arriving, Passage, Step};
+use anteroom_room::room::syncing::SYNC_PERIOD;
+use anteroom_room::room::view::View;
+use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity};
+use anteroom_room::rules::Rules;
+use anteroom_room::sync::Revocation;
+use anteroom_room::sync_loop::{Patience, SyncLoop};
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::Millis;
 
 use crate::deployment::network::Cuts;
 use crate::judge::idle::Uses;

@@ -3,7 +3,7 @@
 //!
 //! In use is what was taken or asked for lately; a child that speaks to its parent may keep that much.
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 use super::Judge;
 use crate::outcome::Promise;

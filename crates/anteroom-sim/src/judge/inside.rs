@@ -1,7 +1,7 @@
 //! Promise 3: whoever has a valid ticket is never refused, and keeps it while it keeps coming.
 
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{Millis, Span};
 
 use super::{Judge, Watched};
 use crate::outcome::Promise;

@@ -1,6 +1,6 @@
 //! Promise 5: an eligible visitor is not refused while a slot is free.
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 use super::Judge;
 use crate::outcome::Promise;

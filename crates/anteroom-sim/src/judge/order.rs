@@ -1,7 +1,7 @@
 //! Promise 4: nobody goes in from behind the watermark that its node holds.
 
-use anteroom_core::time::Millis;
-use anteroom_core::watermark::Watermark;
+use anteroom_room::time::Millis;
+use anteroom_room::watermark::Watermark;
 
 use super::Judge;
 use crate::outcome::Promise;
@@ -39,7 +39,7 @@ impl Judge {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_core::rules::{AllocationKind, Limits};
+    use anteroom_room::rules::{AllocationKind, Limits};
 
     use super::*;
     use crate::run::tests::scenario;

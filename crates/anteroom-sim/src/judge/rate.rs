@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::time::{Millis, Minute};
+use anteroom_room::time::{Millis, Minute};
 
 /// Admissions by minute, against the highest limit that any node had in it.
 #[derive(Debug)]

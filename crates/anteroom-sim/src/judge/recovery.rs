@@ -1,8 +1,8 @@
 //! Promise 6: a fault ends. Leases come back, intervals are freed, admissions go on.
 
-use anteroom_core::id::DataCenterId;
-use anteroom_core::ledger::Ledger;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::id::DataCenterId;
+use anteroom_room::ledger::Ledger;
+use anteroom_room::time::{Millis, Span};
 
 use super::Judge;
 use crate::outcome::Promise;

@@ -3,7 +3,7 @@
 //! By calendar minutes, because admissions are counted by them: of each minute in which somebody
 //! waited all the time, the fuller of seats and admissions.
 
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::time::{Millis, Minute, Span};
 
 /// The line needs a moment to form; it is not counted.
 const FIRST: Span = Span::from_secs(60);

@@ -1,6 +1,6 @@
 //! Who in line has been there longest?
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 /// Width of a cohort: what a ticket tells of an arrival.
 const COHORT: Span = Span(1_000);

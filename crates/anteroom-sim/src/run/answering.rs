@@ -1,8 +1,8 @@
 //! A node has decided: the judge looks at it, and the visitor goes on.
 
-use anteroom_core::decision::Place;
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::Place;
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{Millis, Span};
 
 use super::Simulation;
 use super::event::Event;

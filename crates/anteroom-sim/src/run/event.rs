@@ -1,6 +1,6 @@
 //! What may happen at a moment.
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 
 use super::slab::Key;
 

@@ -1,8 +1,8 @@
 //! What goes wrong, and what the operator changes.
 
-use anteroom_core::ledger::LEASE_TTL;
-use anteroom_core::rules::Rules;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::ledger::LEASE_TTL;
+use anteroom_room::rules::Rules;
+use anteroom_room::time::{Millis, Span};
 
 use super::Simulation;
 use super::event::Event;

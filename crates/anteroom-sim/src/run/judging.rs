@@ -1,11 +1,11 @@
 //! Every answer is laid before the judge, with what it may know of the visitor and the node.
 
-use anteroom_core::decision::QueueReason;
-use anteroom_core::order;
-use anteroom_core::rules::{AllocationKind, QueueingMethod};
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::{Millis, Span};
-use anteroom_core::watermark::Watermark;
+use anteroom_room::decision::QueueReason;
+use anteroom_room::order;
+use anteroom_room::rules::{AllocationKind, QueueingMethod};
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{Millis, Span};
+use anteroom_room::watermark::Watermark;
 
 use super::Simulation;
 use super::answering::ticket_of;

@@ -1,6 +1,6 @@
 //! A request takes a number from a shared counter and brings it back.
 
-use anteroom_core::allocation::{CounterKey, CounterScope};
+use anteroom_room::allocation::{CounterKey, CounterScope};
 
 use super::Simulation;
 use super::event::Event;

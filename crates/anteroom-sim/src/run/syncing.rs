@@ -4,13 +4,13 @@
 //! lost, late or doubled. Worse than reality: a message that its loop has given up goes on all the
 //! same, and a copy of one goes on by itself, with tries of its own.
 
-use anteroom_core::id::Life;
-use anteroom_core::ledger_call::{
+use anteroom_room::id::Life;
+use anteroom_room::ledger_call::{
     Deed, Exchange, LedgerRole, Next, Opening, STEP_ASIDE_MAX, Tries, Written,
 };
-use anteroom_core::sync::Reply;
-use anteroom_core::sync_loop::{Action, Sync};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::sync::Reply;
+use anteroom_room::sync_loop::{Action, Sync};
+use anteroom_room::time::{Millis, Span};
 use crate::scenario::model::Delay;
 
 use super::Simulation;

@@ -1,7 +1,7 @@
 //! Small scenarios, judged.
 
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
 
 use super::*;
 use crate::outcome::Promise;
@@ -39,7 +39,7 @@ pub(crate) fn scenario() -> Scenario {
         starts_at: Millis(1_694_432_754_000),
         length: Span::from_secs(300),
         sample_every: Span::from_secs(10),
-        world_lease: anteroom_core::ledger::LendingTerms::WORLD.ttl,
+        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
         compare: vec![AllocationKind::Leases],
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),

@@ -1,8 +1,8 @@
 //! Visitors send requests: when, to which node, and with what.
 
-use anteroom_core::decision::QueueReason;
-use anteroom_core::sync_loop::PATIENCE as PATIENCE_OF_ALL;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::QueueReason;
+use anteroom_room::sync_loop::PATIENCE as PATIENCE_OF_ALL;
+use anteroom_room::time::{Millis, Span};
 
 use super::Simulation;
 use super::event::Event;
@@ -273,7 +273,7 @@ impl Simulation {
     }
 
     /// The origin ends the session of a ticket.
-    pub(super) fn log_out(&mut self, owner: Key, ticket: anteroom_core::ticket::Ticket, node: u32) {
+    pub(super) fn log_out(&mut self, owner: Key, ticket: anteroom_room::ticket::Ticket, node: u32) {
         let met = &mut self.deployment.nodes[node as usize];
         let node_now = met.clock.read(self.now);
         let is_new = met.room.handle_revoke(ticket, node_now);

@@ -12,8 +12,8 @@ use anteroom_config::reading::{
 };
 use anteroom_config::words::ALLOCATIONS;
 use anteroom_config::{Finding, Problems};
-use anteroom_core::rules::AllocationKind;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::AllocationKind;
+use anteroom_room::time::{Millis, Span};
 
 use super::model::{Arrivals, DataCenterPlan, RoomPlan, Scenario};
 use super::settings::Setting;

@@ -1,7 +1,7 @@
 //! The meaning of a scenario: checked values only.
 
-use anteroom_core::rules::{AllocationKind, Limits, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
 
 /// What is rehearsed.
 #[derive(Clone, Debug, PartialEq)]

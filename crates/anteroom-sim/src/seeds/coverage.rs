@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
 
 /// A fault that is over at once still has messages under way for so long.

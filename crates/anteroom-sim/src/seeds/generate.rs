@@ -4,8 +4,8 @@
 
 mod faults;
 
-use anteroom_core::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
+use anteroom_room::time::{Millis, Span};
 
 use crate::dice::{Dice, Draw, Purpose, whole};
 use crate::scenario::model::{

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anteroom_core::rules::AllocationKind;
-use anteroom_core::time::Span;
+use anteroom_room::rules::AllocationKind;
+use anteroom_room::time::Span;
 
 use super::{breaks, generate, run_scenario, steps_max};
 use crate::outcome::Violation;

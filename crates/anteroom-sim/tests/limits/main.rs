@@ -5,8 +5,8 @@
 
 mod world;
 
-use anteroom_core::rules::{QueueingMethod, SeatNeedsCookie};
-use anteroom_core::time::Span;
+use anteroom_room::rules::{QueueingMethod, SeatNeedsCookie};
+use anteroom_room::time::Span;
 use proptest::prelude::*;
 use world::{Setup, Step, World};
 

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::{DataCenterId, NodeId, VisitorId};
-use anteroom_core::ledger::{Ledger, LendingTerms};
-use anteroom_core::room::check_in::Return;
-use anteroom_core::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
-use anteroom_core::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
-use anteroom_core::sync::Reply;
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
+use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::room::check_in::Return;
+use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
+use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
+use anteroom_room::sync::Reply;
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{Millis, Minute, Span};
 
 /// What happens.
 #[derive(Clone, Copy, Debug)]
@@ -320,7 +320,7 @@ impl World {
         }
     }
 
-    fn tell(&mut self, request: &anteroom_core::sync::SyncRequest) -> Reply {
+    fn tell(&mut self, request: &anteroom_room::sync::SyncRequest) -> Reply {
         let ledger = std::mem::take(&mut self.ledger);
         let (ledger, reply) = ledger.sync(request, LendingTerms::default(), self.now);
         self.ledger = ledger;

@@ -6,9 +6,9 @@ use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
-use anteroom_core::allocation::{CounterKey, CounterScope};
-use anteroom_core::id::DataCenterId;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::allocation::{CounterKey, CounterScope};
+use anteroom_room::id::DataCenterId;
+use anteroom_room::time::{Millis, Minute, Span};
 use redb::{
     Database, DatabaseError, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
     TableDefinition, TableError, WriteTransaction,

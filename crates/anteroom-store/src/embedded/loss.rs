@@ -4,8 +4,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anteroom_config::time_text::rfc3339_millis;
-use anteroom_core::ledger::Ledger;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::ledger::Ledger;
+use anteroom_room::time::{Millis, Span};
 
 /// How a journal lost its memory.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use anteroom_wire::ledger as record;
 use redb::Database;
 

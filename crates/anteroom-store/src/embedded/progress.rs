@@ -15,7 +15,7 @@ use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 
 /// The file is synced this often while it is written. After a power failure an older copy that is
 /// younger than this is not noticed.

@@ -6,7 +6,7 @@
 mod record;
 mod world;
 
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use proptest::prelude::*;
 use world::{DATA_CENTERS, NODES, Step, World};
 

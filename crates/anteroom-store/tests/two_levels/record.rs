@@ -1,6 +1,6 @@
 //! Every ledger of these schedules passes through the form in which stores keep it.
 
-use anteroom_core::ledger::Ledger;
+use anteroom_room::ledger::Ledger;
 use anteroom_wire::ledger as record;
 
 /// A ledger as a store gives it back.

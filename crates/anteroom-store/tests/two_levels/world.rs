@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::hash::LotteryKey;
-use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
-use anteroom_core::ledger::{Ledger, LendingTerms};
-use anteroom_core::room::check_in::Return;
-use anteroom_core::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
-use anteroom_core::rules::{Limits, Rules};
-use anteroom_core::sync::{Reply, SyncRequest};
-use anteroom_core::ticket::Ticket;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::hash::LotteryKey;
+use anteroom_room::id::{DataCenterId, Life, NodeId, VisitorId};
+use anteroom_room::ledger::{Ledger, LendingTerms};
+use anteroom_room::room::check_in::Return;
+use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
+use anteroom_room::rules::{Limits, Rules};
+use anteroom_room::sync::{Reply, SyncRequest};
+use anteroom_room::ticket::Ticket;
+use anteroom_room::time::{Millis, Minute, Span};
 
 use super::record::read;
 

@@ -3,8 +3,8 @@
 use std::error::Error;
 
 use anteroom_config::{HostPort, Topology, ValkeyAddress};
-use anteroom_core::allocation::{CounterKey, CounterScope};
-use anteroom_core::time::Minute;
+use anteroom_room::allocation::{CounterKey, CounterScope};
+use anteroom_room::time::Minute;
 use anteroom_store::{CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap};
 use anteroom_testkit::redis_server::eventually;
 use anteroom_valkey::Valkey;

@@ -2,10 +2,10 @@
 //!
 //! What the ledger knows of itself is in [`record`](super::record).
 
-use anteroom_core::id::{DataCenterId, NodeId};
-use anteroom_core::ledger::{Child, Departed};
-use anteroom_core::sync::{Held, Used, Wants};
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::id::{DataCenterId, NodeId};
+use anteroom_room::ledger::{Child, Departed};
+use anteroom_room::sync::{Held, Used, Wants};
+use anteroom_room::time::{Millis, Minute, Span};
 use serde::{Deserialize, Serialize};
 
 use super::record::{

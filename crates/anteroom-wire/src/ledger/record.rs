@@ -5,15 +5,15 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_core::id::{DataCenterId, Life, NodeId, VisitorId};
-use anteroom_core::ledger::{
+use anteroom_room::id::{DataCenterId, Life, NodeId, VisitorId};
+use anteroom_room::ledger::{
     Child, Departed, Group, Ledger, LeftWaiting, Logouts, Reserve, RevokedList, Unfreed,
 };
-use anteroom_core::rules::Limits;
-use anteroom_core::seats::SeatRow;
-use anteroom_core::sync::{Revocation, Terms};
-use anteroom_core::time::{Millis, Minute, Span};
-use anteroom_core::watermark::WaitingCounts;
+use anteroom_room::rules::Limits;
+use anteroom_room::seats::SeatRow;
+use anteroom_room::sync::{Revocation, Terms};
+use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
 use super::children::{ChildRecord, DepartedRecord};

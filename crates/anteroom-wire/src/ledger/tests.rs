@@ -1,15 +1,15 @@
 //! Does a ledger survive being written and read, and is damage noticed?
 
-use anteroom_core::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
-use anteroom_core::lease::{Lease, LeaseParts, Pending};
-use anteroom_core::ledger::{
+use anteroom_room::id::{DataCenterId, Epoch, Life, NodeId, VisitorId};
+use anteroom_room::lease::{Lease, LeaseParts, Pending};
+use anteroom_room::ledger::{
     Child, Departed, Group, Logouts, Reserve, RevokedList, Unfreed, UpstreamDemand,
 };
-use anteroom_core::rules::Limits;
-use anteroom_core::seats::SeatRow;
-use anteroom_core::sync::{Held, Outlook, Revocation, Terms, Used, Wants};
-use anteroom_core::time::{Millis, Minute, Span};
-use anteroom_core::watermark::Watermark;
+use anteroom_room::rules::Limits;
+use anteroom_room::seats::SeatRow;
+use anteroom_room::sync::{Held, Outlook, Revocation, Terms, Used, Wants};
+use anteroom_room::time::{Millis, Minute, Span};
+use anteroom_room::watermark::Watermark;
 
 use super::*;
 

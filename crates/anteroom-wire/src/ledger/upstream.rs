@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anteroom_core::estimate::LOOK_AHEAD;
-use anteroom_core::id::{DataCenterId, Epoch, Life};
-use anteroom_core::lease::{Lease, LeaseParts, Pending};
-use anteroom_core::ledger::{Upstream, UpstreamDemand};
-use anteroom_core::sync::{Outlook, Revocation, Used, Wants};
-use anteroom_core::time::{Millis, Span};
-use anteroom_core::watermark::Watermark;
+use anteroom_room::estimate::LOOK_AHEAD;
+use anteroom_room::id::{DataCenterId, Epoch, Life};
+use anteroom_room::lease::{Lease, LeaseParts, Pending};
+use anteroom_room::ledger::{Upstream, UpstreamDemand};
+use anteroom_room::sync::{Outlook, Revocation, Used, Wants};
+use anteroom_room::time::{Millis, Span};
+use anteroom_room::watermark::Watermark;
 use serde::{Deserialize, Serialize};
 
 use super::children::HeldRecord;

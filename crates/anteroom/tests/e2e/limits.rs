@@ -9,7 +9,7 @@ mod rush;
 
 use std::time::Duration;
 
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use tokio::time::{Instant, interval};
 
 use self::rush::rush;

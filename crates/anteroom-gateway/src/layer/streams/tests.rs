@@ -2,9 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::ticket::Seats;
-use anteroom_core::time::Millis;
+use anteroom_room::id::VisitorId;
+use anteroom_room::ticket::Seats;
+use anteroom_room::time::Millis;
 use anteroom_front::drain::{DrainTrigger, drain};
 
 use super::*;

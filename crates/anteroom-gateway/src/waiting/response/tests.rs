@@ -1,7 +1,7 @@
 //! Are answers honest, out of every cache, small, and safe whatever was asked for?
 
-use anteroom_core::decision::QueueReason;
-use anteroom_core::time::Span;
+use anteroom_room::decision::QueueReason;
+use anteroom_room::time::Span;
 use anteroom_page::samples;
 use http::header::LOCATION;
 use serde_json::Value;

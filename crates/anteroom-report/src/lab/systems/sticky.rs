@@ -5,7 +5,7 @@ use crate::chart::line::{Line, LineChart};
 use crate::chart::number::grouped;
 use crate::chart::{Caption, Chart};
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use anteroom_limits::time::{MicroSpan, Micros};
 
 use super::{MINUTE, SEED, a_minute, plan, strict};

@@ -2,7 +2,7 @@
 
 use crate::chart::Chart;
 use anteroom_config::words;
-use anteroom_core::rules::AllocationKind;
+use anteroom_room::rules::AllocationKind;
 
 use super::{push, push_chart};
 use crate::story::article::{Facts, NODES, SAN_JOSE};

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use anteroom_core::ledger::Ledger;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::ledger::Ledger;
+use anteroom_room::time::{Millis, Span};
 
 use crate::scenario::model::{FaultKind, Scenario, StorePlace};
 

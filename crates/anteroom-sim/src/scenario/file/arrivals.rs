@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anteroom_config::Finding;
 use anteroom_config::reading::{Choice, Duration, Key, Number, Refusal, Table, Text, quoted};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use super::kinds::{PER_SECOND_MAX, Point};
 use super::place::{DATA_CENTER, find_data_center};

@@ -6,7 +6,7 @@ use anteroom_config::Finding;
 use anteroom_config::reading::{
     Choice, Key, Number, Placed, Refusal, Table, Text, Whole, data_center,
 };
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use super::kinds::Travel;
 use crate::scenario::model::{DataCenterPlan, Delay};

@@ -3,7 +3,7 @@
 use anteroom_config::Finding;
 use anteroom_config::reading::Whole;
 use anteroom_config::reading::{Choice, Duration, Key, Number, Switch, Table, Text, read_limits};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use super::kinds::Step;
 use super::place::{DATA_CENTER, find_data_center, place, refuse};

@@ -2,7 +2,7 @@
 
 use anteroom_config::duration;
 use anteroom_config::reading::{Kind, Refusal, quoted};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 use toml::de::DeValue;
 
 use crate::scenario::model::{Delay, RatePoint};

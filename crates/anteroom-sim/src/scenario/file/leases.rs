@@ -2,7 +2,7 @@
 //! lends to its nodes is part of the program.
 
 use anteroom_config::reading::{Duration, Key, Table};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 /// From the world to a data center. A data center asks once a second: with a shorter lease than two
 /// nobody would be let in. Longer than an hour, a data center that was lost holds its seats for

@@ -2,7 +2,7 @@
 
 use anteroom_config::reading::{Duration, Key, Number, Placed, Table, Whole, nearest, read_rules};
 use anteroom_config::{Finding, RoomName};
-use anteroom_core::time::Span;
+use anteroom_room::time::Span;
 
 use super::{Frame, arrivals};
 use crate::scenario::model::{Behaviour, RoomPlan};

@@ -1,6 +1,6 @@
 //! Does a scenario mean what it says? Bad files are in `testdata/scenario`.
 
-use anteroom_core::ledger::LendingTerms;
+use anteroom_room::ledger::LendingTerms;
 
 use super::*;
 use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};

@@ -1,7 +1,7 @@
 //! What goes wrong in a small world, and when.
 
-use anteroom_core::rules::{Limits, Rules};
-use anteroom_core::time::Span;
+use anteroom_room::rules::{Limits, Rules};
+use anteroom_room::time::Span;
 use crate::scenario::model::{Behaviour, FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
 
 use super::{Pace, Shape, limits, new_session};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anteroom::demo::judge::{Judge, Sighting, Verdict};
-use anteroom_core::rules::Limits;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::rules::Limits;
+use anteroom_room::time::{Millis, Span};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom::gateway::Gateway;
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::time::{Millis, Span};
 use anteroom_node::NodeClock;
 use anteroom_store::{Clock, DataDir};
 use parking_lot::Mutex;

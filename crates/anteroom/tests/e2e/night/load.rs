@@ -1,6 +1,6 @@
 //! What an operator does on the night, while a crowd comes and goes: the limits hold all the time.
 
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 
 use crate::support::crowd::{Crowd, Habits};
 use crate::support::eventually;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_core::time::Millis;
+use anteroom_room::time::Millis;
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::watch;

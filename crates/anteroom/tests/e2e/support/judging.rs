@@ -8,9 +8,9 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use anteroom_core::id::VisitorId;
-use anteroom_core::rules::Limits;
-use anteroom_core::time::{Millis, Minute, Span};
+use anteroom_room::id::VisitorId;
+use anteroom_room::rules::Limits;
+use anteroom_room::time::{Millis, Minute, Span};
 use anteroom_demo::judge::{Judge, Sighting, Verdict};
 use anteroom_node::{SystemWallClock, WallClock as _};
 use bytes::Bytes;

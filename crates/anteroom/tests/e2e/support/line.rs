@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anteroom_core::watermark::BUCKET;
+use anteroom_room::watermark::BUCKET;
 use tokio::time::{interval, timeout};
 
 use super::crowd::{Crowd, Door, Habits};

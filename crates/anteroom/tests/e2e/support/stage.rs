@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anteroom_config::{Config, Flags};
-use anteroom_core::rules::Limits;
+use anteroom_room::rules::Limits;
 use tempfile::TempDir;
 
 use super::client::Client;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_core::ledger::LEASE_TTL;
+use anteroom_room::ledger::LEASE_TTL;
 use tokio::time::sleep;
 
 use crate::limits::limits;

@@ -7,9 +7,9 @@ use std::io;
 use std::net::SocketAddr;
 
 use anteroom_config::language::Language;
-use anteroom_core::decision::{Place, QueueReason, WaitRange};
-use anteroom_core::rules::{QueueingMethod, Rules};
-use anteroom_core::time::{Millis, Span};
+use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::rules::{QueueingMethod, Rules};
+use anteroom_room::time::{Millis, Span};
 use anteroom_gateway::waiting::{Answer, Look, RequestKind, WaitingView, place_endpoint, respond};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};

@@ -1,0 +1,253 @@
+//! The one place that reads clocks.
+//!
+//! Room time is the boot clock plus an offset that approaches the wall clock slowly
+//! ([`anteroom_room::room_clock`]). The offset is kept in a file, so that a restart goes on where
+//! the process before was, whatever became of the wall clock in between.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anteroom_room::room_clock::{Offset, SavedOffset};
+use anteroom_room::time::{Millis, Span};
+use anteroom_store::Clock;
+use parking_lot::Mutex;
+use rustix::time::{ClockId, clock_gettime};
+
+/// The clock is slewed once in this time.
+pub(crate) const SLEW_PERIOD: Span = Span(1_000);
+
+/// An offset is written down again when it has moved this far, in microseconds.
+const SAVE_AFTER_MICROS: u64 = 50_000;
+
+/// Room time, and how far the wall clock is from it.
+pub trait NodeClock: Clock {
+    /// The wall clock.
+    fn wall(&self) -> Millis;
+
+    /// Approaches the wall clock; called once a second.
+    fn slew(&self);
+}
+
+/// Reads the wall clock. A seam for showing what a stepped clock does.
+pub trait WallClock: Send + Sync + 'static {
+    /// Milliseconds since the Unix epoch, as the machine believes.
+    fn read(&self) -> Millis;
+}
+
+/// The machine's wall clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemWallClock;
+
+impl WallClock for SystemWallClock {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that reads the wall clock"
+    )]
+    fn read(&self) -> Millis {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let since = since.unwrap_or_default().as_millis();
+        Millis(u64::try_from(since).unwrap_or(u64::MAX))
+    }
+}
+
+/// The clock of a running node.
+pub struct RoomClock {
+    offset_micros: AtomicI64,
+    /// The offset that is written down. Held while the offset changes, so that changes follow each
+    /// other.
+    saved_micros: Mutex<Option<i64>>,
+    boot_id: String,
+    file: PathBuf,
+    wall: Box<dyn WallClock>,
+}
+
+impl std::fmt::Debug for RoomClock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "RoomClock({})", self.now().0)
+    }
+}
+
+impl RoomClock {
+    /// Starts where the file says, or at the wall clock.
+    #[must_use]
+    pub fn start(file: PathBuf) -> Self {
+        Self::with_wall_clock(file, SystemWallClock)
+    }
+
+    /// The same, with another wall clock.
+    #[must_use]
+    pub fn with_wall_clock(file: PathBuf, wall: impl WallClock) -> Self {
+        let boot_id = boot_id();
+        let text = fs::read_to_string(&file).unwrap_or_default();
+        let offset = Offset::at_start(parse(&text), &boot_id, boot_time(), wall.read());
+        let clock = Self {
+            offset_micros: AtomicI64::new(offset.micros),
+            saved_micros: Mutex::new(None),
+            boot_id,
+            file,
+            wall: Box::new(wall),
+        };
+        clock.change(|offset| offset);
+        clock
+    }
+
+    fn offset(&self) -> Offset {
+        Offset {
+            micros: self.offset_micros.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Changes the offset and, when it has moved enough, writes it down. A disk that does not take it
+    /// costs nothing before a restart, and then at most what was slewed since; the journal bounds
+    /// even that.
+    fn change(&self, change: impl FnOnce(Offset) -> Offset) {
+        let mut saved = self.saved_micros.lock();
+        let micros = change(self.offset()).micros;
+        self.offset_micros.store(micros, Ordering::Relaxed);
+        let moved = saved.map_or(u64::MAX, |saved| micros.abs_diff(saved));
+        if moved < SAVE_AFTER_MICROS {
+            return;
+        }
+        let draft = self.file.with_extension("new");
+        let text = format!("{} {micros}\n", self.boot_id);
+        let written = fs::write(&draft, text).and_then(|()| fs::rename(&draft, &self.file));
+        match written {
+            Ok(()) => *saved = Some(micros),
+            Err(error) => tracing::debug!(%error, "cannot write down the clock"),
+        }
+    }
+}
+
+impl Clock for RoomClock {
+    fn now(&self) -> Millis {
+        self.offset().room_time(boot_time())
+    }
+
+    fn never_before(&self, at: Millis) {
+        self.change(|offset| offset.never_before(boot_time(), at));
+    }
+}
+
+impl NodeClock for RoomClock {
+    fn wall(&self) -> Millis {
+        self.wall.read()
+    }
+
+    fn slew(&self) {
+        self.change(|offset| offset.slewed(boot_time(), self.wall.read(), SLEW_PERIOD));
+    }
+}
+
+/// A clock that stands until it is told otherwise, for tests of whoever runs a node.
+#[derive(Debug)]
+pub struct HandClock {
+    now: AtomicU64,
+}
+
+impl HandClock {
+    /// A clock that stands at `now`.
+    #[must_use]
+    pub fn new(now: Millis) -> Self {
+        Self {
+            now: AtomicU64::new(now.0),
+        }
+    }
+
+    /// Moves it on.
+    pub fn advance(&self, by: Span) {
+        self.now.fetch_add(by.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for HandClock {
+    fn now(&self) -> Millis {
+        Millis(self.now.load(Ordering::SeqCst))
+    }
+
+    fn never_before(&self, at: Millis) {
+        self.now.fetch_max(at.0, Ordering::SeqCst);
+    }
+}
+
+impl NodeClock for HandClock {
+    fn wall(&self) -> Millis {
+        self.now()
+    }
+
+    fn slew(&self) {}
+}
+
+/// Time since the machine started, sleep included.
+fn boot_time() -> Span {
+    let time = clock_gettime(ClockId::Boottime);
+    let millis = i128::from(time.tv_sec) * 1_000 + i128::from(time.tv_nsec) / 1_000_000;
+    Span(u64::try_from(millis).unwrap_or(0))
+}
+
+/// Names this boot of the machine. Where the system does not tell, every start counts as a reboot.
+fn boot_id() -> String {
+    match fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+        Ok(id) => id.trim().to_owned(),
+        Err(_) => format!("unknown-{}", std::process::id()),
+    }
+}
+
+fn parse(text: &str) -> Option<SavedOffset<'_>> {
+    let (boot_id, micros) = text.trim().split_once(' ')?;
+    let offset = Offset {
+        micros: micros.parse().ok()?,
+    };
+    Some(SavedOffset { boot_id, offset })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    struct Stepped(Arc<AtomicU64>);
+
+    impl WallClock for Stepped {
+        fn read(&self) -> Millis {
+            Millis(self.0.load(Ordering::SeqCst))
+        }
+    }
+
+    #[test]
+    fn a_wall_clock_that_steps_moves_room_time_neither_at_once_nor_over_a_restart() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("clock");
+        let wall = Arc::new(AtomicU64::new(1_694_432_754_000));
+        let start = || RoomClock::with_wall_clock(file.clone(), Stepped(Arc::clone(&wall)));
+        let clock = start();
+        let before = clock.now();
+        for step in [3_600_000, u64::MAX - 7_199_999] {
+            wall.fetch_add(step, Ordering::SeqCst);
+            clock.slew();
+            assert!(clock.now().since(before) < Span(60_000));
+            assert!(start().now().since(before) < Span(60_000));
+            assert!(clock.now() >= before - Span(1) && start().now() >= before - Span(1));
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_is_a_first_start() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("clock");
+        fs::write(&file, "nonsense").unwrap();
+        let wall = Arc::new(AtomicU64::new(1_694_432_754_000));
+        let clock = RoomClock::with_wall_clock(file, Stepped(wall));
+        assert!(clock.now().since(Millis(1_694_432_754_000)) < Span(60_000));
+    }
+
+    #[test]
+    fn room_time_never_falls_behind_the_journal() {
+        let dir = tempfile::tempdir().unwrap();
+        let clock = RoomClock::start(dir.path().join("clock"));
+        let later = clock.now() + Span(3_600_000);
+        clock.never_before(later);
+        assert!(clock.now() >= later);
+    }
+}

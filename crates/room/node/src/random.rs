@@ -1,0 +1,85 @@
+//! Random bytes: ids of visitors, and nonces.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_room::id::{NodeId, VisitorId};
+use anteroom_room::time::Span;
+use anteroom_ticket::NONCE_BYTES;
+use rand::Rng as _;
+
+/// Draws ids and nonces.
+#[derive(Debug)]
+pub(crate) struct Random {
+    /// A nonce is this and a count: cheaper than asking the system every time, and two processes
+    /// that share a prefix by chance reveal only that two tickets are equal.
+    prefix: [u8; NONCE_BYTES - 8],
+    count: AtomicU64,
+}
+
+impl Random {
+    pub(crate) fn new() -> Result<Self, getrandom::Error> {
+        let mut prefix = [0; NONCE_BYTES - 8];
+        getrandom::fill(&mut prefix)?;
+        Ok(Self {
+            prefix,
+            count: AtomicU64::new(getrandom::u64()?),
+        })
+    }
+
+    pub(crate) fn nonce(&self) -> [u8; NONCE_BYTES] {
+        let mut nonce = [0; NONCE_BYTES];
+        let (prefix, count) = nonce.split_at_mut(self.prefix.len());
+        prefix.copy_from_slice(&self.prefix);
+        count.copy_from_slice(&self.count.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        nonce
+    }
+
+    /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step, and
+    /// do not write the same record at the same moment for ever.
+    pub(crate) fn jittered(&self, period: Span) -> Span {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        let drawn = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
+        Span(period.0 - period.0 / 16 + period.0 * drawn / 8 / 0x1_0000)
+    }
+
+    /// A new visitor, from the thread's generator: cryptographic, seeded by the system and seeded anew
+    /// every 64 KiB. Asking the system for each visitor costs more than deciding about it.
+    ///
+    /// # Panics
+    ///
+    /// If the system has no random bytes for a thread that starts, which it had when this process
+    /// started. Going on would hand one visitor the place of another.
+    pub(crate) fn visitor() -> VisitorId {
+        let mut id = [0; 16];
+        rand::rng().fill_bytes(&mut id);
+        VisitorId(id)
+    }
+}
+
+/// A new life of this node; never 0.
+pub(crate) fn node_id() -> Result<NodeId, getrandom::Error> {
+    Ok(NodeId(getrandom::u64()? | 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nonces_do_not_repeat() {
+        let random = Random::new().unwrap();
+        assert_ne!(random.nonce(), random.nonce());
+        assert_ne!(Random::visitor(), Random::visitor());
+    }
+
+    #[test]
+    fn a_jittered_period_is_a_little_shorter_or_longer_and_right_on_average() {
+        let random = Random::new().unwrap();
+        let period = Span(1_600);
+        let drawn: Vec<Span> = (0..1_000).map(|_| random.jittered(period)).collect();
+        let range = Span(1_500)..=Span(1_700);
+        assert!(drawn.iter().all(|one| range.contains(one)));
+        let mean = drawn.iter().map(|one| one.0).sum::<u64>() / 1_000;
+        assert!(mean.abs_diff(period.0) < 20, "{mean}");
+    }
+}

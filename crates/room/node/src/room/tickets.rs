@@ -1,0 +1,60 @@
+//! What do the tickets say that somebody shows, and how is one handed out?
+
+use std::sync::atomic::Ordering;
+
+use anteroom_room::id::VisitorId;
+use anteroom_room::ticket::{Standing, Ticket};
+use anteroom_room::time::Millis;
+
+use super::RoomHandle;
+
+impl RoomHandle {
+    /// Whose ticket is the best of these, and whether it is inside; `None` if none of them is good.
+    #[must_use]
+    pub fn visitor_of(&self, tickets: &[&str]) -> Option<(VisitorId, bool)> {
+        let now = self.shared.clock.now();
+        let ticket = self.open(tickets, now)?;
+        if self.view.load().is_revoked(ticket.visitor) {
+            return None;
+        }
+        match self.standing(&ticket, now) {
+            Standing::Inside { .. } => Some((ticket.visitor, true)),
+            Standing::Waiting => Some((ticket.visitor, false)),
+            Standing::Over => None,
+        }
+    }
+
+    /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
+    /// the best place. Without one it is a new visitor.
+    pub(super) fn open(&self, values: &[&str], now: Millis) -> Option<Ticket> {
+        if values.is_empty() {
+            return None;
+        }
+        let settings = self.settings.load();
+        let ring = self.shared.ring.load();
+        let opened = values
+            .iter()
+            .map(|value| ring.open(value, self.shared.birth, &settings.binding));
+        let worth = |ticket: &Ticket| match self.standing(ticket, now) {
+            Standing::Inside { ends_at } => (2, ends_at),
+            Standing::Waiting => (1, Millis(u64::MAX - ticket.bucket.0)),
+            Standing::Over => (0, Millis::ZERO),
+        };
+        let found = opened.filter_map(Result::ok).max_by_key(worth);
+        if found.is_none() {
+            self.counts.strange_tickets.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    pub(super) fn standing(&self, ticket: &Ticket, now: Millis) -> Standing {
+        self.view.load().standing(ticket, now)
+    }
+
+    pub(super) fn seal(&self, ticket: &Ticket) -> String {
+        let settings = self.settings.load();
+        let ring = self.shared.ring.load();
+        let nonce = self.shared.random.nonce();
+        ring.seal(ticket, self.shared.birth, &settings.binding, nonce)
+    }
+}

@@ -1,0 +1,105 @@
+//! What opens, and what does not.
+
+use anteroom_room::id::{DataCenterId, Epoch, VisitorId};
+use anteroom_room::ticket::{SEATS_MAX, Seat, Seats};
+use anteroom_room::time::Millis;
+
+use super::*;
+
+const BIRTH: BirthId = BirthId(42);
+
+fn ticket() -> Ticket {
+    let mut seats = Seats::default();
+    for n in 0..u32::try_from(SEATS_MAX).unwrap() {
+        seats.put(Seat {
+            data_center: DataCenterId(n),
+            ends_at: Millis(u64::MAX - u64::from(n)),
+            epoch: Epoch(u32::MAX),
+        });
+    }
+    Ticket {
+        visitor: VisitorId([0xff; 16]),
+        bucket: Millis(1_694_432_754_000),
+        last_check_in_at: Millis(1_694_432_755_000),
+        accepted_at: Some(Millis(1_694_432_756_000)),
+        is_provisional: true,
+        seats,
+    }
+}
+
+fn binding() -> Binding {
+    Binding::new("__anteroom_shop", "shop")
+}
+
+fn seal(ring: &KeyRing) -> String {
+    ring.seal(&ticket(), BIRTH, &binding(), [9; NONCE_BYTES])
+}
+
+#[test]
+fn a_ticket_opens_as_it_was_sealed_and_is_at_most_256_characters_long() {
+    let ring = KeyRing::new(&[[1; 32]]);
+    let sealed = seal(&ring);
+    assert!(sealed.len() <= TICKET_CHARS_MAX, "{}", sealed.len());
+    assert_eq!(ring.open(&sealed, BIRTH, &binding()), Ok(ticket()));
+}
+
+#[test]
+fn a_waiting_ticket_has_no_seats_and_no_time_of_acceptance() {
+    let ring = KeyRing::new(&[[1; 32]]);
+    let waiting = Ticket {
+        accepted_at: None,
+        is_provisional: false,
+        seats: Seats::default(),
+        ..ticket()
+    };
+    let sealed = ring.seal(&waiting, BIRTH, &binding(), [9; NONCE_BYTES]);
+    assert_eq!(ring.open(&sealed, BIRTH, &binding()), Ok(waiting));
+}
+
+#[test]
+fn older_keys_open_and_the_newest_seals() {
+    let old = KeyRing::new(&[[1; 32]]);
+    let both = KeyRing::new(&[[2; 32], [1; 32]]);
+    let new = KeyRing::new(&[[2; 32]]);
+    assert_eq!(both.open(&seal(&old), BIRTH, &binding()), Ok(ticket()));
+    assert_eq!(new.open(&seal(&both), BIRTH, &binding()), Ok(ticket()));
+    assert_eq!(
+        new.open(&seal(&old), BIRTH, &binding()),
+        Err(OpenError::UnknownKey)
+    );
+}
+
+#[test]
+fn another_room_another_cookie_and_another_birth_are_strangers() {
+    let ring = KeyRing::new(&[[1; 32]]);
+    let sealed = seal(&ring);
+    for (cookie, room) in [("__anteroom_shop", "spa"), ("__anteroom_spa", "shop")] {
+        let opened = ring.open(&sealed, BIRTH, &Binding::new(cookie, room));
+        assert_eq!(opened, Err(OpenError::Forged));
+    }
+    let opened = ring.open(&sealed, BirthId(43), &binding());
+    assert_eq!(opened, Err(OpenError::OtherBirth));
+}
+
+#[test]
+fn no_changed_character_goes_unnoticed() {
+    let ring = KeyRing::new(&[[1; 32]]);
+    let sealed = seal(&ring);
+    for at in 0..sealed.len() {
+        let mut changed = sealed.clone().into_bytes();
+        changed[at] = if changed[at] == b'A' { b'B' } else { b'A' };
+        let changed = String::from_utf8(changed).unwrap();
+        assert!(ring.open(&changed, BIRTH, &binding()).is_err(), "at {at}");
+    }
+    for cut in 0..sealed.len() {
+        assert!(ring.open(&sealed[..cut], BIRTH, &binding()).is_err());
+    }
+    let longer = sealed + "A";
+    assert!(ring.open(&longer, BIRTH, &binding()).is_err());
+    assert!(ring.open(&"A".repeat(100_000), BIRTH, &binding()).is_err());
+}
+
+#[test]
+fn debug_output_shows_no_key() {
+    assert_eq!(format!("{:?}", KeyRing::new(&[[1; 32]])), "KeyRing(1 keys)");
+}

@@ -1,0 +1,106 @@
+//! Opening tickets on damaged bytes: never a panic, never a forgery that opens.
+//!
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-ticket --test fuzz_ticket` takes longer;
+//! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
+
+use std::path::{Path, PathBuf};
+
+use anteroom_room::id::{BirthId, VisitorId};
+use anteroom_room::ticket::{Seats, Ticket};
+use anteroom_room::time::Millis;
+use anteroom_testkit::{Effort, Language, fuzz, seeds};
+use anteroom_ticket::{Binding, KeyRing, NONCE_BYTES, OpenError};
+
+/// Fields of a ticket before it is sealed, and the edges of the text after.
+const LANGUAGE: Language<'_> = Language {
+    pieces: &[
+        &[0],
+        &[1],
+        &[4],
+        &[5],
+        &[0xff],
+        &[0; 4],
+        &[0; 8],
+        &[0; 16],
+        &[0xff; 8],
+        // A seat: data center, end, epoch.
+        &[
+            1, 0, 0, 0, 0x60, 0x17, 0xe2, 0x61, 0xba, 1, 0, 0, 0, 0, 0, 0,
+        ],
+        b"=",
+        b"-",
+        b"_",
+        b"+",
+        b"/",
+        b"\xc3\xa9",
+    ],
+    field: None,
+};
+
+/// What the function under test opens with: [`anteroom_ticket::fuzz::ticket`].
+const KEY: [u8; 32] = [7; 32];
+const COOKIE: &str = "__anteroom_fuzz";
+const ROOM: &str = "fuzz";
+const BIRTH: BirthId = BirthId(1);
+
+/// A ticket sealed under the right key, but for another room or another deployment.
+fn sealed(room: &str, birth: BirthId) -> String {
+    let ticket = Ticket {
+        visitor: VisitorId([9; 16]),
+        bucket: Millis(1_900_000_000_000),
+        last_check_in_at: Millis(1_900_000_005_000),
+        accepted_at: None,
+        is_provisional: false,
+        seats: Seats::default(),
+    };
+    let nonce = [3; NONCE_BYTES];
+    KeyRing::new(&[KEY]).seal(&ticket, birth, &Binding::new(COOKIE, room), nonce)
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/fuzz/ticket")
+}
+
+fn corpus() -> Vec<Vec<u8>> {
+    seeds::of_folder(&folder())
+}
+
+#[test]
+fn the_sealed_seeds_get_as_far_as_their_names_say() {
+    let ring = KeyRing::new(&[KEY]);
+    let check = |name: &str, text: &str, expected: OpenError| {
+        let seed = std::fs::read_to_string(folder().join(name)).unwrap_or_default();
+        // Fails when tickets look different from now on: then the seed is to be replaced.
+        assert_eq!(seed, text, "{name}");
+        let opened = ring.open(&seed, BIRTH, &Binding::new(COOKIE, ROOM));
+        assert_eq!(opened, Err(expected), "{name}");
+    };
+    check(
+        "sealed-for-another-room",
+        &sealed("other", BIRTH),
+        OpenError::Forged,
+    );
+    check(
+        "sealed-for-another-birth",
+        &sealed(ROOM, BirthId(2)),
+        OpenError::OtherBirth,
+    );
+    check("text-unknown-key", &"A".repeat(120), OpenError::UnknownKey);
+}
+
+#[test]
+fn every_seed_holds_what_must_hold() {
+    for seed in corpus() {
+        anteroom_ticket::fuzz::ticket(&seed);
+    }
+}
+
+#[test]
+fn damaged_tickets_hold_what_must_hold() {
+    fuzz(
+        Effort::from_environment(),
+        &LANGUAGE,
+        &corpus(),
+        anteroom_ticket::fuzz::ticket,
+    );
+}
