@@ -1,6 +1,6 @@
 //! One bad file per rule of the config file, and what is said about it, word for word.
 //!
-//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-wire --test config_fixtures` rewrites what is
+//! `ANTEROOM_UPDATE=1 cargo test -p anteroom-config --test config_fixtures` rewrites what is
 //! expected; the difference is then there to be read.
 
 use std::fs;

@@ -1,6 +1,6 @@
 //! The config parser on damaged files: never a panic, never two lines, never a key.
 //!
-//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-wire --test fuzz_config` takes longer;
+//! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test fuzz_config` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.
 
 use std::fs;

@@ -2,9 +2,9 @@
 //! here.
 //!
 //! The state of one room is not here: its shape is older than this crate
-//! ([`anteroom_wire::state`]).
+//! ([`anteroom_store::wire::state`]).
 
-use anteroom_wire::state::RoomState;
+use anteroom_store::wire::state::RoomState;
 use serde::{Deserialize, Serialize};
 
 /// The body of `GET /healthz`.

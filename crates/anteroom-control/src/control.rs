@@ -8,7 +8,7 @@ use anteroom_config::RoomName;
 use anteroom_node::{Node, RoomHandle};
 use anteroom_origin::{OriginFigures, RoomOriginFigures};
 use anteroom_overrides::LiveLimits;
-use anteroom_wire::state::{OriginState, RoomState, Watermark};
+use anteroom_store::wire::state::{OriginState, RoomState, Watermark};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anteroom_control::{ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
 use anteroom_terminal::{print, tell};
-use anteroom_wire::state::RoomState;
+use anteroom_store::wire::state::RoomState;
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;

@@ -5,7 +5,7 @@ use anteroom_config::orders::Orders;
 use anteroom_room::decision::{Place, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{Millis, Span};
-use anteroom_wire::place::{PlaceBody, PlaceFacts, reason_name};
+use anteroom_store::wire::place::{PlaceBody, PlaceFacts, reason_name};
 
 /// Everything that the answer to a waiting visitor is made from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

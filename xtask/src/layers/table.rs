@@ -13,18 +13,10 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-reading", &["anteroom-room"]),
     (
         "anteroom-config",
-        &[
-            "anteroom-room",
-            "anteroom-limits",
-            "anteroom-reading",
-        ],
+        &["anteroom-room", "anteroom-limits", "anteroom-reading"],
     ),
     ("anteroom-envoy", &[]),
-    ("anteroom-wire", &["anteroom-room", "anteroom-config"]),
-    (
-        "anteroom-store",
-        &["anteroom-room", "anteroom-config", "anteroom-wire"],
-    ),
+    ("anteroom-store", &["anteroom-room", "anteroom-config"]),
     (
         "anteroom-valkey",
         &[
@@ -70,13 +62,12 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-room",
             "anteroom-ticket",
             "anteroom-config",
-            "anteroom-wire",
             "anteroom-store",
         ],
     ),
     (
         "anteroom-page",
-        &["anteroom-room", "anteroom-config", "anteroom-wire"],
+        &["anteroom-room", "anteroom-config", "anteroom-store"],
     ),
     ("anteroom-front", &["anteroom-room", "anteroom-config"]),
     ("anteroom-origin", &["anteroom-room", "anteroom-config"]),
@@ -86,7 +77,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
             "anteroom-room",
             "anteroom-ticket",
             "anteroom-config",
-            "anteroom-wire",
+            "anteroom-store",
             "anteroom-node",
             "anteroom-origin",
             "anteroom-page",
@@ -140,7 +131,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-room",
             "anteroom-config",
-            "anteroom-wire",
+            "anteroom-store",
             "anteroom-node",
             "anteroom-origin",
             "anteroom-overrides",
@@ -167,17 +158,14 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &[
             "anteroom-room",
             "anteroom-config",
-            "anteroom-wire",
+            "anteroom-store",
             "anteroom-terminal",
             "anteroom-control",
             "anteroom-overrides",
         ],
     ),
     ("anteroom-demo", &["anteroom-room"]),
-    (
-        "anteroom-sim",
-        &["anteroom-room", "anteroom-ticket"],
-    ),
+    ("anteroom-sim", &["anteroom-room", "anteroom-ticket"]),
     (
         "anteroom-report",
         &[

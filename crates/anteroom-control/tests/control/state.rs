@@ -2,7 +2,7 @@
 
 use anteroom_control::RoomStates;
 use anteroom_node::Outcome;
-use anteroom_wire::state::RoomState;
+use anteroom_store::wire::state::RoomState;
 use serde_json::json;
 
 use crate::bench::Bench;

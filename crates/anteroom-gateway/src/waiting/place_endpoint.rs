@@ -6,7 +6,7 @@
 
 use anteroom_config::language::Language;
 use anteroom_page::Words;
-use anteroom_wire::place::PlaceBody;
+use anteroom_store::wire::place::PlaceBody;
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,

@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 
 use anteroom_room::decision::QueueReason;
-use anteroom_wire::place::PlaceBody;
+use anteroom_store::wire::place::PlaceBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
 

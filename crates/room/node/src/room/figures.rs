@@ -9,7 +9,7 @@ use anteroom_room::room::Tally;
 use anteroom_room::sync::Outlook;
 use anteroom_room::time::{Millis, Span};
 use anteroom_room::watermark::Watermark;
-use anteroom_wire::state::{self, StateFacts};
+use anteroom_store::wire::state::{self, StateFacts};
 pub(super) use history::History;
 
 use super::RoomHandle;

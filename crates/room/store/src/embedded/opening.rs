@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anteroom_room::time::Span;
-use anteroom_wire::ledger as record;
+use crate::wire::ledger as record;
 use redb::Database;
 
 use super::journal::{About, Content, Journal, Opener, commit, content, place_of, put_records};

@@ -15,7 +15,7 @@ use anteroom_room::ledger_call::{
 pub use anteroom_room::ledger_call::{Exchange, LedgerRole};
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{Millis, Span};
-use anteroom_wire::ledger::{self as record, LedgerRecordError};
+use crate::wire::ledger::{self as record, LedgerRecordError};
 use tokio::time::Instant;
 
 use crate::deployment;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
-use anteroom_wire::deployment::{from_hex, hex};
+use crate::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
 use crate::deployment::Membership;

@@ -1,7 +1,7 @@
 //! Every ledger of these schedules passes through the form in which stores keep it.
 
 use anteroom_room::ledger::Ledger;
-use anteroom_wire::ledger as record;
+use anteroom_store::wire::ledger as record;
 
 /// A ledger as a store gives it back.
 pub(crate) fn read(ledger: &Ledger) -> Ledger {

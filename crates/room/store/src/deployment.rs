@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use anteroom_room::id::{BirthId, DataCenterId};
 use anteroom_room::ledger_call::{FirstStart, Kept};
 use anteroom_room::time::Span;
-use anteroom_wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
+use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 
 use crate::data_dir::{Deployment, TicketKeys};
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};

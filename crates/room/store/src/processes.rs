@@ -21,7 +21,7 @@ use anteroom_room::id::{NodeId, VisitorId};
 use anteroom_room::room::Predecessors;
 use anteroom_room::sync::Revocation;
 use anteroom_room::time::{Millis, Span};
-use anteroom_wire::deployment::{from_hex, hex};
+use crate::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
 const FOLDER: &str = "processes";

@@ -16,6 +16,7 @@ mod orders;
 mod processes;
 mod store;
 mod syncing;
+pub mod wire;
 
 pub use damage::is_damage;
 pub use data_dir::{DataDir, DataDirError, DataDirLock, Deployment, TicketKeys};

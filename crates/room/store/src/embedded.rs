@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::time_text::rfc3339_secs;
-use anteroom_wire::ledger as record;
+use crate::wire::ledger as record;
 use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};
