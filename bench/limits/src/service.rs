@@ -12,8 +12,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_counts::mixed::MixedCounts;
-use anteroom_limits::time::Micros;
+use anteroom_limit_store::mixed::MixedCounts;
+use anteroom_limit::time::Micros;
 use anteroom_ratelimit::wire::{
     Code, Descriptor, DescriptorStatus, Entry, RateLimit, RateLimitRequest, RateLimitResponse,
 };

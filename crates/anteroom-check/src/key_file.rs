@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anteroom_config::{Config, JwtKeys};
-use anteroom_meter::jwt::{FILE_BYTES_MAX, KeySet};
+use anteroom_limit_http::jwt::{FILE_BYTES_MAX, KeySet};
 
 use crate::files;
 

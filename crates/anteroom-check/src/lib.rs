@@ -263,7 +263,7 @@ fn unless(lines: Vec<String>, parsed: Parsed) -> Result<Parsed, Report> {
 }
 
 fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
-    let limits = anteroom_meter::problems(&config.limits).into_iter();
+    let limits = anteroom_limit_http::problems(&config.limits).into_iter();
     let limits = limits.map(|problem| match name {
         "" => problem.to_string(),
         name => format!("{name}: {problem}"),

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 
 use super::model::{
     ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, OnLimit,

@@ -6,8 +6,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
 
 /// Longest window in seconds: a month of 31 days. What is counted for longer would have to outlive
 /// restarts and upgrades.

@@ -19,8 +19,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_limits::rate::WINDOW_LONGEST;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::rate::WINDOW_LONGEST;
+use anteroom_limit::time::{MicroSpan, Micros};
 use indexmap::IndexMap;
 
 use crate::cell::{Cell, CounterId, Merged, WriterId};

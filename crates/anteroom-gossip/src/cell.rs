@@ -4,7 +4,7 @@
 //! has added, and what it has given back. Whoever hears of them keeps the larger of each. So it does not matter in which
 //! order they come, how often, or which were lost on the way, as long as a later one arrives.
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 

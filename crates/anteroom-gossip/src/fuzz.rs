@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 use parking_lot::Mutex;
 
 use crate::board::Board;

@@ -1,6 +1,6 @@
 //! A call that is judged by what is known here, and counted at once.
 //!
-//! The steps are those of stores that can only add ([`anteroom_limits::counters`]); nobody comes between adding and
+//! The steps are those of stores that can only add ([`anteroom_limit::counters`]); nobody comes between adding and
 //! reading, so a call that does not fit is never counted at all.
 //!
 //! # Clocks
@@ -8,11 +8,11 @@
 //! A node whose clock is ahead adds to a stretch of time that has not begun here. What is known of such stretches is read,
 //! too, as far ahead as [`CLOCKS_APART_MAX`], and a call must fit there as well.
 
-use anteroom_counts::shared::SharedCharge;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
 use smallvec::SmallVec;
 
 use crate::board::{Board, KEPT_LONGER};

@@ -6,7 +6,7 @@
 //!
 //! Everything is read with bounds, though only nodes that know the secret can get here: one of them may be broken.
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 

@@ -7,7 +7,7 @@
 
 use std::hash::Hasher as _;
 
-use anteroom_counts::CallKey;
+use anteroom_limit_store::CallKey;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 /// Set in the name of a client, and not in that of a crowd.

@@ -10,7 +10,7 @@
 
 use std::time::Duration;
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 
 use crate::board::Board;
 use crate::cell::{Cell, CounterId, WriterId};

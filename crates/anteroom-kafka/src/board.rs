@@ -8,8 +8,8 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
-use anteroom_limits::rate::WINDOW_LONGEST;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::rate::WINDOW_LONGEST;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use crate::figures::{FIGURES_MAX, Figure, NodeId, SlotId, Told, total};
 

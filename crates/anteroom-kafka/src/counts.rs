@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use anteroom_counts::CallKey;
-use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
-use anteroom_limits::policy::Needs;
-use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit::policy::Needs;
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
 use parking_lot::Mutex;
 
 use crate::beats::AWAY_AFTER;

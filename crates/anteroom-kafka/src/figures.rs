@@ -4,7 +4,7 @@
 //! absolute, and neither part of one ever falls. So of two figures of one node the larger parts are the newer ones, and
 //! a message that comes twice, late, or in another order changes nothing; one that is lost is made good by the next.
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 
 /// Figures of one stretch of time that are kept at most. Each process that ever counted there has one, so many restarts
 /// in a long window add up; a message with so many is 64 kB.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 
 use crate::figures::NodeId;
 use crate::message;

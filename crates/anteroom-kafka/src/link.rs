@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::time::{MicroSpan, Micros};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use rdkafka::consumer::BaseConsumer;
 use rdkafka::error::KafkaError;

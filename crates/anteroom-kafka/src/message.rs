@@ -13,7 +13,7 @@
 //! At least one node, at most [`FIGURES_MAX`], none twice. It is fixed rather than JSON because there may be one for
 //! each client ten times a second.
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 
 use crate::figures::{FIGURES_MAX, Figure, Name, NodeId, SlotId, Told};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anteroom_gateway::forwarded::Client;
 use anteroom_gateway::layer::{KnownVisitor, WaitingRoomLayer, is_own_path};
 use anteroom_gateway::path::{Decoding, Readings};
-use anteroom_limits::time::Micros;
-use anteroom_meter::Surroundings;
+use anteroom_limit::time::Micros;
+use anteroom_limit_http::Surroundings;
 use anteroom_node::NodeClock;
 use http::HeaderMap;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anteroom_config::Config;
-use anteroom_counts::shared::SharedCounts;
+use anteroom_limit_store::shared::SharedCounts;
 use anteroom_store::Clock;
 
 use crate::open::OpenError;
@@ -28,7 +28,7 @@ impl Log {
             properties: kafka.properties.clone(),
             look_back: anteroom_kafka::LookBack::For(look_back(config)),
         };
-        let now = move || anteroom_limits::time::Micros(clock.now().0.saturating_mul(1_000));
+        let now = move || anteroom_limit::time::Micros(clock.now().0.saturating_mul(1_000));
         let counts = anteroom_kafka::KafkaCounts::open(settings, Arc::new(now))?;
         Ok(Self {
             counts: Some(Arc::new(counts)),
@@ -59,7 +59,7 @@ fn look_back(config: &Config) -> std::time::Duration {
     const APART: Duration = Duration::from_secs(300);
     let limits = config.limits.iter();
     let policies = limits.flat_map(|limit| limit.overrides.values().chain([&limit.policy]));
-    let counters = policies.filter_map(anteroom_limits::policy::Policy::counters);
+    let counters = policies.filter_map(anteroom_limit::policy::Policy::counters);
     let longest = counters.map(|counters| Duration::from_micros(counters.matters_for().0));
     longest.fold(Duration::ZERO, Duration::max) + APART
 }

@@ -9,7 +9,7 @@ use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
 use anteroom_gossip::GossipCounts;
 use anteroom_lent::LentFile;
-use anteroom_meter::{Meter, RateLimitLayer, Tokens, TokensError};
+use anteroom_limit_http::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_overrides::{LiveLimits, Prepared};
 use anteroom_store::{Clock, DataDir, Embedded};

@@ -22,7 +22,7 @@ mod stores;
 
 pub use anteroom_config::Config;
 pub use anteroom_gateway::layer::WaitingRoomLayer;
-pub use anteroom_meter::RateLimitLayer;
+pub use anteroom_limit_http::RateLimitLayer;
 pub use clients::{ClientLayer, OfKnown};
 pub use layers::{Layers, NextLayers};
 pub use open::OpenError;

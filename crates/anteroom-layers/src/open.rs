@@ -2,8 +2,8 @@
 
 use anteroom_gateway::layer::DoorsError;
 use anteroom_gossip::SecretFileError;
-use anteroom_lending::NoRandomnessError;
-use anteroom_meter::{PlanError, TokensError};
+use anteroom_limit_store::lending::NoRandomnessError;
+use anteroom_limit_http::{PlanError, TokensError};
 use anteroom_node::StartError;
 use anteroom_store::{DataDirError, JoinError, StoreError};
 use anteroom_valkey::SetupError;

@@ -8,12 +8,12 @@ use std::time::Duration;
 use anteroom_config::{
     Config, GossipConfig, LimitConfig, LimitStore, MemcachedConfig, StoreConfig, ValkeyConfig,
 };
-use anteroom_counts::lent::LentRecords;
-use anteroom_counts::shared::SharedCounts;
+use anteroom_limit_store::lent::LentRecords;
+use anteroom_limit_store::shared::SharedCounts;
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
-use anteroom_lending::LeasedCounts;
+use anteroom_limit_store::lending::LeasedCounts;
 use anteroom_lent::LentFile;
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_node::Stores;
 use anteroom_store::{
@@ -41,7 +41,7 @@ pub struct Opened {
     /// Keys of tickets, unless the configuration has its own.
     pub(crate) ticket_keys: TicketKeys,
     /// Where calls are counted that several nodes count together.
-    pub(crate) counts: anteroom_meter::CountStores,
+    pub(crate) counts: anteroom_limit_http::CountStores,
     /// What nodes tell each other of calls.
     pub(crate) gossip: Option<Arc<GossipCounts>>,
     /// What was lent of calls, if that lies in the data folder.
@@ -78,7 +78,7 @@ impl Opened {
             embedded: Some(store),
             deployment: dir.deployment()?,
             ticket_keys: dir.ticket_keys()?,
-            counts: anteroom_meter::CountStores::default(),
+            counts: anteroom_limit_http::CountStores::default(),
             gossip: None,
             lent: None,
             log: Log::default(),
@@ -95,7 +95,7 @@ impl Opened {
     pub fn lending(mut self, dir: &DataDir, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let lent = Arc::new(LentFile::new(dir.clone(), clock));
         let records = Arc::clone(&lent) as Arc<dyn LentRecords>;
-        let leases = LeasedCounts::new(records, anteroom_lending::Settings::default())?;
+        let leases = LeasedCounts::new(records, anteroom_limit_store::lending::Settings::default())?;
         self.counts.leases = Some(Arc::new(leases));
         self.lent = Some(lent);
         Ok(self)
@@ -106,7 +106,7 @@ impl Opened {
         if let Some(lent) = self.lent.clone() {
             tokio::spawn(async move {
                 if let Err(error) = lent.open().await {
-                    let cause = anteroom_counts::shared::chain(&error);
+                    let cause = anteroom_limit_store::shared::chain(&error);
                     tracing::info!(cause, "what was lent of calls is not open yet");
                 }
             });
@@ -222,14 +222,14 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
 
 /// Where calls are counted: behind all data centers, for that is what a limit is for. They connect when the first
 /// limit needs them.
-fn counts(config: &ValkeyConfig) -> Result<anteroom_meter::CountStores, OpenError> {
+fn counts(config: &ValkeyConfig) -> Result<anteroom_limit_http::CountStores, OpenError> {
     let valkey = ValkeyCounts::new(&config.world, &config.prefix).map_err(setup("world"))?;
     let lent = ValkeyLent::new(&config.world, &config.prefix).map_err(setup("world"))?;
-    let leases = LeasedCounts::new(Arc::new(lent), anteroom_lending::Settings::default())?;
-    Ok(anteroom_meter::CountStores {
+    let leases = LeasedCounts::new(Arc::new(lent), anteroom_limit_store::lending::Settings::default())?;
+    Ok(anteroom_limit_http::CountStores {
         valkey: Some(Arc::new(valkey)),
         leases: Some(Arc::new(leases)),
-        ..anteroom_meter::CountStores::default()
+        ..anteroom_limit_http::CountStores::default()
     })
 }
 

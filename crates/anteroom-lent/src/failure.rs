@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use anteroom_counts::shared::CountsError;
+use anteroom_limit_store::shared::CountsError;
 
 /// What the disk or the file says.
 pub(crate) type Cause = Arc<dyn Error + Send + Sync>;

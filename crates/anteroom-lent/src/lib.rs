@@ -1,6 +1,6 @@
 //! Where does a node that has only its data folder keep what was lent of calls, so that no restart forgets it?
 //!
-//! [`LentFile`] is a store of records ([`anteroom_counts::lent`]) in one file, `lent.redb`. All that waits to be written is
+//! [`LentFile`] is a store of records ([`anteroom_limit_store::lent`]) in one file, `lent.redb`. All that waits to be written is
 //! written in one transaction, and nobody is answered before that has reached the disk; so neither a process that is
 //! killed nor a machine that loses its power forgets what was spent, as far as the disk keeps what it calls kept.
 //!
@@ -18,7 +18,7 @@
 //! | a copy: another file than the one that was written here | all counts as spent, for what came after it is lost |
 //! | a file that a later version has written | nothing is lent |
 //!
-//! Deliberately absent: what is lent ([`anteroom_limits::lending`] decides), and a file of two processes.
+//! Deliberately absent: what is lent ([`anteroom_limit::lending`] decides), and a file of two processes.
 
 mod change;
 mod failure;

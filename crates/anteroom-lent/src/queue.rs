@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use anteroom_counts::lent::Loaded;
+use anteroom_limit_store::lent::Loaded;
 use parking_lot::Mutex;
 use redb::ReadableDatabase as _;
 use tokio::sync::oneshot;

@@ -2,7 +2,7 @@
 //!
 //! The number of this stretch of time is added to first; behind that, on the same connection and in the same message,
 //! the numbers are read that matter. The server carries out both in that order, so whoever adds last of all that are
-//! admitted has read what all others added ([`anteroom_limits::counters`] says why that is enough). A call that does
+//! admitted has read what all others added ([`anteroom_limit::counters`] says why that is enough). A call that does
 //! not fit is taken back. Until then it counts, so another may be rejected for it; none is admitted for it. So is one
 //! whose caller does not wait for the answer ([`crate::undo`]).
 //!
@@ -14,11 +14,11 @@
 
 use std::time::Duration;
 
-use anteroom_counts::shared::SharedCharge;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::Verdict;
 
 use crate::counts::CLOCKS_APART_MAX;
 use crate::expiry::exptime;

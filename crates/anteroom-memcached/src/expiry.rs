@@ -2,7 +2,7 @@
 //!
 //! Deliberately absent: what the value is worth till then.
 
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::time::{MicroSpan, Micros};
 
 /// What a server takes for a length of time; what is more it takes for a time since 1970.
 const LENGTH_MAX: u64 = 30 * 86_400;

@@ -4,8 +4,8 @@
 //! client lies under that; a counter has the width of its stretch of time and its number behind it, so a limit whose
 //! stretches change their width begins anew, and limits of one width go on with each other's counters.
 
-use anteroom_counts::{CallKey, KeyMaker};
-use anteroom_limits::counters::{CounterIndex, Counters};
+use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit::counters::{CounterIndex, Counters};
 
 /// Names begin with this.
 #[derive(Debug)]
@@ -52,9 +52,9 @@ impl ClientName {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::fixed_window::FixedWindow;
-    use anteroom_limits::rate::Rate;
-    use anteroom_limits::time::MicroSpan;
+    use anteroom_limit::fixed_window::FixedWindow;
+    use anteroom_limit::rate::Rate;
+    use anteroom_limit::time::MicroSpan;
 
     use super::*;
 

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use anteroom_counts::shared::SharedCharge;
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::time::MicroSpan;
-use anteroom_limits::token_bucket::NEWCOMER_AFTER;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit::token_bucket::NEWCOMER_AFTER;
+use anteroom_limit::verdict::Verdict;
 use tokio::time::{Instant, sleep_until};
 
 use crate::counters::Judged;
@@ -270,8 +270,8 @@ fn pause_longest(lost: u32, took: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::rate::Rate;
-    use anteroom_limits::token_bucket::TokenBucket;
+    use anteroom_limit::rate::Rate;
+    use anteroom_limit::token_bucket::TokenBucket;
 
     use super::*;
 
@@ -309,7 +309,7 @@ mod tests {
         let check = |initial_burst, expected| {
             let policy = Policy::TokenBucket(TokenBucket::new(rate, 10, initial_burst).unwrap());
             let mut state = State::New;
-            let now = anteroom_limits::time::Micros(1);
+            let now = anteroom_limit::time::Micros(1);
             let verdict = policy.step(&mut state, now, Cost::take(10));
             assert_eq!(matters_for(&policy, &verdict), expected);
         };

@@ -10,7 +10,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 

@@ -1,14 +1,14 @@
 //! How is the state of a client written down?
 //!
-//! A version and then text, as it is where calls are lent ([`anteroom_counts::lent::states`]); leaky buckets, of which
+//! A version and then text, as it is where calls are lent ([`anteroom_limit_store::lent::states`]); leaky buckets, of which
 //! nothing can be lent, are added here: `l`, the moment and the part of a microsecond.
 //!
 //! What cannot be read is no new client: it stops its calls from being counted, and says so.
 
-use anteroom_counts::lent::states;
-use anteroom_limits::fine::FineMicros;
-use anteroom_limits::leaky_bucket;
-use anteroom_limits::policy::State;
+use anteroom_limit_store::lent::states;
+use anteroom_limit::fine::FineMicros;
+use anteroom_limit::leaky_bucket;
+use anteroom_limit::policy::State;
 
 /// Another one for any change of the text.
 const VERSION: u8 = b'1';
@@ -38,15 +38,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::algorithm::Algorithm as _;
-    use anteroom_limits::cost::Cost;
-    use anteroom_limits::gcra::Gcra;
-    use anteroom_limits::leaky_bucket::LeakyBucket;
-    use anteroom_limits::policy::Policy;
-    use anteroom_limits::rate::Rate;
-    use anteroom_limits::sliding_log::SlidingLog;
-    use anteroom_limits::time::{MicroSpan, Micros};
-    use anteroom_limits::token_bucket::TokenBucket;
+    use anteroom_limit::algorithm::Algorithm as _;
+    use anteroom_limit::cost::Cost;
+    use anteroom_limit::gcra::Gcra;
+    use anteroom_limit::leaky_bucket::LeakyBucket;
+    use anteroom_limit::policy::Policy;
+    use anteroom_limit::rate::Rate;
+    use anteroom_limit::sliding_log::SlidingLog;
+    use anteroom_limit::time::{MicroSpan, Micros};
+    use anteroom_limit::token_bucket::TokenBucket;
 
     use super::*;
 

@@ -10,7 +10,7 @@ mod shown;
 
 use anteroom_config::orders::{Entry, Record};
 use anteroom_config::{Client, LimitConfig, LiveValues, Owner, Problem, Problems};
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use order::lent;

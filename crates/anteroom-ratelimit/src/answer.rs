@@ -2,9 +2,9 @@
 
 use anteroom_config::RateLimitHeaders;
 use anteroom_envoy::{self as envoy, Applies, Metadata};
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::{Outcome, Verdict};
 
 use crate::judge::{Judgement, Met};
 use crate::wire::{

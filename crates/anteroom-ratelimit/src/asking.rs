@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
-use anteroom_counts::outage::Outage;
-use anteroom_counts::shared::CountsError;
-use anteroom_counts::{CallKey, KeyMaker};
+use anteroom_limit_store::outage::Outage;
+use anteroom_limit_store::shared::CountsError;
+use anteroom_limit_store::{CallKey, KeyMaker};
 use anteroom_envoy::{
     Applies, CounterIdentity, Entry, Matched, Override, RateLimits, Request, RequestDescriptor,
     RequestError, check_bounds,
 };
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::settings::SettingsError;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::settings::SettingsError;
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 
@@ -88,7 +88,7 @@ impl Asking {
         })
     }
 
-    pub(crate) fn now(&self) -> anteroom_limits::time::Micros {
+    pub(crate) fn now(&self) -> anteroom_limit::time::Micros {
         (self.now)()
     }
 

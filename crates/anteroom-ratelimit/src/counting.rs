@@ -3,17 +3,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_counts::local::Fill;
-use anteroom_counts::mixed::MixedCounts;
-use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts};
-use anteroom_counts::{CallKey, KeyMaker};
+use anteroom_limit_store::local::Fill;
+use anteroom_limit_store::mixed::MixedCounts;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::{CallKey, KeyMaker};
 use anteroom_envoy::CounterIdentity;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
 use futures_util::future::try_join_all;
 
-pub(crate) use anteroom_counts::mixed::MixedCharge as Charge;
+pub(crate) use anteroom_limit_store::mixed::MixedCharge as Charge;
 
 use crate::policy::{LIMIT_NAME, kind_of};
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_counts::local::Fill;
+use anteroom_limit_store::local::Fill;
 use anteroom_envoy::AppliedLimit;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::verdict::Verdict;
 use parking_lot::RwLock;
 
 use crate::judge::Met;

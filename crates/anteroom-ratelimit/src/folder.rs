@@ -9,7 +9,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use anteroom_counts::shared::SharedCounts;
+use anteroom_limit_store::shared::SharedCounts;
 use anteroom_envoy::{self as envoy, FILE_BYTES_MAX, Mistakes, Notice, SameDomain};
 
 use crate::policy;

@@ -7,13 +7,13 @@
 //! Limits that only look (shadow) are charged for requests that go through, and so is what a request gives back.
 //! Of limits that are quotas one that has something left is enough.
 
-use anteroom_counts::CallKey;
-use anteroom_counts::shared::CountsError;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::CountsError;
 use anteroom_envoy::AppliedLimit;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::{Outcome, Verdict};
 
 use crate::counting::{Charge, Counts};
 

@@ -2,20 +2,20 @@
 //!
 //! Windows of the fixed kind begin with the Unix epoch, as those of the reference service do.
 
-use anteroom_counts::shared::SharedCounts;
+use anteroom_limit_store::shared::SharedCounts;
 use anteroom_envoy::{AlgorithmChoice, CannotKeep, Unit};
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::leaky_bucket::LeakyBucket;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::settings::SettingsError;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::MicroSpan;
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::settings::SettingsError;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit::token_bucket::TokenBucket;
 
 /// Parts of a window where the file names none; the same as in `[[limit]]`.
 const SUB_WINDOWS: u32 = 10;

@@ -18,8 +18,8 @@ mod told;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_limits::time::Micros;
-use anteroom_limits::quota::book::MemberId;
+use anteroom_limit::time::Micros;
+use anteroom_limit::quota::book::MemberId;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;

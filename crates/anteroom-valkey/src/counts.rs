@@ -12,15 +12,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::ValkeyAddress;
-use anteroom_counts::shared::{
+use anteroom_limit_store::shared::{
     self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
 };
-use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Needs, Policy};
-use anteroom_limits::time::MicroSpan;
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Needs, Policy};
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit::verdict::{Outcome, Verdict};
 
 use self::script::{ChargeScript, Charging, Judged};
 use crate::access::SetupError;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
-use anteroom_counts::shared::CountsError;
+use anteroom_limit_store::shared::CountsError;
 use anteroom_store::StoreError;
 use redis::{ErrorKind, RedisError, ServerError};
 

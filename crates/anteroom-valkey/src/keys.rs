@@ -9,8 +9,8 @@
 use std::borrow::Cow;
 
 use anteroom_room::allocation::CounterScope;
-use anteroom_counts::CallKey;
-use anteroom_counts::lent::{LentTo, Shelf};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lent::{LentTo, Shelf};
 use anteroom_store::{CounterName, RecordKey};
 
 /// Makes names.

@@ -2,7 +2,7 @@
 //!
 //! A value is the token of the write that made it, 16 bytes, and then the record. Loads and swaps know nothing of what
 //! follows the token; the script that lends in one step reads it, and is arithmetic of its own beside that of
-//! [`anteroom_limits`]. The node compares what it lends with what that would have lent.
+//! [`anteroom_limit`]. The node compares what it lends with what that would have lent.
 //!
 //! Deliberately absent: a way to wait for replicas. A replica that takes over is another server, and whoever lends
 //! treats all that was lent before as spent.
@@ -12,13 +12,13 @@ mod step;
 use std::fmt;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_counts::lent::step::{Step, Stepped};
-use anteroom_counts::lent::{
+use anteroom_limit_store::lent::step::{Step, Stepped};
+use anteroom_limit_store::lent::{
     Expected, Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write,
 };
-use anteroom_counts::shared::{BoxFuture, CountsError, TestTime};
-use anteroom_limits::lending::epoch::StoreIdentity;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, TestTime};
+use anteroom_limit::lending::epoch::StoreIdentity;
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_store::Identity;
 use redis::Value;
 

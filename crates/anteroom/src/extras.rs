@@ -10,7 +10,7 @@ use anteroom_front::table::{ConnectionTable, Reclaimed, TurnedAway};
 use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::Layers;
-use anteroom_meter::Meter;
+use anteroom_limit_http::Meter;
 use anteroom_ratelimit::RateLimitService;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;

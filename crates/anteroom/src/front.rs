@@ -14,7 +14,7 @@ use anteroom_gateway::forwarded::TrustedProxies;
 use anteroom_gateway::intake::{Checked, Intake};
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_gateway::proxy::ReverseProxy;
-use anteroom_meter::RateLimitLayer;
+use anteroom_limit_http::RateLimitLayer;
 use anteroom_node::NodeClock;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;

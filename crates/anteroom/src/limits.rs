@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use anteroom_config::{Config, RateLimitStore};
 use anteroom_control::{LimitFigures, QuotaFigures, RateLimitFigures};
-use anteroom_counts::mixed::MixedCounts;
+use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_layers::near_counts;
-use anteroom_limits::time::Micros;
-use anteroom_meter::Figures;
+use anteroom_limit::time::Micros;
+use anteroom_limit_http::Figures;
 use anteroom_node::NodeClock;
 use anteroom_ratelimit::{Counts, Doors, RateLimitService};
 use tokio::task::JoinHandle;

@@ -6,14 +6,14 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use anteroom_counts::KeyMaker;
-use anteroom_counts::local::{Charge, LocalCounts};
-use anteroom_limits::cost::Cost;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit_store::KeyMaker;
+use anteroom_limit_store::local::{Charge, LocalCounts};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
 use governor::{DefaultKeyedRateLimiter, Quota};
 
 /// Counts what is in use.

@@ -3,7 +3,7 @@
 //! What they mean together is judged where they are read.
 
 use anteroom_room::time::Span;
-use anteroom_limits::sub_windows::PARTS_MOST;
+use anteroom_limit::sub_windows::PARTS_MOST;
 
 use super::policy::AlgorithmKind;
 use crate::keys::time_key;

@@ -1,7 +1,7 @@
 //! What holds for one client, said by somebody who types no file: read by the code that reads the file's
 //! `overrides`.
 
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 use serde_json::Value;
 use toml::Spanned;
 use toml::de::DeTable;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 use toml::de::DeValue;
 
 use super::policy::{self, Settings};

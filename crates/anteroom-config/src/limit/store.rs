@@ -1,8 +1,8 @@
 //! Where the calls of a limit are counted, and whether its algorithm can be counted there.
 
-use anteroom_limits::ahead::{YEARS_EXACT, years_ahead};
-use anteroom_limits::lending::widened::{Lending, LendingError};
-use anteroom_limits::policy::Policy;
+use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
+use anteroom_limit::lending::widened::{Lending, LendingError};
+use anteroom_limit::policy::Policy;
 
 use super::keys::{ALGORITHM, BURST, KEYS_MAX, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
 use crate::model::{LimitStore, OnLimitStoreFailure};

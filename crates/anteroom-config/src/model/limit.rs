@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::address::host::HostPort;
 use anteroom_room::time::Span;
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 use ipnet::Ipv6Net;
 use serde::{Deserialize, Serialize};
 

@@ -7,16 +7,16 @@ use anteroom_config::{
     LimitRoute, LimitStore, OnLimit, OnLimitStoreFailure, RateText, Route, WithoutKey,
 };
 use anteroom_room::time::Span;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::leaky_bucket::LeakyBucket;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 
 use crate::{ROOM, parse};

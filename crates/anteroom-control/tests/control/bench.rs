@@ -9,8 +9,8 @@ use anteroom_control::{Control, ExtraFigures, Extras, Token, Tokens, serve};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
 use anteroom_room::time::{Millis, Span};
-use anteroom_limits::time::Micros;
-use anteroom_meter::{Meter, Surroundings};
+use anteroom_limit::time::Micros;
+use anteroom_limit_http::{Meter, Surroundings};
 use anteroom_node::{
     Arrival, HandClock, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
 };
@@ -128,7 +128,7 @@ impl Bench {
         let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();
         let meter = Meter::new(
             &config.limits,
-            anteroom_meter::CountStores::default(),
+            anteroom_limit_http::CountStores::default(),
             Around(Arc::clone(&clock)),
         )
         .unwrap();

@@ -75,7 +75,7 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
     // What is said of another store's figure, or of one another, stands in the same list.
     let said: BTreeMap<&str, &[&str]> = BTreeMap::from([
         ("valkey", &["crates/anteroom-valkey/src/counts.rs"][..]),
-        ("leases", &["crates/anteroom-lending/src/counts.rs"]),
+        ("leases", &["crates/limit/store/src/lending/counts.rs"]),
         ("memcached", &["crates/anteroom-memcached/src/counts.rs"]),
         (
             "kafka",

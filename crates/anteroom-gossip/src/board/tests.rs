@@ -1,15 +1,15 @@
 //! Boards that hear each other in every way that a network has, and none.
 
-use anteroom_counts::CallKey;
-use anteroom_counts::shared::SharedCharge;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::SharedCharge;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::verdict::Verdict;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -195,7 +195,7 @@ proptest! {
             now = now + MicroSpan(millis * 997);
             board.turn_hand(now);
             let cost = Cost::from(cost);
-            let expected = anteroom_limits::algorithm::Algorithm::step(&policy, &mut state, now, cost);
+            let expected = anteroom_limit::algorithm::Algorithm::step(&policy, &mut state, now, cost);
             prop_assert_eq!(charge(&mut board, &policy, 1, cost, now), expected, "{:?}", cost);
         }
     }
@@ -219,7 +219,7 @@ proptest! {
                 _ => vec![cost],
             };
             for cost in costs {
-                let expected = anteroom_limits::algorithm::Algorithm::step(&policy, &mut state, now, cost);
+                let expected = anteroom_limit::algorithm::Algorithm::step(&policy, &mut state, now, cost);
                 let verdict = charge(&mut boards[node], &policy, 1, cost, now);
                 prop_assert_eq!(verdict, expected, "{:?}", cost);
                 tell_news(&mut boards, now);

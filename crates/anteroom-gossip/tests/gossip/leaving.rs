@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_limits::cost::Cost;
+use anteroom_limit::cost::Cost;
 
 use crate::network::{CALM, INTERVAL, Network, Weather, an_hour, left, take};
 use crate::support::call_of;

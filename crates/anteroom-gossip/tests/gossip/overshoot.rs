@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use anteroom_gossip::TELLS;
-use anteroom_limits::cost::Cost;
+use anteroom_limit::cost::Cost;
 
 use crate::network::{INTERVAL, Network, STEP, Weather};
 use crate::support::{a_minute, call, call_of};

@@ -1,14 +1,14 @@
 //! What the tests have in common.
 
-use anteroom_counts::CallKey;
-use anteroom_counts::shared::{SharedCharge, SharedCounts as _};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
 use anteroom_gossip::{GossipCounts, Secret};
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::Verdict;
 
 /// A minute's beginning, and a day's.
 pub(crate) const START: Micros = Micros(1_767_225_600_000_000);

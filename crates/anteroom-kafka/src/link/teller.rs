@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 use parking_lot::MutexGuard;
 use rdkafka::producer::Producer as _;
 

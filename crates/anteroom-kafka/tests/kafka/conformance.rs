@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use anteroom_counts::CallKey;
-use anteroom_counts::conformance::apart::{self, Apart};
-use anteroom_counts::conformance::{self, Stage};
-use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
-use anteroom_limits::cost::Cost;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::apart::{self, Apart};
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
 use anteroom_testkit::redis_server::eventually;
 
 use crate::support::{Cluster, a_minute};

@@ -1,8 +1,8 @@
 //! How far off is it where several nodes serve one client?
 
 use anteroom_kafka::KafkaCounts;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::Policy;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
 use anteroom_testkit::redis_server::eventually;
 
 use crate::support::{Cluster, a_minute, call, left};

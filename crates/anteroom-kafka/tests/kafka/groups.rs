@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anteroom_kafka::LookBack;
-use anteroom_limits::cost::Cost;
+use anteroom_limit::cost::Cost;
 use anteroom_testkit::redis_server::eventually;
 
 use crate::support::{Cluster, a_minute, call, event, left, policy};

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use anteroom_counts::CallKey;
-use anteroom_counts::lent::Swapped;
-use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
-use anteroom_lending::{LeasedCounts, Settings};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lent::Swapped;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
+use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_lent::Bounds;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::Verdict;
 
 use crate::folder::{Folder, KEPT, must_write, token, write};
 

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use std::sync::Arc;
 
-use anteroom_counts::CallKey;
-use anteroom_counts::lent::{LentRecords as _, LentTo, Loaded, Shelf, Swapped, Token, Write};
-use anteroom_counts::shared::{CountsError, TestTime};
-use anteroom_lending::record::decode_epoch;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lent::{LentRecords as _, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use anteroom_limit_store::shared::{CountsError, TestTime};
+use anteroom_limit_store::lending::record::decode_epoch;
 use anteroom_lent::{Bounds, FileClock, LentFile};
-use anteroom_limits::lending::epoch::{Before, Epoch, EpochId, Judgement, Sight, judge};
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, Judgement, Sight, judge};
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_store::DataDir;
 use redb::{Database, DatabaseError};
 use tempfile::TempDir;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::PathBuf;
 
-use anteroom_counts::lent::Loaded;
-use anteroom_counts::shared::{CountsError, chain};
+use anteroom_limit_store::lent::Loaded;
+use anteroom_limit_store::shared::{CountsError, chain};
 use anteroom_lent::LentFile;
-use anteroom_limits::lending::epoch::Before;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::lending::epoch::Before;
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_store::faults::Faults;
 use redb::{Database, TableDefinition};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_counts::shared::{CountsError, chain};
+use anteroom_limit_store::shared::{CountsError, chain};
 
 use crate::folder::{Folder, load, must_write, token};
 

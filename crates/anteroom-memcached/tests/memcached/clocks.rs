@@ -1,13 +1,13 @@
 //! Nodes whose clocks are apart.
 
-use anteroom_counts::shared::TestTime;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::TestTime;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_memcached::CLOCKS_APART_MAX;
 use anteroom_testkit::memcached_server::MemcachedServer;
 

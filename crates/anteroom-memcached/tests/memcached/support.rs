@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
-use anteroom_counts::CallKey;
-use anteroom_counts::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::Verdict;
 use anteroom_memcached::MemcachedCounts;
 
 /// A minute's beginning, and a day's.

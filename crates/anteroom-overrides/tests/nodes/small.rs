@@ -1,10 +1,10 @@
 //! A store that cannot count everything.
 
-use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::policy::{Needs, Policy, State};
-use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::policy::{Needs, Policy, State};
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
 
 /// A store to which every caller is new, and which can count so many calls.
 #[derive(Debug)]

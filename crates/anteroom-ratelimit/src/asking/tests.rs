@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 
 use anteroom_config::{RateLimitHeaders, RateLimitStore};
-use anteroom_counts::mixed::MixedCounts;
+use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_envoy::{File, SameDomain, read};
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 
 use super::*;
 use crate::wire;

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use anteroom_counts::CallKey;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::Micros;
-use anteroom_limits::quota::book::{Book, MemberId};
+use anteroom_limit_store::CallKey;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::Micros;
+use anteroom_limit::quota::book::{Book, MemberId};
 use tokio::sync::mpsc;
 use tonic::Status;
 

@@ -1,9 +1,9 @@
 //! Which limit does a bucket meet?
 
-use anteroom_counts::CallKey;
+use anteroom_limit_store::CallKey;
 use anteroom_envoy::{Applies, Entry, RateLimits, Request, RequestDescriptor};
-use anteroom_limits::policy::Policy;
-use anteroom_limits::quota::lasting::{self, UnfitError};
+use anteroom_limit::policy::Policy;
+use anteroom_limit::quota::lasting::{self, UnfitError};
 
 use crate::asking::Asking;
 use crate::policy::policy;

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anteroom_envoy::{ENTRIES_MAX, RateLimits};
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::quota::book::MemberId;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::quota::book::MemberId;
 use futures_util::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -309,7 +309,7 @@ impl Subscriber {
     }
 
     /// Says once for each limit of the files as they are that nothing can be assigned out of it.
-    fn tell_unfit(&self, limit: &str, error: &anteroom_limits::quota::lasting::UnfitError) {
+    fn tell_unfit(&self, limit: &str, error: &anteroom_limit::quota::lasting::UnfitError) {
         let told = add(&self.quotas.tally().unfit, 1);
         if told == 0 || told.is_power_of_two() {
             tracing::error!(limit, %error, "a limit that Envoy wants to be assigned ahead lets nothing through");

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anteroom_limits::time::Micros;
-use anteroom_limits::quota::lasting::{MARGIN, seconds_until};
+use anteroom_limit::time::Micros;
+use anteroom_limit::quota::lasting::{MARGIN, seconds_until};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -159,7 +159,7 @@ fn bucket_of(calls: u32, seconds: u32) -> TokenBucket {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::quota::lasting::CALLS_MOST;
+    use anteroom_limit::quota::lasting::CALLS_MOST;
 
     use super::*;
 

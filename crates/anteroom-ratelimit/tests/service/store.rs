@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anteroom_config::{HostPort, OnStoreFailure, Topology, ValkeyAddress};
-use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
-use anteroom_limits::policy::Needs;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
+use anteroom_limit::policy::Needs;
+use anteroom_limit::verdict::Verdict;
 use anteroom_ratelimit::Counts;
 use anteroom_ratelimit::wire::Code;
 use anteroom_testkit::redis_server::RedisServer;

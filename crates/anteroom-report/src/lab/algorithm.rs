@@ -1,22 +1,22 @@
 //! Which algorithms are there, what are they called, and which settings does each of them take?
 
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::leaky_bucket::LeakyBucket;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::settings::SettingsError;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::settings::SettingsError;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::token_bucket::TokenBucket;
 
 /// One of the algorithms, by the word that the config file has for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[expect(
     missing_docs,
-    reason = "each is said by its own module in anteroom-limits"
+    reason = "each is said by its own module in anteroom-limit"
 )]
 pub enum Algorithm {
     FixedWindow,
@@ -133,10 +133,10 @@ pub(crate) fn raised(policy: &Policy) -> Option<Policy> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::algorithm::Algorithm as _;
-    use anteroom_limits::cost::Cost;
-    use anteroom_limits::policy::State;
-    use anteroom_limits::time::{MicroSpan, Micros};
+    use anteroom_limit::algorithm::Algorithm as _;
+    use anteroom_limit::cost::Cost;
+    use anteroom_limit::policy::State;
+    use anteroom_limit::time::{MicroSpan, Micros};
 
     use super::*;
 

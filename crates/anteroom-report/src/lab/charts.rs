@@ -7,9 +7,9 @@ use crate::chart::palette::{BLUE, GREEN, GREY, INK, Look, Mark, ORANGE, PURPLE};
 use crate::chart::{Caption, Chart};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_room::time::Millis;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use crate::lab::estimate::{Counted, admitted, counted};
 use crate::lab::outcome::Outcome;

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anteroom_config::{RateText, duration};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
 use anteroom_terminal::print;
 use anyhow::Context as _;
 use clap::Args;

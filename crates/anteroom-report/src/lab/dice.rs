@@ -4,7 +4,7 @@
 //! Logarithms come from `libm`: the standard library's differ between platforms.
 
 use anteroom_room::split_mix::SplitMix;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::time::MicroSpan;
 use rand_core::{Rng as _, SeedableRng as _};
 use rand_pcg::Pcg64Mcg;
 

@@ -1,11 +1,11 @@
 //! What does an algorithm count, beside what there is to count? Both for all calls that come, whether
 //! they would be let through or not, as the article draws it.
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use crate::lab::algorithm::raised;
 use crate::lab::outcome::{Decision, Fate};

@@ -1,6 +1,6 @@
 //! What came out of a run: each call's fate, and the figures that people compare.
 
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::time::{MicroSpan, Micros};
 
 /// What became of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

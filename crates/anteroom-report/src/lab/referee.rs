@@ -1,13 +1,13 @@
 //! Who was right? Every decision beside the truth: how many calls of that client were admitted in the
 //! window that ends with it.
 //!
-//! A log of its own, and deliberately not the one of `anteroom-limits`: that one is among those who are
+//! A log of its own, and deliberately not the one of `anteroom-limit`: that one is among those who are
 //! judged.
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::Micros;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::Micros;
 
 use crate::lab::outcome::{Decision, Fate, Figures};
 
@@ -62,7 +62,7 @@ impl Sliding {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::time::MicroSpan;
+    use anteroom_limit::time::MicroSpan;
 
     use super::*;
 

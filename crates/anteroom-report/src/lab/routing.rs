@@ -1,6 +1,6 @@
 //! To which node does each call go?
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 
 use crate::lab::dice::{Dice, Purpose, mixed};
 use crate::lab::traffic::Call;

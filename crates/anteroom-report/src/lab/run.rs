@@ -1,9 +1,9 @@
 //! One algorithm, over one way of sharing counts, on one traffic: what comes out?
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::lending::widened::LendingError;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::lending::widened::LendingError;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::MicroSpan;
 
 use crate::lab::outcome::Outcome;
 use crate::lab::referee;

@@ -9,10 +9,10 @@ pub(crate) mod contention;
 pub(crate) mod queue;
 pub(crate) mod sticky;
 
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::MicroSpan;
 
 use crate::lab::routing::Routing;
 use crate::lab::run::{INTERVAL, Plan, StoreKind};

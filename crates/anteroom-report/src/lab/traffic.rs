@@ -12,8 +12,8 @@ pub use random::random;
 pub(crate) use recorded::read;
 
 use anteroom_config::RateText;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 /// More calls than that take more memory than a comparison is worth: some 100 MB for each algorithm.
 pub const CALLS_MAX: usize = 2_000_000;

@@ -3,10 +3,10 @@
 use anteroom_report::lab::algorithm::{Algorithm, Settings};
 use anteroom_report::lab::run::{Plan, StoreKind, run};
 use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
 use proptest::prelude::*;
 
 use crate::common::{alone, plan, policy, settings};

@@ -5,9 +5,9 @@ use anteroom_report::lab::outcome::{Decision, Fate, Outcome};
 use anteroom_report::lab::routing::Routing;
 use anteroom_report::lab::run::{INTERVAL, Plan, StoreKind, run};
 use anteroom_report::lab::traffic::{BEGIN, Call, Traffic};
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 pub(crate) const MINUTE: MicroSpan = MicroSpan::from_secs(60);
 

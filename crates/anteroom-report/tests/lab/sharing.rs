@@ -5,9 +5,9 @@ use anteroom_report::lab::algorithm::{Algorithm, Settings};
 use anteroom_report::lab::outcome::Figures;
 use anteroom_report::lab::run::{Plan, StoreKind, UnfitError, run};
 use anteroom_report::lab::traffic::{self, Demand, Traffic, adversary};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
 use proptest::prelude::*;
 
 use crate::common::{MINUTE, plan, policy, settings};

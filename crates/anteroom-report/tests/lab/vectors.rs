@@ -2,8 +2,8 @@
 //! through the lab.
 
 use anteroom_report::lab::algorithm::{Algorithm, Settings};
-use anteroom_limits::policy::Policy;
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::token_bucket::TokenBucket;
 
 use crate::common::{MINUTE, admitted_in, alone, calls, clock, policy, settings};
 

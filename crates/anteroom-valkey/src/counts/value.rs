@@ -1,15 +1,15 @@
 //! What does a value at the server say of a client?
 //!
-//! A letter and whole numbers, as where calls are lent ([`anteroom_counts::lent::states`]) and as the scripts write them
+//! A letter and whole numbers, as where calls are lent ([`anteroom_limit_store::lent::states`]) and as the scripts write them
 //! down: see `counters.lua`, `pace.lua`, `token_bucket.lua`. Added are `l`, leaky buckets, of which nothing can be lent,
 //! and `e`, what `sliding_log.lua` tells of a log. Whether a value can be read at all is for the scripts to say:
 //! what they pass on has this form.
 
-use anteroom_counts::lent::states;
-use anteroom_limits::leaky_bucket;
-use anteroom_limits::policy::State;
-use anteroom_limits::sliding_log::{self, Entry};
-use anteroom_limits::time::Micros;
+use anteroom_limit_store::lent::states;
+use anteroom_limit::leaky_bucket;
+use anteroom_limit::policy::State;
+use anteroom_limit::sliding_log::{self, Entry};
+use anteroom_limit::time::Micros;
 
 /// The state that a text stands for; `None` if it stands for none. An empty one is a client who never called.
 pub(super) fn read(text: &str) -> Option<State> {
@@ -38,7 +38,7 @@ fn log(entries: &[u64]) -> Option<State> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limits::{fixed_window, sub_windows};
+    use anteroom_limit::{fixed_window, sub_windows};
 
     use super::*;
 

@@ -1,13 +1,13 @@
 //! Calls the script that lends in one step, and reads what it answers.
 
-use anteroom_counts::lent::record;
-use anteroom_counts::lent::step::{LentInStep, Step, Stepped};
-use anteroom_counts::lent::{Kept, Loaded};
-use anteroom_counts::shared::TestTime;
-use anteroom_limits::lending::epoch::StoreIdentity;
-use anteroom_limits::lending::parent::PART_OF_REMAINING;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::Micros;
+use anteroom_limit_store::lent::record;
+use anteroom_limit_store::lent::step::{LentInStep, Step, Stepped};
+use anteroom_limit_store::lent::{Kept, Loaded};
+use anteroom_limit_store::shared::TestTime;
+use anteroom_limit::lending::epoch::StoreIdentity;
+use anteroom_limit::lending::parent::PART_OF_REMAINING;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::Micros;
 use anteroom_store::Identity;
 use redis::{Cmd, Value};
 
@@ -160,7 +160,7 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Stepped> {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_counts::lent::Token;
+    use anteroom_limit_store::lent::Token;
 
     use super::*;
 

@@ -11,17 +11,17 @@ mod together;
 use std::sync::Arc;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_counts::CallKey;
-use anteroom_counts::conformance::{self, Stage};
-use anteroom_counts::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::leaky_bucket::LeakyBucket;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::MicroSpan;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit::verdict::Verdict;
 use anteroom_testkit::redis_server::{
     Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
 };

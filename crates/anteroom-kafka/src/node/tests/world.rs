@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anteroom_limits::cost::Cost;
+use anteroom_limit::cost::Cost;
 use proptest::prelude::*;
 
 use super::{NOW, an_hour, charge_with, slot};

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anteroom_counts::shared::{SharedCharge, SharedCounts};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::fixed_window::{FixedWindow, State};
-use anteroom_limits::policy::Needs;
-use anteroom_limits::rate::Rate;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::fixed_window::{FixedWindow, State};
+use anteroom_limit::policy::Needs;
+use anteroom_limit::rate::Rate;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};

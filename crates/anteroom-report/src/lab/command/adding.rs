@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::parse_duration;
 use crate::lab::routing::Grown;

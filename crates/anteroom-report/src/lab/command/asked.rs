@@ -1,7 +1,7 @@
 //! What was asked for, so that whoever sees a result can have it again.
 
 use anteroom_config::RateText;
-use anteroom_limits::rate::Rate;
+use anteroom_limit::rate::Rate;
 use serde_json::{Value, json};
 
 use super::LimitsOptions;

@@ -1,6 +1,6 @@
 //! Which algorithms are compared over which stores, and which are not, and why.
 
-use anteroom_limits::policy::Policy;
+use anteroom_limit::policy::Policy;
 use anyhow::Context as _;
 
 use super::LimitsOptions;

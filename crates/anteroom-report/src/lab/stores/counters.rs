@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limits::cost::Cost;
-use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limits::time::Micros;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limit::time::Micros;
 
 use crate::lab::outcome::Fate;
 

@@ -3,8 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::{Outcome, Verdict};
 
 use crate::lab::dice::{Dice, Purpose};
 use crate::lab::outcome::{Decision, Fate};

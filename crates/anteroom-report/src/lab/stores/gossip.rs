@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use anteroom_limits::counters::Counters;
+use anteroom_limit::counters::Counters;
 
 use super::desk::{Arrival, Desk, Store};
 use super::known::Known;

@@ -6,8 +6,8 @@
 
 use std::rc::Rc;
 
-use anteroom_limits::counters::Counters;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::counters::Counters;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::desk::{Arrival, Desk, Store};
 use super::known::Known;

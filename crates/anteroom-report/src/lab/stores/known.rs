@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limits::cost::Cost;
-use anteroom_limits::counters::{AddThenRead, CounterIndex, Counters};
-use anteroom_limits::time::Micros;
-use anteroom_limits::verdict::Verdict;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
 
 use super::news::News;
 

@@ -1,4 +1,4 @@
-//! Calls are lent to nodes: the lending of `anteroom-limits` itself, in one step at the store.
+//! Calls are lent to nodes: the lending of `anteroom-limit` itself, in one step at the store.
 //!
 //! A round is what a node of the gateway does where nothing is unusual: one question, which the store answers from what
 //! it keeps of the client and has written down before it answers. What costs a gateway more (a store that was emptied, a
@@ -6,15 +6,15 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limits::cost::Cost;
-use anteroom_limits::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limits::lending::holding::{Decision, Holding, Turn};
-use anteroom_limits::lending::message::{Answer, Request, RequestId};
-use anteroom_limits::lending::parent::lend;
-use anteroom_limits::lending::record::Record;
-use anteroom_limits::lending::widened::{Lending, LendingError};
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
+use anteroom_limit::lending::holding::{Decision, Holding, Turn};
+use anteroom_limit::lending::message::{Answer, Request, RequestId};
+use anteroom_limit::lending::parent::lend;
+use anteroom_limit::lending::record::Record;
+use anteroom_limit::lending::widened::{Lending, LendingError};
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::desk::{Arrival, Desk, Store};
 use crate::lab::dice::{Dice, Purpose};

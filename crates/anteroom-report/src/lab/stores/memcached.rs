@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::verdict::Outcome;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::verdict::Outcome;
 
 use super::desk::{Arrival, Desk, Store};
 use super::turns::{Place, Turn, Turns};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limits::counters::CounterIndex;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::counters::CounterIndex;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use crate::lab::dice::{Dice, Purpose};
 use crate::lab::run::Plan;

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Policy, State};
 
 use super::desk::{Arrival, Desk, Store};
 use crate::lab::run::Plan;

@@ -1,10 +1,10 @@
 //! The runs that the text about windows and buckets speaks of: the article's limit, its traffic, and two
 //! more kinds.
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use crate::lab::algorithm::{Algorithm, Settings, raised};
 use crate::lab::estimate::counted;

@@ -1,7 +1,7 @@
 //! Many nodes: what each way of sharing counts does where it is weakest.
 
 use crate::chart::number::{duration, grouped, length};
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::time::MicroSpan;
 
 use super::Page;
 use crate::lab::run::{INTERVAL, Plan, StoreKind, run, run_events};

@@ -1,7 +1,7 @@
 //! Windows: what they count of the same traffic, from the coarsest to the strictest.
 
 use crate::chart::number::grouped;
-use anteroom_limits::algorithm::Algorithm as _;
+use anteroom_limit::algorithm::Algorithm as _;
 
 use super::Page;
 use super::facts::{

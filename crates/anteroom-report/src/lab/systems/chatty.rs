@@ -4,7 +4,7 @@ use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
 use crate::chart::number::grouped;
 use crate::chart::{Caption, Chart};
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::time::MicroSpan;
 
 use super::{SEED, a_minute, plan, strict};
 use crate::lab::charts::LINES;

@@ -4,9 +4,9 @@
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
 use crate::chart::{Caption, Chart};
-use anteroom_limits::policy::Policy;
-use anteroom_limits::time::MicroSpan;
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit::token_bucket::TokenBucket;
 
 use super::{a_minute, plan};
 use crate::lab::charts::LINES;

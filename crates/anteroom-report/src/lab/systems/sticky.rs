@@ -6,7 +6,7 @@ use crate::chart::number::grouped;
 use crate::chart::{Caption, Chart};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_room::time::Millis;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::{MINUTE, SEED, a_minute, plan, strict};
 use crate::lab::charts::{LIMIT, LINES};

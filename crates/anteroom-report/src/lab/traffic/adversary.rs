@@ -4,8 +4,8 @@
 //! It reaches the bound of each algorithm when it asks the only node there is, or one store, for it knows how long its
 //! calls are on their way to that; where nodes count by themselves it has enough calls for all of them.
 
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::{BEGIN, CALLS_MAX, Call, TooManyCallsError, Traffic};
 

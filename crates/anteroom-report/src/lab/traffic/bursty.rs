@@ -1,6 +1,6 @@
 //! Calls that come in bursts: each client is loud for a while, then quiet for a while.
 
-use anteroom_limits::time::MicroSpan;
+use anteroom_limit::time::MicroSpan;
 
 use super::poisson::{self, Apart};
 use super::{BEGIN, Demand, TooManyCallsError, Traffic};

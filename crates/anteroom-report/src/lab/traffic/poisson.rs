@@ -1,8 +1,8 @@
 //! Calls of one client that know nothing of each other, in a stretch of time: what made-up traffic
 //! consists of.
 
-use anteroom_limits::rate::Rate;
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::Call;
 use crate::lab::dice::Dice;

@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use anteroom_limits::time::Micros;
+use anteroom_limit::time::Micros;
 use csv::{ReaderBuilder, StringRecord};
 use jiff::Timestamp;
 

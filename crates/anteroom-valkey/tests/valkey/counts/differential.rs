@@ -3,19 +3,19 @@
 //! Small limits, and moments close to the edges at which algorithms change their mind; a clock that goes back;
 //! settings that change, to other algorithms too.
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::leaky_bucket::LeakyBucket;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

@@ -3,14 +3,14 @@
 //! Chance does not find such numbers. They are made: for numbers without a common divisor there is a multiple of
 //! the one that is just beside a multiple of the other.
 
-use anteroom_limits::cost::Cost;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::{Rate, WINDOW_LONGEST};
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::token_bucket::TokenBucket;
-use anteroom_limits::verdict::{Outcome, Verdict};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::{Rate, WINDOW_LONGEST};
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit::verdict::{Outcome, Verdict};
 
 use super::drive::Arena;
 

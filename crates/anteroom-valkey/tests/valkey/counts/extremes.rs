@@ -1,18 +1,18 @@
 //! The largest numbers that settings, costs and times can be: do the scripts still count exactly?
 
-use anteroom_counts::shared::SharedCounts as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::leaky_bucket::LeakyBucket;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::{Rate, WINDOW_LONGEST};
-use anteroom_limits::sliding_log::{LOG_LONGEST, SlidingLog};
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit_store::shared::SharedCounts as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::{Rate, WINDOW_LONGEST};
+use anteroom_limit::sliding_log::{LOG_LONGEST, SlidingLog};
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

@@ -1,10 +1,10 @@
 //! The longest log: what does a call cost that meets 100,000 entries?
 
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::policy::{Policy, State};
-use anteroom_limits::sliding_log::{self, Entry, LOG_LONGEST, SlidingLog};
-use anteroom_limits::time::{MicroSpan, Micros};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::sliding_log::{self, Entry, LOG_LONGEST, SlidingLog};
+use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::drive::Arena;
 use super::rate;

@@ -1,23 +1,23 @@
 //! What random sequences seldom come by: states that lie ahead of the clock, and what the script leaves to the node.
 
-use anteroom_counts::lent::step::{Step, Stepped};
-use anteroom_counts::lent::{LentRecords as _, Swapped, Token, Write, record};
-use anteroom_limits::algorithm::Algorithm as _;
-use anteroom_limits::cost::Cost;
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::lending::epoch::Before;
-use anteroom_limits::lending::message::{Request, RequestId};
-use anteroom_limits::lending::record::Record;
-use anteroom_limits::lending::widened::Lending;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit_store::lent::step::{Step, Stepped};
+use anteroom_limit_store::lent::{LentRecords as _, Swapped, Token, Write, record};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::lending::epoch::Before;
+use anteroom_limit::lending::message::{Request, RequestId};
+use anteroom_limit::lending::record::Record;
+use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
 
 use super::drive::{Arena, Client, EPOCH, SHELF, START};
 

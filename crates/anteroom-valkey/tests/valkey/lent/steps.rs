@@ -5,18 +5,18 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_limits::fixed_window::FixedWindow;
-use anteroom_limits::gcra::Gcra;
-use anteroom_limits::lending::epoch::Before;
-use anteroom_limits::lending::widened::Lending;
-use anteroom_limits::policy::Policy;
-use anteroom_limits::rate::Rate;
-use anteroom_limits::sliding_log::SlidingLog;
-use anteroom_limits::sliding_window::SlidingWindow;
-use anteroom_limits::sub_windows::SubWindows;
-use anteroom_limits::sub_windows_strict::SubWindowsStrict;
-use anteroom_limits::time::{MicroSpan, Micros};
-use anteroom_limits::token_bucket::TokenBucket;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::lending::epoch::Before;
+use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

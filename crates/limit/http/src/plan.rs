@@ -1,0 +1,207 @@
+//! From the config file's limits to limits that can be asked.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::sync::Arc;
+use std::{iter, mem};
+
+use anteroom_config::{KeyPart, LimitConfig, LimitStore};
+use anteroom_limit_store::KeyMaker;
+use anteroom_limit_store::local::LocalCounts;
+use anteroom_limit_store::shared::UnfitError;
+use anteroom_gateway::path::BadPathError;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
+use http::Method;
+use http::header::{HeaderName, InvalidHeaderName};
+use http::method::InvalidMethod;
+
+use crate::answer;
+use crate::caller::{self, Part};
+use crate::covers::{Covered, Covers};
+use crate::limit::{Kept, Limit};
+use crate::meter::Plan;
+use crate::stores::{Contact, CountStores, Elsewhere};
+use crate::tally::Tally;
+
+/// Why a limit can never be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("limit {limit:?}: {problem}")]
+pub struct PlanError {
+    limit: String,
+    problem: Problem,
+}
+
+impl PlanError {
+    /// What is wrong, with its causes and without the name of the limit; of a store's answer the store's words.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let Problem::Unfit(unfit) = &self.problem else {
+            return self.problem.to_string();
+        };
+        match unfit.source() {
+            Some(cause) => format!("{unfit}: {cause}"),
+            None => unfit.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Problem {
+    #[error("routes: the path {path:?}: {why}")]
+    Path { path: String, why: BadPathError },
+    #[error("routes: no method: {0}")]
+    Method(#[from] InvalidMethod),
+    #[error("key: no name of a header: {0}")]
+    Header(#[from] InvalidHeaderName),
+    #[error("store: there is no store {0:?} here")]
+    NoStore(&'static str),
+    #[error("store: {0}")]
+    Unfit(#[from] UnfitError),
+}
+
+/// What limits by these names have counted.
+pub(crate) type KeptByName<'k> = HashMap<&'k str, (LimitStore, Policy, Arc<Kept>)>;
+
+pub(crate) fn of(
+    configs: &[LimitConfig],
+    stores: &CountStores,
+    known: &KeptByName<'_>,
+) -> Result<Plan, PlanError> {
+    let limits = configs.iter().map(|config| {
+        let built = limit(config, known).and_then(|mut limit| {
+            limit.elsewhere = elsewhere(config, stores)?;
+            Ok(limit)
+        });
+        built.map_err(|problem| PlanError {
+            limit: config.name.to_string(),
+            problem,
+        })
+    });
+    limits.collect::<Result<_, _>>().map(Plan::of)
+}
+
+/// Where a limit is counted, if not here, and if that can.
+fn elsewhere(config: &LimitConfig, stores: &CountStores) -> Result<Option<Elsewhere>, Problem> {
+    let named = stores.named(config.store).map_err(Problem::NoStore)?;
+    let Some(counts) = named else {
+        return Ok(None);
+    };
+    for policy in iter::once(&config.policy).chain(config.overrides.values()) {
+        counts.check(config.name.as_str(), policy)?;
+    }
+    Ok(Some(Elsewhere {
+        counts,
+        on_failure: config.on_store_failure,
+    }))
+}
+
+/// Whether a limit can be counted by these settings where it is counted.
+pub(crate) fn check_fit(
+    config: &LimitConfig,
+    policy: &Policy,
+    stores: &CountStores,
+) -> Result<(), PlanError> {
+    let named = stores.named(config.store).map_err(Problem::NoStore);
+    let fit = named.and_then(|named| {
+        let counts = named.map_or(Ok(()), |counts| counts.check(config.name.as_str(), policy));
+        Ok(counts?)
+    });
+    fit.map_err(|problem| PlanError {
+        limit: config.name.to_string(),
+        problem,
+    })
+}
+
+/// Everything that is wrong with limits, as far as the config file cannot know by itself.
+#[must_use]
+pub fn problems(configs: &[LimitConfig]) -> Vec<PlanError> {
+    let refused = |config: &LimitConfig| {
+        let problem = limit(config, &HashMap::new()).err()?;
+        Some(PlanError {
+            limit: config.name.to_string(),
+            problem,
+        })
+    };
+    configs.iter().filter_map(refused).collect()
+}
+
+fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem> {
+    let name = config.name.as_str();
+    let parts = config.key.parts.iter().map(part);
+    let parts = parts.collect::<Result<Vec<_>, _>>()?;
+    let kept = known.get(name).filter(|(store, policy, _)| {
+        // Another algorithm does not understand what this one has counted, and keys are others elsewhere.
+        let is_same = mem::discriminant(policy) == mem::discriminant(&config.policy);
+        is_same && *store == config.store
+    });
+    let kept = kept.map_or_else(
+        || Arc::new(new_counts(config)),
+        |(.., kept)| Arc::clone(kept),
+    );
+    let prefix = config.key.ipv6_prefix;
+    let own = config.overrides.iter().filter_map(|(client, policy)| {
+        let key = caller::key_of_named(&parts, prefix, &kept.keys, &client.0)?;
+        Some((key, *policy))
+    });
+    Ok(Limit {
+        name: name.into(),
+        policy: config.policy,
+        covers: covers(config)?,
+        ipv6_prefix: prefix,
+        without_key: config.key.without,
+        cost: Cost::Take(config.cost),
+        on_limit: config.on_limit,
+        is_shadow: config.shadow,
+        spoken: config.headers,
+        spoken_policy: answer::policy_alone(name, config.policy.rate()),
+        counts_polling: config.count_polling,
+        keys_max: config.keys_max,
+        store: config.store,
+        elsewhere: None,
+        own: own.collect(),
+        parts,
+        kept,
+    })
+}
+
+fn new_counts(config: &LimitConfig) -> Kept {
+    Kept {
+        counts: LocalCounts::new(config.keys_max),
+        contact: Contact::default(),
+        keys: match config.store {
+            // Nobody else has to find the same entries.
+            LimitStore::Local => KeyMaker::new(rand::random()),
+            LimitStore::Valkey
+            | LimitStore::Leases
+            | LimitStore::Memcached
+            | LimitStore::Kafka
+            | LimitStore::Gossip => KeyMaker::shared(config.name.as_str()),
+        },
+        tally: Tally::default(),
+    }
+}
+
+fn covers(config: &LimitConfig) -> Result<Covers, Problem> {
+    let covered = config.routes.iter().map(|covered| {
+        let methods = covered.methods.iter();
+        let methods = methods.map(|method| Method::from_bytes(method.as_bytes()));
+        Ok(Covered {
+            route: covered.route.clone(),
+            methods: methods.collect::<Result<_, InvalidMethod>>()?,
+        })
+    });
+    let covered: Vec<Covered> = covered.collect::<Result<_, Problem>>()?;
+    Covers::new(&covered).map_err(|(path, why)| Problem::Path { path, why })
+}
+
+fn part(part: &KeyPart) -> Result<Part, Problem> {
+    Ok(match part {
+        KeyPart::ClientAddress => Part::Address,
+        KeyPart::Header(name) => Part::Header(HeaderName::try_from(name)?),
+        KeyPart::Cookie(name) => Part::Cookie(name.clone()),
+        KeyPart::PathSegment(at) => Part::PathSegment(*at),
+        KeyPart::JwtClaim(name) => Part::Claim(name.clone()),
+        KeyPart::Ticket => Part::Visitor,
+    })
+}

@@ -1,0 +1,366 @@
+//! Who is known by a signed token, from the config file to what is answered.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+
+use anteroom_config::{Config, TokenPlace};
+use anteroom_gateway::body::Body;
+use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_limit::time::Micros;
+use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::header::HeaderName;
+use http::{HeaderValue, Request, Response, StatusCode};
+use serde_json::{Value, json};
+use tower::{Layer as _, ServiceExt as _};
+
+use super::*;
+use crate::layer::RateLimitLayer;
+use crate::meter::{Meter, Surroundings};
+
+const NOW: u64 = 1_900_000_000;
+
+struct Still;
+
+impl Surroundings for Still {
+    fn now(&self) -> Micros {
+        Micros(NOW * 1_000_000)
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        NOW
+    }
+}
+
+struct Issuer(Ed25519KeyPair);
+
+impl Issuer {
+    fn new() -> Self {
+        Self(Ed25519KeyPair::generate().unwrap())
+    }
+
+    fn keys(&self) -> String {
+        let x = URL_SAFE_NO_PAD.encode(self.0.public_key());
+        json!({ "keys": [{ "kty": "OKP", "crv": "Ed25519", "x": x }] }).to_string()
+    }
+
+    fn token(&self, claims: &Value) -> String {
+        let encode = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", encode(&json!({ "alg": "EdDSA" })), encode(claims));
+        let signature = URL_SAFE_NO_PAD.encode(self.0.sign(signed.as_bytes()));
+        format!("{signed}.{signature}")
+    }
+
+    fn token_of(&self, sub: &str) -> String {
+        self.token(&json!({ "sub": sub, "exp": NOW + 60 }))
+    }
+}
+
+/// A meter with these limits, and what `[jwt]` says beside the keys of this issuer.
+fn meter(issuer: &Issuer, jwt: &str, limits: &str) -> Arc<Meter> {
+    let text = format!(
+        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
+         new_users_per_minute = 1\nbypass = []\n{limits}[jwt]\nkeys_file = \"keys.json\"\n{jwt}"
+    );
+    let mut config = Config::parse("test.toml", &text).unwrap().config;
+    let jwt = config.jwt.as_mut().unwrap();
+    assert!(matches!(Tokens::new(jwt, &[]), Err(TokensError::NotRead)));
+    jwt.keys = JwtKeys::Text(issuer.keys().into_bytes());
+    let tokens = Tokens::new(jwt, &config.limits).unwrap();
+    let meter = Meter::new(&[], crate::CountStores::default(), Still).unwrap();
+    let plan = meter.prepare(&config.limits).unwrap();
+    meter.commit(plan.with_tokens(Some(tokens)));
+    meter
+}
+
+const BY_SUB: &str = "[[limit]]\nname = \"api\"\nlimit = \"2/h\"\nkey = \"jwt_claim:sub\"\n";
+
+/// What a call with these headers is answered.
+async fn call(meter: &Arc<Meter>, address: &str, headers: &[(&str, &str)]) -> StatusCode {
+    let mut request = Request::new(Bytes::new());
+    for (name, value) in headers {
+        let name: HeaderName = name.parse().unwrap();
+        request.headers_mut().append(name, value.parse().unwrap());
+    }
+    let peer = SocketAddr::new(address.parse().unwrap(), 4711);
+    let host = HeaderValue::from_static("shop.example");
+    let trusted = TrustedProxies::new([]);
+    let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
+    request.extensions_mut().insert(client);
+    let site = tower::service_fn(|_: Request<Bytes>| {
+        std::future::ready(Ok::<_, Infallible>(Response::new(Body::full("hello"))))
+    });
+    let limited = RateLimitLayer::new(Arc::clone(meter)).layer(site);
+    limited.oneshot(request).await.unwrap().status()
+}
+
+/// How many of three calls with this go through.
+async fn went(meter: &Arc<Meter>, address: &str, headers: &[(&str, &str)]) -> usize {
+    let mut went = 0;
+    for _ in 0..3 {
+        went += usize::from(call(meter, address, headers).await == StatusCode::OK);
+    }
+    went
+}
+
+fn bearer(token: &str) -> String {
+    format!("Bearer {token}")
+}
+
+#[tokio::test]
+async fn a_client_is_who_its_token_says_wherever_it_is() {
+    let issuer = Issuer::new();
+    let meter = meter(&issuer, "", BY_SUB);
+    let me = bearer(&issuer.token_of("me"));
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &me)]).await,
+        2
+    );
+    let elsewhere = bearer(&issuer.token(&json!({ "sub": "me", "exp": NOW + 9, "jti": 2 })));
+    let sent = [("Authorization", &*elsewhere)];
+    assert_eq!(
+        went(&meter, "192.0.2.2", &sent).await,
+        0,
+        "another token of the same client"
+    );
+    let you = format!("bEARER  {}", issuer.token_of("you"));
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &you)]).await,
+        2
+    );
+    let client = anteroom_config::Client(vec!["me".to_owned()]);
+    assert_eq!(
+        meter
+            .standing("api", &client)
+            .await
+            .unwrap()
+            .unwrap()
+            .remaining,
+        0
+    );
+}
+
+/// That its token is not looked at shows: without a good one it would be told 400.
+#[tokio::test]
+async fn whoever_is_over_a_limit_without_tokens_is_told_so_before_his_token_is_looked_at() {
+    let issuer = Issuer::new();
+    let check = async |limit: &str, cost: &str, expected: StatusCode| {
+        let limits = format!(
+            "[[limit]]\nname = \"near\"\nkey = \"client_address\"\nlimit = \"4/h\"\n{limit}\n{cost}\n\
+             {BY_SUB}without_key = \"reject\"\n"
+        );
+        let meter = meter(&issuer, "", &limits);
+        let made_up = [("authorization", "Bearer made.up.token")];
+        assert_eq!(
+            call(&meter, "192.0.2.1", &made_up).await,
+            StatusCode::BAD_REQUEST
+        );
+        // It was charged to nobody.
+        for name in ["you", "me"] {
+            let token = bearer(&issuer.token_of(name));
+            let sent = [("authorization", &*token)];
+            assert_eq!(call(&meter, "192.0.2.1", &sent).await, StatusCode::OK);
+        }
+        assert_eq!(call(&meter, "192.0.2.1", &made_up).await, expected);
+        assert_eq!(
+            call(&meter, "192.0.2.2", &made_up).await,
+            StatusCode::BAD_REQUEST
+        );
+        // A good one is charged no more either.
+        let token = bearer(&issuer.token_of("me"));
+        let sent = [("authorization", &*token)];
+        let before = went(&meter, "192.0.2.1", &sent).await;
+        let client = anteroom_config::Client(vec!["me".to_owned()]);
+        let standing = meter.standing("api", &client).await.unwrap().unwrap();
+        assert_eq!(standing.remaining as usize, 1 - before);
+    };
+    let over = StatusCode::TOO_MANY_REQUESTS;
+    let bad = StatusCode::BAD_REQUEST;
+    check("", "cost = 2", over).await;
+    check("", "", bad).await;
+    // One call is left, and each counts two.
+    check(
+        "overrides = [{ key = \"192.0.2.1\", limit = \"5/h\" }]",
+        "cost = 2",
+        over,
+    )
+    .await;
+    check("shadow = true", "cost = 2", bad).await;
+    check("on_limit = \"wait\"", "cost = 2", bad).await;
+}
+
+#[tokio::test]
+async fn a_good_token_counts_in_every_spelling_that_an_origin_may_take() {
+    let issuer = Issuer::new();
+    let meter = meter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
+    let me = issuer.token_of("me");
+    // Four of the last character's bits are spare.
+    let (start, last) = me.split_at(me.len() - 1);
+    let other = match last {
+        "A" | "Q" | "g" | "w" => char::from(last.as_bytes()[0] + 1),
+        _ => unreachable!("spare bits are zero"),
+    };
+    let spellings = [
+        bearer(&me),
+        format!("{}==", bearer(&me)),
+        bearer(&format!("{start}{other}")),
+        format!("Bearer\t{me}"),
+        format!("bearer \t {me}"),
+    ];
+    let mut went_through = 0;
+    for sent in &spellings {
+        went_through += went(&meter, "192.0.2.1", &[("authorization", sent)]).await;
+    }
+    assert_eq!(went_through, 2, "all of them are one client");
+    // What is no such word is no token.
+    let joined = format!("Bearer{me}");
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &joined)]).await,
+        3
+    );
+}
+
+#[tokio::test]
+async fn a_token_that_is_not_good_is_as_none() {
+    let issuer = Issuer::new();
+    let meter = meter(&issuer, "issuer = \"me\"\n", BY_SUB);
+    let good = |iss: &str, exp: u64| issuer.token(&json!({ "sub": "x", "iss": iss, "exp": exp }));
+    let forged = Issuer::new().token(&json!({ "sub": "x", "iss": "me", "exp": NOW + 9 }));
+    let many = json!({ "sub": ["x"], "iss": "me", "exp": NOW + 9 });
+    let tokens = [
+        bearer(&good("you", NOW + 9)),
+        bearer(&good("me", NOW - 31)),
+        bearer(&forged),
+        bearer(&issuer.token(&many)),
+        good("me", NOW + 9),
+        "Basic eDp5".to_owned(),
+        bearer(""),
+        bearer(&"x".repeat(9_000)),
+    ];
+    // All are counted by address, as whoever has no token.
+    let mut went_through = 0;
+    for token in &tokens {
+        went_through += went(&meter, "192.0.2.1", &[("authorization", token)]).await;
+    }
+    assert_eq!(went_through, 2);
+    let good = bearer(&good("me", NOW + 9));
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &good)]).await,
+        2
+    );
+}
+
+#[tokio::test]
+async fn whoever_has_no_token_passes_or_is_sent_away_if_the_limit_says_so() {
+    let issuer = Issuer::new();
+    let skip = meter(&issuer, "", &format!("{BY_SUB}without_key = \"skip\"\n"));
+    assert_eq!(went(&skip, "192.0.2.1", &[]).await, 3);
+    let reject = meter(&issuer, "", &format!("{BY_SUB}without_key = \"reject\"\n"));
+    assert_eq!(
+        call(&reject, "192.0.2.1", &[]).await,
+        StatusCode::BAD_REQUEST
+    );
+    let me = bearer(&issuer.token_of("me"));
+    assert_eq!(
+        went(&reject, "192.0.2.1", &[("authorization", &me)]).await,
+        2
+    );
+}
+
+#[tokio::test]
+async fn several_tokens_are_several_clients_and_too_many_are_refused() {
+    let issuer = Issuer::new();
+    let meter = meter(&issuer, "", BY_SUB);
+    let tokens: Vec<String> = (0..5)
+        .map(|number| bearer(&issuer.token_of(&format!("user-{number}"))))
+        .collect();
+    let all: Vec<_> = tokens
+        .iter()
+        .map(|token| ("authorization", &**token))
+        .collect();
+    assert_eq!(went(&meter, "192.0.2.1", &all[..1]).await, 2);
+    // Nobody hides behind a second one.
+    assert_eq!(went(&meter, "192.0.2.1", &all[..2]).await, 0);
+    assert_eq!(went(&meter, "192.0.2.1", &all[1..2]).await, 2);
+    assert_eq!(
+        call(&meter, "192.0.2.1", &all).await,
+        StatusCode::BAD_REQUEST
+    );
+}
+
+#[tokio::test]
+async fn a_token_may_be_in_a_cookie_or_in_a_header_of_its_own() {
+    let issuer = Issuer::new();
+    let me = issuer.token_of("me");
+    let cookie = meter(&issuer, "token = \"cookie:session\"\n", BY_SUB);
+    let sent = format!("a=b; session={me}");
+    assert_eq!(went(&cookie, "192.0.2.1", &[("cookie", &sent)]).await, 2);
+    assert_eq!(went(&cookie, "192.0.2.2", &[("cookie", &sent)]).await, 0);
+    let header = meter(&issuer, "token = \"header:X-Token\"\n", BY_SUB);
+    assert_eq!(went(&header, "192.0.2.1", &[("x-token", &me)]).await, 2);
+    assert_eq!(
+        went(&header, "192.0.2.2", &[("x_token", &bearer(&me))]).await,
+        0
+    );
+}
+
+#[tokio::test]
+async fn limits_ask_for_different_claims_of_one_token() {
+    let issuer = Issuer::new();
+    let limits = format!(
+        "{BY_SUB}[[limit]]\nname = \"tenant\"\nlimit = \"3/h\"\n\
+         key = [\"jwt_claim:https://id.example/tenant\", \"client_address\"]\n"
+    );
+    let meter = meter(&issuer, "", &limits);
+    let of = |sub: &str| {
+        let claims = json!({ "sub": sub, "https://id.example/tenant": 7, "exp": NOW + 9 });
+        bearer(&issuer.token(&claims))
+    };
+    let (one, two) = (of("one"), of("two"));
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &one)]).await,
+        2
+    );
+    assert_eq!(
+        went(&meter, "192.0.2.1", &[("authorization", &two)]).await,
+        1,
+        "the tenant's third"
+    );
+    let three = of("three");
+    assert_eq!(
+        went(&meter, "192.0.2.2", &[("authorization", &three)]).await,
+        2
+    );
+}
+
+#[test]
+fn a_request_is_verified_when_somebody_asks_and_once() {
+    let issuer = Issuer::new();
+    let config = JwtConfig {
+        keys: JwtKeys::Text(issuer.keys().into_bytes()),
+        token: TokenPlace::Header("authorization".to_owned()),
+        issuer: None,
+        audience: None,
+        leeway: anteroom_room::time::Span(0),
+    };
+    let tokens = Tokens::new(&config, &[]).unwrap();
+    let mut headers = HeaderMap::new();
+    let me = bearer(&issuer.token_of("me"));
+    headers.insert("authorization", me.parse().unwrap());
+    let shown = ShownTokens::of(Some(&tokens), &headers, NOW);
+    assert!(shown.proofs.get().is_none(), "nobody has asked");
+    assert_eq!(
+        shown.claim("sub"),
+        Err(Unknown::Missing),
+        "no limit asks for it"
+    );
+    let first = shown.proofs.get().unwrap().as_ref().unwrap().as_ptr();
+    assert_eq!(shown.claim("tenant"), Err(Unknown::Missing));
+    assert_eq!(
+        shown.proofs.get().unwrap().as_ref().unwrap().as_ptr(),
+        first
+    );
+    assert!(!format!("{shown:?}").contains(&me[7..]));
+}

@@ -1,0 +1,76 @@
+//! Do limits stand in front of a program that is no gateway? Of an axum router, here.
+
+use std::net::SocketAddr;
+
+use anteroom_config::Config;
+use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_gateway::layer::KnownVisitor;
+use anteroom_gateway::path::Readings;
+use anteroom_limit::time::Micros;
+use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
+use axum::Router;
+use axum::body::Body;
+use axum::routing::get;
+use http::{HeaderMap, HeaderValue, Request};
+use tower::ServiceExt as _;
+
+/// A program without waiting rooms, in which no time passes.
+struct Program;
+
+impl Surroundings for Program {
+    fn now(&self) -> Micros {
+        Micros(1_700_000_000_000_000)
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        1_700_000_000
+    }
+
+    fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
+        None
+    }
+}
+
+const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\norigin = \"http://127.0.0.1:9\"\n\
+                      total_active_users = 1\nnew_users_per_minute = 1\n\
+                      [[limit]]\nname = \"api\"\nlimit = \"2/min\"\nroutes = [{ path = \"/api\" }]\n\
+                      [[limit]]\nname = \"sale\"\nlimit = \"1/min\"\non_limit = \"wait\"\n\
+                      routes = [{ path = \"/sale\" }]\n";
+
+#[tokio::test]
+async fn limits_stand_in_front_of_a_router() {
+    let config = Config::parse("limits.toml", LIMITS).unwrap().config;
+    let meter = Meter::new(&config.limits, CountStores::default(), Program).unwrap();
+    let app = Router::new()
+        .route("/api", get(async || "hello"))
+        .route("/about", get(async || "about"))
+        .route("/sale", get(async || "sale"))
+        .layer(RateLimitLayer::new(meter));
+    let ask = async |path: &str| {
+        let mut request = Request::get(path).body(Body::empty()).unwrap();
+        let peer = SocketAddr::from(([192, 0, 2, 7], 4711));
+        let host = HeaderValue::from_static("shop.example");
+        let trusted = TrustedProxies::new([]);
+        let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
+        request.extensions_mut().insert(client);
+        let answer = app.clone().oneshot(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = axum::body::to_bytes(answer.into_body(), 10_000).await;
+        (status, String::from_utf8(body.unwrap().to_vec()).unwrap())
+    };
+    let hello = (200, "hello".to_owned());
+    assert_eq!(
+        [ask("/api").await, ask("/api").await],
+        [hello.clone(), hello]
+    );
+    let (status, problem) = ask("/api").await;
+    assert_eq!(status, 429);
+    assert!(
+        problem.contains("\"violated-policies\":[\"api\"]"),
+        "{problem}"
+    );
+    assert_eq!(ask("/about").await, (200, "about".to_owned()));
+    // No rooms are here in which anybody could wait.
+    assert_eq!(ask("/sale").await.0, 200);
+    assert_eq!(ask("/sale").await.0, 429);
+}

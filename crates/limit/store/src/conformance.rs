@@ -1,0 +1,400 @@
+//! What every store of counts must do. A new store runs this list and adds one line.
+//!
+//! Stores from which calls are lent have a list of their own ([`lent`]), and so has what decides from such leases
+//! ([`leases`]): it never admits more than this list demands, and may admit less. Where nodes decide alone and hear of each other later,
+//! one node does all of this list, and several do that of [`apart`].
+
+pub mod apart;
+pub mod leases;
+pub mod lent;
+
+use std::sync::Arc;
+
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit::verdict::{Outcome, Verdict};
+use futures_util::future::join_all;
+
+use crate::key::CallKey;
+use crate::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
+
+/// A store, empty, whose time the test brings along.
+pub trait Stage: Sync {
+    /// A node's own way to the store. Each has another one, as other processes would.
+    fn node(&self) -> Arc<dyn SharedCounts>;
+
+    /// The time at the store.
+    fn time(&self) -> &TestTime;
+
+    /// From now on it is this time at the store.
+    fn set_time(&self, now: Micros) {
+        self.time().set(now);
+    }
+
+    /// In how long the store forgets a client of a limit by itself; `None` if not by a clock.
+    fn forgets_after(&self, limit: &'static str, key: CallKey) -> BoxFuture<'_, Option<MicroSpan>>;
+}
+
+/// A minute's beginning, and a day's.
+const START: Micros = Micros(1_767_225_600_000_000);
+const MINUTE: MicroSpan = MicroSpan::from_secs(60);
+/// How many nodes charge at once. More would find nothing that these do not.
+const NODES: u32 = 4;
+/// For how much longer than needed a client may be remembered.
+const KEPT_LONGER_MAX: MicroSpan = MicroSpan::from_secs(2 * 3_600);
+
+/// Runs the whole list.
+///
+/// # Errors
+///
+/// [`CountsError`] if the store fails where it should work.
+///
+/// # Panics
+///
+/// If the store does not do what it must: this is a test.
+pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
+    let store = stage.node();
+    let fitting = policies(10).into_iter();
+    let fitting = fitting.filter(|(name, policy)| store.check(name, policy).is_ok());
+    for (name, policy) in fitting {
+        let run = Run {
+            stage,
+            name,
+            policy,
+        };
+        run.costs_and_refunds().await?;
+        run.keys_and_limits_do_not_disturb_each_other().await?;
+        run.what_was_spent_stays_spent_when_the_limit_changes()
+            .await?;
+        run.nodes_at_once_admit_what_one_would().await?;
+        run.who_stops_is_forgotten_and_not_too_early().await?;
+    }
+    several_limits_are_charged_together_or_not_at_all(stage).await?;
+    one_client_twice_in_a_call_is_charged_twice_or_not_at_all(stage).await?;
+    nodes_at_once_that_charge_two_limits_stay_within_both(stage).await
+}
+
+/// Each algorithm, with so many calls a minute, all of which may come at once.
+fn policies(calls: u32) -> [(&'static str, Policy); 8] {
+    let rate = rate(calls);
+    let why = "the settings are in range";
+    [
+        ("fixed", Policy::FixedWindow(FixedWindow::new(rate))),
+        ("sliding", Policy::SlidingWindow(SlidingWindow::new(rate))),
+        (
+            "sub",
+            Policy::SubWindows(SubWindows::new(rate, 4).expect(why)),
+        ),
+        (
+            "strict",
+            Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 4).expect(why)),
+        ),
+        (
+            "bucket",
+            Policy::TokenBucket(TokenBucket::new(rate, calls, calls).expect(why)),
+        ),
+        ("gcra", Policy::Gcra(Gcra::new(rate, calls).expect(why))),
+        // One goes on at once and the others wait.
+        (
+            "leaky",
+            Policy::LeakyBucket(LeakyBucket::new(rate, calls - 1)),
+        ),
+        ("log", Policy::SlidingLog(SlidingLog::new(rate).expect(why))),
+    ]
+}
+
+fn rate(calls: u32) -> Rate {
+    Rate::new(calls, MINUTE).expect("a minute is in range")
+}
+
+fn fixed(calls: u32) -> Policy {
+    Policy::FixedWindow(FixedWindow::new(rate(calls)))
+}
+
+async fn charge(
+    node: &dyn SharedCounts,
+    charges: &[SharedCharge<'_>],
+) -> Result<Vec<Verdict>, CountsError> {
+    let verdicts = node.charge(charges).await?;
+    assert_eq!(verdicts.len(), charges.len());
+    Ok(verdicts)
+}
+
+fn are_admitted(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().all(Verdict::is_admitted)
+}
+
+/// One algorithm on the store.
+struct Run<'s> {
+    stage: &'s dyn Stage,
+    name: &'static str,
+    policy: Policy,
+}
+
+impl Run<'_> {
+    /// Charges a client of this limit.
+    async fn call(&self, key: u128, cost: Cost) -> Result<Verdict, CountsError> {
+        self.call_of(self.name, &self.policy, key, cost).await
+    }
+
+    async fn call_of(
+        &self,
+        limit: &str,
+        policy: &Policy,
+        key: u128,
+        cost: Cost,
+    ) -> Result<Verdict, CountsError> {
+        let node = self.stage.node();
+        let key = CallKey(key);
+        let charges = [SharedCharge {
+            limit,
+            policy,
+            key,
+            cost,
+        }];
+        Ok(charge(&*node, &charges).await?[0])
+    }
+
+    async fn costs_and_refunds(&self) -> Result<(), CountsError> {
+        let Self { name, policy, .. } = self;
+        self.stage.set_time(START);
+        let fresh = self.call(1, Cost::Peek).await?;
+        assert!(fresh.is_admitted(), "{name}");
+        assert_eq!(
+            (fresh.remaining, fresh.full_after),
+            (10, MicroSpan::ZERO),
+            "{name}"
+        );
+        // The core's own word, call by call.
+        let mut state = Default::default();
+        let steps = [
+            Cost::take(3),
+            Cost::Peek,
+            Cost::take(11),
+            Cost::take(7),
+            Cost::ONE,
+            Cost::Peek,
+            Cost::refund(2),
+            Cost::take(3),
+            Cost::take(2),
+            Cost::refund(100),
+            Cost::take(10),
+        ];
+        for cost in steps {
+            let expected = policy.step(&mut state, START, cost);
+            let verdict = self.call(1, cost).await?;
+            assert_eq!(verdict, expected, "{name}: {cost:?}");
+        }
+        // Whoever comes when he was told to is admitted, and not a moment earlier.
+        let rejected = self.call(1, Cost::ONE).await?.outcome;
+        let Outcome::Reject {
+            retry_after: Some(retry_after),
+        } = rejected
+        else {
+            panic!("{name}: {rejected:?}");
+        };
+        self.stage.set_time((START + retry_after) - MicroSpan(1));
+        assert!(!self.call(1, Cost::ONE).await?.is_admitted(), "{name}");
+        self.stage.set_time(START + retry_after);
+        assert!(self.call(1, Cost::ONE).await?.is_admitted(), "{name}");
+        Ok(())
+    }
+
+    async fn keys_and_limits_do_not_disturb_each_other(&self) -> Result<(), CountsError> {
+        let Self { name, policy, .. } = self;
+        self.stage.set_time(START);
+        let other = format!("{name}-2");
+        // Keys that share most of their bits.
+        let clients = [2, 3, 2 << 64, u128::MAX].map(|key| (*name, key));
+        let clients = clients.into_iter().chain([(other.as_str(), 2)]);
+        for (at, (limit, key)) in (1..).zip(clients) {
+            for _ in 0..at {
+                self.call_of(limit, policy, key, Cost::ONE).await?;
+            }
+            let peeked = self.call_of(limit, policy, key, Cost::Peek).await?;
+            assert_eq!(peeked.remaining, 10 - at, "{limit} {key:x}");
+        }
+        assert_eq!(self.call(2, Cost::Peek).await?.remaining, 9, "{name}");
+        Ok(())
+    }
+
+    async fn what_was_spent_stays_spent_when_the_limit_changes(&self) -> Result<(), CountsError> {
+        let name = self.name;
+        self.stage.set_time(START);
+        let mut state = Default::default();
+        let mut now = START;
+        for calls in [10, 20, 5, 40, 10] {
+            let changed = policies(calls);
+            let changed = changed.iter().find(|(other, _)| *other == name);
+            let (_, policy) = changed.expect("the list is the same for all limits");
+            for cost in [Cost::Peek, Cost::take(4), Cost::ONE] {
+                let expected = policy.step(&mut state, now, cost);
+                let verdict = self.call_of(name, policy, 5, cost).await?;
+                assert_eq!(verdict, expected, "{name} {calls} {cost:?}");
+            }
+            now = now + MicroSpan::from_secs(1);
+            self.stage.set_time(now);
+        }
+        Ok(())
+    }
+
+    async fn nodes_at_once_admit_what_one_would(&self) -> Result<(), CountsError> {
+        let Self { name, policy, .. } = self;
+        self.stage.set_time(START);
+        let nodes = (0..NODES).map(|_| async move {
+            let node = self.stage.node();
+            let key = CallKey(6);
+            let charges = [SharedCharge {
+                limit: name,
+                policy,
+                key,
+                cost: Cost::ONE,
+            }];
+            let mut admitted = 0;
+            for _ in 0..10 {
+                let verdicts = charge(&*node, &charges).await?;
+                admitted += u32::from(are_admitted(&verdicts));
+            }
+            Ok(admitted)
+        });
+        let admitted: Result<Vec<u32>, CountsError> = join_all(nodes).await.into_iter().collect();
+        assert_eq!(admitted?.iter().sum::<u32>(), 10, "{name}");
+        Ok(())
+    }
+
+    async fn who_stops_is_forgotten_and_not_too_early(&self) -> Result<(), CountsError> {
+        let Self { name, stage, .. } = self;
+        // In the middle of a part of a minute.
+        let now = START + MicroSpan(7_654_321);
+        stage.set_time(now);
+        let full_after = self.call(7, Cost::take(4)).await?.full_after;
+        let kept = stage.forgets_after(self.name, CallKey(7)).await;
+        if let Some(kept) = kept {
+            assert!(kept >= full_after, "{name}: {kept} < {full_after}");
+            let longest = full_after.0 + KEPT_LONGER_MAX.0;
+            assert!(kept.0 <= longest, "{name}: {kept} > {full_after}");
+        }
+        stage.set_time((now + full_after) - MicroSpan(1));
+        let full_after_still = self.call(7, Cost::Peek).await?.full_after;
+        assert_eq!(full_after_still, MicroSpan(1), "{name}");
+        stage.set_time(now + full_after);
+        let full = self.call(7, Cost::Peek).await?;
+        assert_eq!(
+            (full.remaining, full.full_after),
+            (10, MicroSpan::ZERO),
+            "{name}"
+        );
+        Ok(())
+    }
+}
+
+async fn several_limits_are_charged_together_or_not_at_all(
+    stage: &dyn Stage,
+) -> Result<(), CountsError> {
+    stage.set_time(START);
+    let node = stage.node();
+    let (few, many) = (fixed(3), fixed(10));
+    let charges = |cost| {
+        [("many", &many), ("few", &few), ("most", &many)].map(|(limit, policy)| SharedCharge {
+            limit,
+            policy,
+            key: CallKey(1),
+            cost,
+        })
+    };
+    for left in [9, 8, 7] {
+        let verdicts = charge(&*node, &charges(Cost::ONE)).await?;
+        assert!(are_admitted(&verdicts), "{left}");
+        let remaining: Vec<u32> = verdicts.iter().map(|verdict| verdict.remaining).collect();
+        assert_eq!(remaining, [left, left - 7, left]);
+    }
+    for _ in 0..5 {
+        let verdicts = charge(&*node, &charges(Cost::ONE)).await?;
+        let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_admitted).collect();
+        assert_eq!(admitted, [true, false, true]);
+        // As it stands without this call.
+        let remaining: Vec<u32> = verdicts.iter().map(|verdict| verdict.remaining).collect();
+        assert_eq!(remaining, [7, 0, 7]);
+    }
+    let verdicts = charge(&*node, &charges(Cost::refund(2))).await?;
+    assert!(are_admitted(&verdicts));
+    assert_eq!(verdicts[1].remaining, 2);
+    let verdicts = charge(&*node, &charges(Cost::Peek)).await?;
+    assert_eq!((verdicts[0].remaining, verdicts[2].remaining), (9, 9));
+    assert_eq!(charge(&*node, &[]).await?, []);
+    Ok(())
+}
+
+async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
+    stage: &dyn Stage,
+) -> Result<(), CountsError> {
+    stage.set_time(START);
+    let node = stage.node();
+    let policy = fixed(3);
+    let one = SharedCharge {
+        limit: "twice",
+        policy: &policy,
+        key: CallKey(1),
+        cost: Cost::ONE,
+    };
+    assert!(are_admitted(&charge(&*node, &[one, one]).await?));
+    assert!(!are_admitted(&charge(&*node, &[one, one]).await?));
+    assert_eq!(charge(&*node, &[one]).await?[0].remaining, 0);
+    Ok(())
+}
+
+/// In a store that charges one after the other some may be rejected for others that are refunded; but
+/// nothing is lost for good, and no limit admits more.
+async fn nodes_at_once_that_charge_two_limits_stay_within_both(
+    stage: &dyn Stage,
+) -> Result<(), CountsError> {
+    stage.set_time(START);
+    let (few, many) = (fixed(20), fixed(50));
+    let nodes = (0..NODES).map(|at| {
+        let (few, many) = (&few, &many);
+        async move {
+            let node = stage.node();
+            let mut charges =
+                [("both-few", few), ("both-many", many)].map(|(limit, policy)| SharedCharge {
+                    limit,
+                    policy,
+                    key: CallKey(1),
+                    cost: Cost::ONE,
+                });
+            if at % 2 == 1 {
+                charges.reverse();
+            }
+            let mut admitted = 0;
+            for _ in 0..20 {
+                admitted += u32::from(are_admitted(&charge(&*node, &charges).await?));
+            }
+            Ok(admitted)
+        }
+    });
+    let admitted: Result<Vec<u32>, CountsError> = join_all(nodes).await.into_iter().collect();
+    let admitted: u32 = admitted?.iter().sum();
+    assert!(admitted <= 20, "{admitted}");
+    let node = stage.node();
+    for (limit, policy, calls) in [("both-few", &few, 20), ("both-many", &many, 50)] {
+        let peek = [SharedCharge {
+            limit,
+            policy,
+            key: CallKey(1),
+            cost: Cost::Peek,
+        }];
+        let left = charge(&*node, &peek).await?[0].remaining;
+        assert_eq!(left, calls - admitted, "{limit}");
+    }
+    Ok(())
+}

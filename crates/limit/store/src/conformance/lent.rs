@@ -1,0 +1,250 @@
+//! What every store must do from which calls are lent. A new store runs this list and adds one line.
+
+mod steps;
+
+use anteroom_limit::lending::epoch::StoreIdentity;
+use anteroom_limit::time::MicroSpan;
+use futures_util::future::join_all;
+
+use crate::key::CallKey;
+use crate::lent::{Expected, Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
+use crate::shared::CountsError;
+
+/// Longer than any of this takes.
+const KEPT: MicroSpan = MicroSpan::from_secs(600);
+/// How many write at once.
+const WRITERS: u128 = 4;
+
+/// Runs the whole list against an empty store.
+///
+/// # Errors
+///
+/// [`CountsError`] if the store fails where it should work.
+///
+/// # Panics
+///
+/// If the store does not do what it must: this is a test.
+pub async fn check(store: &dyn LentRecords) -> Result<(), CountsError> {
+    let last = Shelf(store.shelves().checked_sub(1).expect("there is one"));
+    let shelves = if last == Shelf(0) {
+        vec![last]
+    } else {
+        vec![Shelf(0), last]
+    };
+    for shelf in shelves {
+        let on = On { store, shelf };
+        on.records_are_absent_until_they_are_written().await?;
+        on.a_write_against_anything_else_than_what_is_there_changes_nothing()
+            .await?;
+        on.a_write_that_was_meant_for_another_store_changes_nothing()
+            .await?;
+        on.clients_and_limits_do_not_touch_each_other().await?;
+        on.values_come_back_byte_for_byte().await?;
+        on.of_many_writers_at_once_exactly_one_wins().await?;
+        on.the_clock_does_not_run_backwards_and_the_identity_stays()
+            .await?;
+        on.steps().await?;
+    }
+    Ok(())
+}
+
+/// One shelf.
+struct On<'s> {
+    store: &'s dyn LentRecords,
+    shelf: Shelf,
+}
+
+const fn client(limit: &str, key: u128) -> LentTo<'_> {
+    let key = CallKey(key);
+    LentTo { limit, key }
+}
+
+fn kept(token: u128, value: &[u8]) -> Option<Kept> {
+    let (token, value) = (Token(token), value.to_vec());
+    Some(Kept { token, value })
+}
+
+impl On<'_> {
+    async fn load(&self, client: LentTo<'_>) -> Result<Loaded, CountsError> {
+        self.store.load(self.shelf, Some(client)).await
+    }
+
+    async fn swap(
+        &self,
+        client: LentTo<'_>,
+        expected: Expected,
+        token: u128,
+        value: &[u8],
+    ) -> Result<Swapped, CountsError> {
+        let token = Token(token);
+        let write = Write {
+            expected,
+            token,
+            value,
+        };
+        self.store.swap(self.shelf, client, write, KEPT).await
+    }
+
+    async fn swap_epoch(
+        &self,
+        expected: Expected,
+        token: u128,
+        value: &[u8],
+    ) -> Result<Swapped, CountsError> {
+        let token = Token(token);
+        let write = Write {
+            expected,
+            token,
+            value,
+        };
+        self.store.swap_epoch(self.shelf, write).await
+    }
+
+    async fn records_are_absent_until_they_are_written(&self) -> Result<(), CountsError> {
+        let one = client("absent", 1);
+        let nothing = self.load(one).await?;
+        // An epoch there may be: of a store that knows by itself what was before.
+        assert_eq!(nothing.client, None);
+        let begun = self.swap_epoch(nothing.expected(), 10, b"epoch").await?;
+        assert_eq!(begun, Swapped::Written);
+        let begun = self.load(one).await?;
+        assert_eq!((&begun.client, &begun.epoch), (&None, &kept(10, b"epoch")));
+        let written = self.swap(one, begun.expected(), 11, b"one").await?;
+        assert_eq!(written, Swapped::Written);
+        let there = self.load(one).await?;
+        assert_eq!(there.client, kept(11, b"one"));
+        assert_eq!(there.epoch, kept(10, b"epoch"));
+        let epoch_alone = self.store.load(self.shelf, None).await?;
+        assert_eq!(epoch_alone.client, None);
+        assert_eq!(epoch_alone.epoch, kept(10, b"epoch"));
+        Ok(())
+    }
+
+    /// One who came too late is told what is there: another load would cost a round trip.
+    async fn a_write_against_anything_else_than_what_is_there_changes_nothing(
+        &self,
+    ) -> Result<(), CountsError> {
+        let one = client("contended", 1);
+        let absent = self.load(one).await?.expected();
+        let first = self.swap(one, absent, 21, b"first").await?;
+        assert_eq!(first, Swapped::Written);
+        let there = self.load(one).await?.expected();
+        let unheard_of = Token(0xFFFF);
+        let (other_client, other_epoch) = (
+            Expected {
+                client: unheard_of,
+                ..there
+            },
+            Expected {
+                epoch: unheard_of,
+                ..there
+            },
+        );
+        let no_epoch = Expected {
+            epoch: Token(0),
+            ..there
+        };
+        for stale in [absent, other_client, other_epoch, no_epoch] {
+            let swapped = self.swap(one, stale, 22, b"second").await?;
+            let Swapped::Conflict(brought) = swapped else {
+                panic!("{stale:?}: {swapped:?}");
+            };
+            assert_eq!(brought.expected(), there);
+            assert_eq!(brought.client, kept(21, b"first"));
+        }
+        for stale in [other_epoch, no_epoch] {
+            let swapped = self.swap_epoch(stale, 23, b"another").await?;
+            let Swapped::Conflict(brought) = swapped else {
+                panic!("{stale:?}: {swapped:?}");
+            };
+            assert_eq!(brought.epoch, self.load(one).await?.epoch);
+        }
+        let written = self.swap(one, there, 24, b"third").await?;
+        assert_eq!(written, Swapped::Written);
+        assert_eq!(self.load(one).await?.client, kept(24, b"third"));
+        Ok(())
+    }
+
+    async fn a_write_that_was_meant_for_another_store_changes_nothing(
+        &self,
+    ) -> Result<(), CountsError> {
+        let one = client("strange", 1);
+        let here = self.load(one).await?.expected();
+        let elsewhere = Expected {
+            identity: StoreIdentity(here.identity.0 ^ 1),
+            ..here
+        };
+        let swapped = self.swap(one, elsewhere, 31, b"one").await?;
+        assert_eq!(swapped, Swapped::OtherStore);
+        let swapped = self.swap_epoch(elsewhere, 32, b"one").await?;
+        assert_eq!(swapped, Swapped::OtherStore);
+        assert_eq!(self.load(one).await?.expected(), here);
+        Ok(())
+    }
+
+    async fn clients_and_limits_do_not_touch_each_other(&self) -> Result<(), CountsError> {
+        let clients = [
+            client("a", 1),
+            client("a", 2),
+            client("a", 1 << 64),
+            client("b", 1),
+            client("{a}", 1),
+        ];
+        for (token, client) in (41..).zip(clients) {
+            let absent = self.load(client).await?;
+            assert_eq!(absent.client, None, "{client:?}");
+            let written = self.swap(client, absent.expected(), token, b"").await?;
+            assert_eq!(written, Swapped::Written);
+        }
+        for (token, client) in (41..).zip(clients) {
+            assert_eq!(self.load(client).await?.client, kept(token, b""));
+        }
+        Ok(())
+    }
+
+    async fn values_come_back_byte_for_byte(&self) -> Result<(), CountsError> {
+        let one = client("bytes", 1);
+        let all: Vec<u8> = (0..=255).collect();
+        // As long as a long log.
+        let long = all.repeat(1_000);
+        let values = [&all[..], &[], &long, b"\r\n$-1\r\n"];
+        for (token, value) in (u128::MAX - 10..).zip(values) {
+            let expected = self.load(one).await?.expected();
+            let written = self.swap(one, expected, token, value).await?;
+            assert_eq!(written, Swapped::Written);
+            assert_eq!(self.load(one).await?.client, kept(token, value));
+        }
+        Ok(())
+    }
+
+    async fn of_many_writers_at_once_exactly_one_wins(&self) -> Result<(), CountsError> {
+        let one = client("race", 1);
+        for round in 1..20 {
+            let expected = self.load(one).await?.expected();
+            let tokens = (0..WRITERS).map(|writer| round * 100 + writer);
+            let writes = tokens.map(|token| self.swap(one, expected, token, b"mine"));
+            let swaps: Result<Vec<Swapped>, CountsError> =
+                join_all(writes).await.into_iter().collect();
+            let swaps = swaps?;
+            let won = (0..).zip(&swaps);
+            let won = won.filter(|(_, swap)| **swap == Swapped::Written);
+            let won: Vec<u128> = won.map(|(writer, _)| writer).collect();
+            let [winner] = won[..] else {
+                panic!("{won:?} have won");
+            };
+            let there = self.load(one).await?.client;
+            assert_eq!(there, kept(round * 100 + winner, b"mine"));
+        }
+        Ok(())
+    }
+
+    async fn the_clock_does_not_run_backwards_and_the_identity_stays(
+        &self,
+    ) -> Result<(), CountsError> {
+        let first = self.store.load(self.shelf, None).await?;
+        let second = self.store.load(self.shelf, None).await?;
+        assert!(second.now >= first.now);
+        assert_eq!(second.identity, first.identity);
+        Ok(())
+    }
+}

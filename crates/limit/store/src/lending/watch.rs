@@ -1,0 +1,72 @@
+//! What must be done though nobody calls: to see which epoch it is, and to forget idle clients.
+//!
+//! A store that has lost its memory cannot know. Whoever has seen its epoch must say so before it has lent again what
+//! is lent already, and has [`anteroom_limit::lending::epoch::UNKNOWN_FOR`] to do it.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use crate::lent::Shelf;
+use anteroom_limit::lending::epoch::{self, Sight};
+use futures_util::future::join_all;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::lending::error::AskError;
+use crate::lending::inner::Inner;
+use crate::lending::record;
+
+/// A fifth of the time in which it must be done, so that a few may fail.
+const PERIOD: Duration = Duration::from_secs(1);
+
+/// Runs until nobody uses `inner` any more.
+pub(crate) async fn run(inner: Weak<Inner>) {
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(inner) = inner.upgrade() else {
+            return;
+        };
+        inner.sweep();
+        let shelves = inner.watched_shelves();
+        join_all(shelves.into_iter().map(|shelf| look(&inner, shelf))).await;
+    }
+}
+
+/// Sees which epoch it is on a shelf.
+async fn look(inner: &Arc<Inner>, shelf: Shelf) {
+    let seen = match inner.load(shelf, None).await {
+        Ok(loaded) => inner.settle(shelf, &loaded).await.map(drop),
+        Err(error) => Err(error),
+    };
+    inner.handle_outcome(shelf, inner.clock.now(), seen.as_ref().err());
+}
+
+impl Inner {
+    fn sweep(&self) {
+        let now = self.clock.now();
+        for mut shard in self.clients.each() {
+            shard.sweep(now);
+        }
+    }
+
+    /// Begins an epoch before which nothing was spent.
+    pub(crate) async fn assume_empty(&self, shelf: Shelf) -> Result<(), AskError> {
+        loop {
+            let loaded = self.load(shelf, None).await?;
+            let found = loaded.epoch.as_ref();
+            let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
+            let epoch = epoch::assume_empty(Sight {
+                record: found.as_ref(),
+                identity: loaded.identity,
+                now: loaded.now,
+                witnessed: self.witnessed(shelf),
+                random: self.draws.number(),
+            });
+            if self.begin(shelf, &loaded, &epoch).await? {
+                self.witness(shelf, epoch.id);
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! How is written down what was lent to a client, so that a store can lend by itself ([`super::step`])?
+//!
+//! A version byte and then text: what the record rests on, its *head*; two times; the state of the widened limit.
+//!
+//! `{number} {random} {ttl} {calls} {window} {letter}{ numbers};{as_of} {nothing_until};{state};`
+//!
+//! The head is the epoch and the promised limit, with the length of leases. Records with the same head were lent by the
+//! same limit in the same epoch: a script compares the bytes, and has nothing to convert then.
+//!
+//! A record that cannot be read is no new client: whoever lends treats it as one that has spent all, and lends nothing by
+//! one of a later version, which may still be in use. A limit is read by the same checks as one from a config, so nothing that was written down can be a limit that cannot be had.
+
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::lending::epoch::EpochId;
+use anteroom_limit::lending::record::Record;
+use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
+
+use super::states::{self, number};
+
+/// Another one for any change of the text, and of what a widened limit is.
+const VERSION: u8 = 2;
+
+/// Why bytes are no record.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// Written by a version of this program that is not known here.
+    #[error("record of version {found}, this program reads version {known}")]
+    Version {
+        /// The version byte, 0 if there is none.
+        found: u8,
+        /// The one that is read here.
+        known: u8,
+    },
+    /// Damaged.
+    #[error("record is damaged")]
+    Damaged,
+}
+
+/// Writes a client's record down.
+#[must_use]
+pub fn encode(record: &Record) -> Vec<u8> {
+    let mut text = head(record.epoch, &record.lent_by);
+    let (as_of, nothing_until) = (record.as_of.0, record.nothing_until.0);
+    text.push_str(&format!("{as_of} {nothing_until};"));
+    states::write(&record.state, &mut text);
+    // So nothing that was cut off is a record.
+    text.push(';');
+    text.into_bytes()
+}
+
+/// What the record of a client begins with to whom was lent by this limit in this epoch.
+#[must_use]
+pub fn head(epoch: EpochId, lent_by: &Lending) -> String {
+    let EpochId { number, random } = epoch;
+    let promised = lent_by.promised();
+    let (rate, ttl) = (promised.rate(), lent_by.ttl().0);
+    let (calls, window) = (rate.calls(), rate.window().0);
+    let policy = match promised {
+        Policy::SlidingLog(_) => "e".to_owned(),
+        Policy::SlidingWindow(_) => "s".to_owned(),
+        Policy::SubWindows(sub) => format!("w {}", sub.parts()),
+        Policy::SubWindowsStrict(sub) => format!("x {}", sub.parts()),
+        Policy::TokenBucket(bucket) => {
+            format!("t {} {}", bucket.capacity(), bucket.initial_burst())
+        }
+        Policy::Gcra(gcra) => format!("g {}", gcra.burst()),
+        // There is no record of a leaky bucket, which cannot be lent.
+        Policy::FixedWindow(_) | Policy::LeakyBucket(_) => "f".to_owned(),
+    };
+    let version = char::from(VERSION);
+    format!("{version}{number} {random} {ttl} {calls} {window} {policy};")
+}
+
+/// Reads a client's record.
+///
+/// # Errors
+///
+/// [`RecordError`] if the bytes are no record of this version.
+pub fn decode(bytes: &[u8]) -> Result<Record, RecordError> {
+    let text = std::str::from_utf8(after_version(bytes, VERSION)?).ok();
+    text.and_then(read).ok_or(RecordError::Damaged)
+}
+
+/// What follows the version byte of a record.
+///
+/// # Errors
+///
+/// [`RecordError::Version`] if that is not the one that is known.
+pub fn after_version(bytes: &[u8], known: u8) -> Result<&[u8], RecordError> {
+    let (found, rest) = match bytes.split_first() {
+        Some((&found, rest)) => (found, rest),
+        None => (0, bytes),
+    };
+    if found == known {
+        Ok(rest)
+    } else {
+        Err(RecordError::Version { found, known })
+    }
+}
+
+fn read(text: &str) -> Option<Record> {
+    let parts: Vec<&str> = text.splitn(4, ';').collect();
+    let [head, times, state, ""] = parts[..] else {
+        return None;
+    };
+    let (epoch, lent_by) = read_head(head)?;
+    let (as_of, nothing_until) = times.split_once(' ')?;
+    Some(Record {
+        epoch,
+        as_of: Micros(number(as_of)?),
+        nothing_until: Micros(number(nothing_until)?),
+        lent_by,
+        state: states::read(state)?,
+    })
+}
+
+fn read_head(text: &str) -> Option<(EpochId, Lending)> {
+    // No head has more.
+    let parts: Vec<&str> = text.splitn(9, ' ').collect();
+    let [epoch, random, ttl, calls, window, letter, more @ ..] = parts.as_slice() else {
+        return None;
+    };
+    let more: Vec<u32> = more.iter().map(|one| small(one)).collect::<Option<_>>()?;
+    let rate = Rate::new(small(calls)?, MicroSpan(number(window)?)).ok()?;
+    let promised = match (*letter, more.as_slice()) {
+        ("e", []) => Policy::SlidingLog(SlidingLog::new(rate).ok()?),
+        ("f", []) => Policy::FixedWindow(FixedWindow::new(rate)),
+        ("s", []) => Policy::SlidingWindow(SlidingWindow::new(rate)),
+        ("w", [parts]) => Policy::SubWindows(SubWindows::new(rate, *parts).ok()?),
+        ("x", [parts]) => Policy::SubWindowsStrict(SubWindowsStrict::new(rate, *parts).ok()?),
+        ("t", [capacity, initial]) => {
+            Policy::TokenBucket(TokenBucket::new(rate, *capacity, *initial).ok()?)
+        }
+        ("g", [burst]) => Policy::Gcra(Gcra::new(rate, *burst).ok()?),
+        _ => return None,
+    };
+    let epoch = EpochId {
+        number: number(epoch)?,
+        random: number(random)?,
+    };
+    let lent_by = Lending::with_ttl(promised, MicroSpan(number(ttl)?)).ok()?;
+    Some((epoch, lent_by))
+}
+
+fn small(text: &str) -> Option<u32> {
+    u32::try_from(number(text)?).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! Golden bytes, and records that come back as they were.
+
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::lending::epoch::EpochId;
+use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::policy::{Policy, State};
+use anteroom_limit::rate::Rate;
+use anteroom_limit::sliding_log::SlidingLog;
+use anteroom_limit::sliding_window::SlidingWindow;
+use anteroom_limit::sub_windows::SubWindows;
+use anteroom_limit::sub_windows_strict::SubWindowsStrict;
+use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit::token_bucket::TokenBucket;
+use proptest::prelude::*;
+
+use super::*;
+
+fn policies(calls: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
+    let rate = Rate::new(calls, MicroSpan::from_secs(secs)).unwrap();
+    [
+        Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
+        Policy::FixedWindow(FixedWindow::new(rate)),
+        Policy::SlidingWindow(SlidingWindow::new(rate)),
+        Policy::SubWindows(SubWindows::new(rate, parts).unwrap()),
+        Policy::SubWindowsStrict(SubWindowsStrict::new(rate, parts).unwrap()),
+        Policy::TokenBucket(TokenBucket::new(rate, burst, burst + 1).unwrap()),
+        Policy::Gcra(Gcra::new(rate, burst).unwrap()),
+    ]
+}
+
+/// A record after these steps of the widened limit.
+fn record(policy: Policy, steps: &[(u64, u32)]) -> Record {
+    let lent_by = Lending::new(policy).unwrap();
+    let (mut state, mut now) = (State::New, Micros(1_000_000));
+    for (after, calls) in steps {
+        now = now + MicroSpan(*after);
+        lent_by.widened().step(&mut state, now, Cost::take(*calls));
+    }
+    Record {
+        epoch: EpochId {
+            number: 3,
+            random: 0x0102_0304,
+        },
+        as_of: now,
+        nothing_until: Micros(5),
+        lent_by,
+        state,
+    }
+}
+
+/// What was written once is read for ever, or the version is another one.
+#[test]
+fn the_bytes_are_these() {
+    let steps = [(7, 2), (300, 1)];
+    let golden = [
+        "\u{2}3 16909060 3000000 10 60000000 e;1000307 5;d 1000007 2 300 1;",
+        "\u{2}3 16909060 3000000 10 60000000 f;1000307 5;f 1 0 3;",
+        "\u{2}3 16909060 3000000 10 60000000 s;1000307 5;s 2 0 3;",
+        "\u{2}3 16909060 3000000 10 60000000 w 4;1000307 5;w 5 0 3;",
+        "\u{2}3 16909060 3000000 10 60000000 x 4;1000307 5;w 5 0 3;",
+        "\u{2}3 16909060 3000000 10 60000000 t 8 9;1000307 5;t 1000307 3000 5;",
+        "\u{2}3 16909060 3000000 10 60000000 g 8;1000307 5;g 19000007 0;",
+    ];
+    for (policy, golden) in policies(10, 60, 8, 4).into_iter().zip(golden) {
+        let record = record(policy, &steps);
+        let bytes = encode(&record);
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        assert_eq!(text, golden, "{policy:?}");
+        assert!(golden.starts_with(&head(record.epoch, &record.lent_by)));
+        assert_eq!(decode(&bytes), Ok(record));
+    }
+}
+
+#[test]
+fn what_is_cut_off_or_too_long_or_of_another_version_is_no_record() {
+    for policy in policies(10, 60, 8, 4) {
+        let bytes = encode(&record(policy, &[(1, 1), (2, 2)]));
+        for length in 1..bytes.len() {
+            assert_eq!(decode(&bytes[..length]), Err(RecordError::Damaged));
+        }
+        for more in [&b"\0"[..], b";", b" "] {
+            let long = [&bytes[..], more].concat();
+            assert_eq!(decode(&long), Err(RecordError::Damaged));
+        }
+        for found in [0, 1, 255] {
+            let other = [&[found], &bytes[1..]].concat();
+            let error = RecordError::Version { found, known: 2 };
+            assert_eq!(decode(&other), Err(error));
+        }
+    }
+    let error = RecordError::Version { found: 0, known: 2 };
+    assert_eq!(decode(&[]), Err(error));
+}
+
+proptest! {
+    #[test]
+    fn records_come_back_as_they_were(
+        which in 0_usize..7,
+        calls in 0_u32..100_000,
+        secs in 60_u64..86_400,
+        burst in 10_000_u32..1_000_000,
+        parts in prop::sample::select(vec![1_u32, 2, 4, 60]),
+        steps in prop::collection::vec((0_u64..100_000_000, 0_u32..1_000), 0..40),
+    ) {
+        let secs = secs / 60 * 60;
+        let policy = policies(calls, secs, burst, parts)[which];
+        prop_assume!(Lending::new(policy).is_ok());
+        let record = record(policy, &steps);
+        prop_assert_eq!(decode(&encode(&record)), Ok(record));
+    }
+}
+
+#[test]
+fn a_limit_that_cannot_be_had_is_none_here_either() {
+    let record = |head: &str| decode(format!("\u{2}1 1 {head};5 5;;").as_bytes());
+    assert!(record("3000000 10 60000000 g 8").is_ok());
+    for head in [
+        "3000000 10 60000000 g 0",
+        "3000000 10 60000000 g",
+        "3000000 10 60000000 g 8 8",
+        "3000000 10 60000000 l 8",
+        "3000000 10 60000000 x 7",
+        "3000000 10 60000000 e ",
+        "3000000 4294967296 60000000 f",
+        "3000000 10 +60000000 f",
+        "3000000 10 600 f",
+        "6000000 10 60000000 f",
+        "3000000 10 60000000",
+    ] {
+        assert_eq!(record(head), Err(RecordError::Damaged), "{head}");
+    }
+}

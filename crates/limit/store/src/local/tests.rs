@@ -1,0 +1,358 @@
+//! Are clients counted alone, several limits as one, and floods without harm?
+
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::thread;
+
+use anteroom_limit::fixed_window::FixedWindow;
+use anteroom_limit::gcra::Gcra;
+use anteroom_limit::leaky_bucket::LeakyBucket;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
+use proptest::prelude::*;
+
+use super::*;
+use crate::key::KeyMaker;
+
+const NOW: Micros = Micros(1_700_000_000_000_000);
+
+fn a_minute(calls: u32) -> Policy {
+    let rate = Rate::new(calls, MicroSpan::from_secs(60)).unwrap();
+    Policy::FixedWindow(FixedWindow::new(rate))
+}
+
+fn client(name: &str) -> CallKey {
+    KeyMaker::new([9; 16]).key([name.as_bytes()])
+}
+
+fn charge<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> Charge<'c> {
+    Charge {
+        counts,
+        policy,
+        key: client(name),
+        cost: Cost::ONE,
+        patience: MicroSpan::ZERO,
+    }
+}
+
+fn call(counts: &LocalCounts, policy: &Policy, name: &str) -> bool {
+    counts
+        .charge(&charge(counts, policy, name), NOW)
+        .is_admitted()
+}
+
+fn admitted(counts: &LocalCounts, policy: &Policy, name: &str) -> usize {
+    (0..200).filter(|_| call(counts, policy, name)).count()
+}
+
+#[test]
+fn each_client_has_the_limit_for_itself() {
+    let (counts, policy) = (LocalCounts::new(1_000), a_minute(5));
+    for name in ["a", "b", "c"] {
+        assert_eq!(admitted(&counts, &policy, name), 5);
+    }
+    assert_eq!(
+        counts.fill(),
+        Fill {
+            keys: 3,
+            crowded: 0
+        }
+    );
+}
+
+#[test]
+fn threads_that_call_for_one_client_admit_no_more_than_its_limit() {
+    let (counts, policy) = (LocalCounts::new(1_000), a_minute(1_000));
+    let admitted = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..1_000 {
+                    admitted.fetch_add(u32::from(call(&counts, &policy, "one")), Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(admitted.into_inner(), 1_000);
+}
+
+/// Charges one client in both limits.
+fn charge_both(
+    [narrow, wide]: [&LocalCounts; 2],
+    [few, many]: [&Policy; 2],
+    name: &str,
+) -> (bool, Vec<Verdict>) {
+    let mut verdicts = Vec::new();
+    let charges = [charge(wide, many, name), charge(narrow, few, name)];
+    let is_admitted = charge_all(&charges, NOW, &mut verdicts);
+    (is_admitted, verdicts)
+}
+
+#[test]
+fn a_call_that_one_limit_rejects_is_charged_by_none() {
+    let [narrow, wide] = [1_000, 1_000].map(LocalCounts::new);
+    let (few, many) = (a_minute(3), a_minute(10));
+    let both = || charge_both([&narrow, &wide], [&few, &many], "a");
+    for left in [9, 8, 7] {
+        let (is_admitted, verdicts) = both();
+        assert!(is_admitted);
+        assert_eq!(verdicts[0].remaining, left);
+    }
+    for _ in 0..20 {
+        let (is_admitted, verdicts) = both();
+        assert!(!is_admitted);
+        assert_eq!(
+            verdicts
+                .iter()
+                .map(Verdict::is_admitted)
+                .collect::<Vec<_>>(),
+            [true, false]
+        );
+        // As it stands without this call.
+        assert_eq!(verdicts[0].remaining, 7);
+    }
+    assert_eq!(admitted(&wide, &many, "a"), 7);
+}
+
+#[test]
+fn one_client_that_stands_twice_in_a_call_is_charged_twice_or_not_at_all() {
+    let (counts, policy) = (LocalCounts::new(1_000), a_minute(3));
+    let charge = charge(&counts, &policy, "a");
+    let mut verdicts = Vec::new();
+    assert!(charge_all(&[charge, charge], NOW, &mut verdicts));
+    assert!(!charge_all(&[charge, charge], NOW, &mut verdicts));
+    assert_eq!(admitted(&counts, &policy, "a"), 1);
+}
+
+#[test]
+fn threads_that_charge_several_limits_neither_wait_for_ever_nor_charge_one_alone() {
+    let [first, second] = [1_000, 1_000].map(LocalCounts::new);
+    let (few, many) = (a_minute(500), a_minute(2_000));
+    let both = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for turned in [false, true, false, true] {
+            let (first, second, few, many, both) = (&first, &second, &few, &many, &both);
+            scope.spawn(move || {
+                let mut charges = [(first, few), (second, many)]
+                    .map(|(counts, policy)| charge(counts, policy, "a"));
+                if turned {
+                    charges.reverse();
+                }
+                let mut verdicts = Vec::new();
+                for _ in 0..500 {
+                    let is_admitted = charge_all(&charges, NOW, &mut verdicts);
+                    both.fetch_add(u32::from(is_admitted), Relaxed);
+                }
+            });
+        }
+    });
+    assert_eq!(both.into_inner(), 500);
+    assert_eq!(admitted(&first, &few, "a"), 0);
+    let cost = Cost::Peek;
+    let left = second.charge(
+        &Charge {
+            cost,
+            ..charge(&second, &many, "a")
+        },
+        NOW,
+    );
+    assert_eq!(left.remaining, 1_500);
+}
+
+#[test]
+fn a_flood_of_clients_does_not_let_one_that_is_over_its_limit_in() {
+    let rate = Rate::new(5, MicroSpan::from_secs(60)).unwrap();
+    let bucket = Policy::Gcra(Gcra::new(rate, 5).unwrap());
+    for policy in [a_minute(5), bucket] {
+        let counts = LocalCounts::new(640);
+        assert_eq!(admitted(&counts, &policy, "guilty"), 5);
+        for stranger in 0..100_000 {
+            call(&counts, &policy, &stranger.to_string());
+        }
+        let Fill { keys, crowded } = counts.fill();
+        assert!(keys <= 640, "{keys}");
+        assert!(crowded > 90_000, "{crowded}");
+        assert_eq!(admitted(&counts, &policy, "guilty"), 0);
+        // Later all may be forgotten.
+        counts.sweep(&policy, NOW + MicroSpan::from_secs(180));
+        assert_eq!(counts.fill().keys, 0);
+    }
+}
+
+fn own(clients: &[(&str, Policy)]) -> HashMap<CallKey, Policy> {
+    let keyed = |(name, policy): &(&str, Policy)| (client(name), *policy);
+    clients.iter().map(keyed).collect()
+}
+
+#[test]
+fn settings_of_its_own_keep_what_a_client_was_charged() {
+    let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
+    assert_eq!(admitted(&counts, &usual, "a"), 5);
+    counts.set_own(&own(&[("a", a_minute(8))]));
+    let known = counts.own_policy(client("a"));
+    assert_eq!(known.map(|policy| policy.rate().calls()), Some(8));
+    assert_eq!(counts.own_policy(client("b")), None);
+    assert_eq!(admitted(&counts, &usual, "a"), 3);
+    // Said again, or changed: it is the same client.
+    counts.set_own(&own(&[("a", a_minute(8)), ("c", a_minute(1))]));
+    assert_eq!(admitted(&counts, &usual, "a"), 0);
+    counts.set_own(&own(&[("a", a_minute(9))]));
+    assert_eq!(admitted(&counts, &usual, "a"), 1);
+    counts.set_own(&HashMap::new());
+    assert_eq!(admitted(&counts, &usual, "a"), 0);
+    assert_eq!(admitted(&counts, &usual, "b"), 5);
+    counts.set_own(&own(&[("a", a_minute(9))]));
+    assert_eq!(admitted(&counts, &usual, "a"), 0);
+}
+
+#[test]
+fn settings_of_its_own_outlast_what_would_be_forgotten_by_the_usual_ones() {
+    let day = Rate::new(10, MicroSpan::from_secs(86_400)).unwrap();
+    let day = Policy::FixedWindow(FixedWindow::new(day));
+    let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
+    counts.set_own(&own(&[("a", day)]));
+    assert_eq!(admitted(&counts, &usual, "a"), 10);
+    let later = NOW + MicroSpan::from_secs(600);
+    counts.sweep(&usual, later);
+    counts.set_own(&own(&[("a", day)]));
+    counts.sweep(&usual, later);
+    let verdict = counts.charge(&charge(&counts, &usual, "a"), later);
+    assert!(!verdict.is_admitted());
+}
+
+#[test]
+fn settings_of_their_own_change_nothing_for_those_who_share_an_entry() {
+    let (counts, usual) = (LocalCounts::new(64), a_minute(5));
+    for stranger in 0..2_000 {
+        admitted(&counts, &usual, &stranger.to_string());
+    }
+    let before = counts.fill().keys;
+    counts.set_own(&own(&[("a", a_minute(500))]));
+    admitted(&counts, &usual, "a");
+    counts.set_own(&HashMap::new());
+    assert_eq!(counts.fill().keys, before + 1);
+    for stranger in 0..2_000 {
+        assert_eq!(admitted(&counts, &usual, &stranger.to_string()), 0);
+    }
+}
+
+#[test]
+fn settings_of_its_own_hold_where_several_limits_are_charged() {
+    let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));
+    assert_eq!(admitted(&counts, &usual, "a"), 5);
+    counts.set_own(&own(&[("a", a_minute(7))]));
+    let charges = [charge(&counts, &usual, "a"), charge(&counts, &usual, "b")];
+    let mut verdicts = Vec::new();
+    let went = (0..10).filter(|_| charge_all(&charges, NOW, &mut verdicts));
+    assert_eq!(went.count(), 2);
+    assert_eq!(admitted(&counts, &usual, "b"), 3);
+}
+
+#[test]
+fn threads_lose_no_charge_while_settings_come_and_go() {
+    let (counts, usual) = (LocalCounts::new(1_000), a_minute(1_000));
+    let admitted = AtomicU32::new(0);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                for _ in 0..1_000 {
+                    admitted.fetch_add(u32::from(call(&counts, &usual, "a")), Relaxed);
+                }
+            });
+        }
+        scope.spawn(|| {
+            for round in 0..200 {
+                let clients = own(&[("a", a_minute(1_000)), ("b", a_minute(1))]);
+                let clients = if round % 2 == 0 {
+                    clients
+                } else {
+                    HashMap::new()
+                };
+                counts.set_own(&clients);
+            }
+        });
+    });
+    assert_eq!(admitted.into_inner(), 1_000);
+}
+
+#[test]
+fn a_call_that_would_be_held_for_too_long_is_rejected_and_not_charged() {
+    let rate = Rate::new(60, MicroSpan::from_secs(60)).unwrap();
+    let smooth = Policy::LeakyBucket(LeakyBucket::new(rate, 10));
+    let (counts, wide) = (LocalCounts::new(1_000), LocalCounts::new(1_000));
+    let many = a_minute(100);
+    let patience = MicroSpan::from_secs(3);
+    let held = Charge {
+        patience,
+        ..charge(&counts, &smooth, "a")
+    };
+    let outcomes: Vec<_> = (0..6).map(|_| counts.charge(&held, NOW).outcome).collect();
+    let admit = |seconds| Outcome::Admit {
+        delay: MicroSpan::from_secs(seconds),
+    };
+    let reject = Outcome::Reject {
+        retry_after: Some(MicroSpan::from_secs(1)),
+    };
+    assert_eq!(
+        outcomes,
+        [admit(0), admit(1), admit(2), admit(3), reject, reject]
+    );
+    let mut verdicts = Vec::new();
+    assert!(!charge_all(
+        &[charge(&wide, &many, "a"), held],
+        NOW,
+        &mut verdicts
+    ));
+    assert_eq!(verdicts[0].remaining, 100);
+    let later = NOW + MicroSpan::from_secs(1);
+    assert_eq!(counts.charge(&held, later).outcome, admit(3));
+}
+
+#[test]
+fn there_may_be_place_for_more_later() {
+    let (counts, policy) = (LocalCounts::new(64), a_minute(5));
+    for stranger in 0..1_000 {
+        admitted(&counts, &policy, &stranger.to_string());
+    }
+    let full = counts.fill().keys;
+    assert!(full <= 64);
+    counts.set_keys_max(64_000);
+    for stranger in 0..1_000 {
+        assert_eq!(admitted(&counts, &policy, &stranger.to_string()), 0);
+    }
+    assert!(counts.fill().keys > 900);
+}
+
+proptest! {
+    /// Charging several limits is the same as charging each of them after having looked at all.
+    #[test]
+    fn several_limits_are_charged_as_one(
+        limits in proptest::collection::vec(1_u32..6, 1..4),
+        calls in proptest::collection::vec((0_usize..3, 1_u32..4, any::<bool>()), 0..60),
+    ) {
+        let policies: Vec<Policy> = limits.iter().map(|limit| a_minute(*limit)).collect();
+        let counts: Vec<LocalCounts> = limits.iter().map(|_| LocalCounts::new(64)).collect();
+        let names = ["a", "b", "c"];
+        let mut spent = vec![[0_u32; 3]; limits.len()];
+        let mut verdicts = Vec::new();
+        for (name, cost, turned) in calls {
+            let mut charges: Vec<Charge<'_>> = counts.iter().zip(&policies).map(|(counts, policy)| Charge {
+                cost: Cost::take(cost),
+                ..charge(counts, policy, names[name])
+            }).collect();
+            if turned {
+                charges.reverse();
+            }
+            let fits = limits.iter().zip(&spent).all(|(limit, spent)| spent[name] + cost <= *limit);
+            prop_assert_eq!(charge_all(&charges, NOW, &mut verdicts), fits);
+            if fits {
+                spent.iter_mut().for_each(|spent| spent[name] += cost);
+            }
+            if turned {
+                verdicts.reverse();
+            }
+            for ((limit, spent), verdict) in limits.iter().zip(&spent).zip(&verdicts) {
+                prop_assert_eq!(verdict.remaining, limit - spent[name]);
+            }
+        }
+    }
+}
