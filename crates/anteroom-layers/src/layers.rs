@@ -8,7 +8,7 @@ use anteroom_config::{Config, ServerConfig};
 use anteroom_front::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_gateway::layer::{NextRooms, WaitingRoomLayer};
 use anteroom_gossip::GossipCounts;
-use anteroom_lent::LentFile;
+use anteroom_embedded::LentFile;
 use anteroom_limit_http::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_overrides::{LiveLimits, Prepared};

@@ -12,7 +12,7 @@ use anteroom_limit_store::lent::LentRecords;
 use anteroom_limit_store::shared::SharedCounts;
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
 use anteroom_limit_store::lending::LeasedCounts;
-use anteroom_lent::LentFile;
+use anteroom_embedded::LentFile;
 use anteroom_limit::time::Micros;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_node::Stores;

@@ -31,7 +31,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
     ),
     (
-        "anteroom-lent",
+        "anteroom-embedded",
         &["anteroom-room", "anteroom-limit", "anteroom-limit-store", "anteroom-store"],
     ),
     (
@@ -62,7 +62,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom-layers",
-        &["anteroom-config", "anteroom-limit", "anteroom-store", "anteroom-valkey", "anteroom-node", "anteroom-front", "anteroom-gateway", "anteroom-limit-http", "anteroom-overrides", "anteroom-limit-store", "anteroom-lent", "anteroom-memcached", "anteroom-kafka", "anteroom-gossip"],
+        &["anteroom-config", "anteroom-limit", "anteroom-store", "anteroom-valkey", "anteroom-node", "anteroom-front", "anteroom-gateway", "anteroom-limit-http", "anteroom-overrides", "anteroom-limit-store", "anteroom-embedded", "anteroom-memcached", "anteroom-kafka", "anteroom-gossip"],
     ),
     (
         "anteroom-control",

@@ -74,17 +74,17 @@ fn every_event_of_a_store_of_limits_is_explained_and_no_other() {
     }
     // What is said of another store's figure, or of one another, stands in the same list.
     let said: BTreeMap<&str, &[&str]> = BTreeMap::from([
-        ("valkey", &["crates/anteroom-valkey/src/counts.rs"][..]),
+        ("valkey", &["crates/backend/valkey/src/counts.rs"][..]),
         ("leases", &["crates/limit/store/src/lending/counts.rs"]),
-        ("memcached", &["crates/anteroom-memcached/src/counts.rs"]),
+        ("memcached", &["crates/backend/memcached/src/counts.rs"]),
         (
             "kafka",
             &[
-                "crates/anteroom-kafka/src/counts.rs",
-                "crates/anteroom-kafka/src/node.rs",
+                "crates/backend/kafka/src/counts.rs",
+                "crates/backend/kafka/src/node.rs",
             ],
         ),
-        ("gossip", &["crates/anteroom-gossip/src/tally.rs"]),
+        ("gossip", &["crates/backend/gossip/src/tally.rs"]),
     ]);
     let stores: Vec<_> = explained.keys().collect();
     assert_eq!(stores, said.keys().collect::<Vec<_>>());

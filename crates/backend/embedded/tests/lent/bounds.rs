@@ -6,7 +6,7 @@ use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lent::Swapped;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_lent::Bounds;
+use anteroom_embedded::Bounds;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;

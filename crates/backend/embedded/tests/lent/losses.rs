@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anteroom_limit_store::lent::Loaded;
 use anteroom_limit_store::shared::{CountsError, chain};
-use anteroom_lent::LentFile;
+use anteroom_embedded::LentFile;
 use anteroom_limit::lending::epoch::Before;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_store::faults::Faults;
