@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_limit::time::Micros;
-use anteroom_ratelimit::wire::{
+use anteroom_envoy::wire::{
     Code, Descriptor, DescriptorStatus, Entry, RateLimit, RateLimitRequest, RateLimitResponse,
 };
-use anteroom_ratelimit::{Counts, Doors, RateLimitService};
+use anteroom_envoy::{Counts, Doors, RateLimitService};
 use anyhow::Context as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hdrhistogram::Histogram;

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anteroom_config::Config;
-use anteroom_ratelimit::folder;
+use anteroom_envoy::folder;
 
 /// Every mistake, a line each; none without such a service. The folder is meant relative to the config file.
 pub(crate) fn mistakes(config: &Config, file: &Path) -> Vec<String> {

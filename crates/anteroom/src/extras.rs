@@ -11,7 +11,7 @@ use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::Layers;
 use anteroom_limit_http::Meter;
-use anteroom_ratelimit::RateLimitService;
+use anteroom_envoy::RateLimitService;
 use anteroom_store::Embedded;
 use parking_lot::Mutex;
 

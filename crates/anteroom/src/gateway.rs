@@ -18,7 +18,7 @@ use anteroom_front::tls::Tls;
 use anteroom_gateway::layer::WaitingRoomLayer;
 use anteroom_layers::{Layers, Opened};
 use anteroom_node::{Node, NodeClock, RoomClock};
-use anteroom_ratelimit::{Doors, RateLimitService};
+use anteroom_envoy::{Doors, RateLimitService};
 use anteroom_store::{Clock, DataDir, Embedded};
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -9,7 +9,7 @@ use anteroom_layers::near_counts;
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::Figures;
 use anteroom_node::NodeClock;
-use anteroom_ratelimit::{Counts, Doors, RateLimitService};
+use anteroom_envoy::{Counts, Doors, RateLimitService};
 use tokio::task::JoinHandle;
 
 fn now(clock: &dyn NodeClock) -> Micros {

@@ -15,7 +15,6 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         "anteroom-config",
         &["anteroom-room", "anteroom-limit", "anteroom-reading"],
     ),
-    ("anteroom-envoy", &[]),
     ("anteroom-store", &["anteroom-room", "anteroom-config"]),
     (
         "anteroom-valkey",
@@ -35,8 +34,8 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
         &["anteroom-room", "anteroom-limit", "anteroom-limit-store", "anteroom-store"],
     ),
     (
-        "anteroom-ratelimit",
-        &["anteroom-config", "anteroom-limit", "anteroom-limit-store", "anteroom-envoy"],
+        "anteroom-envoy",
+        &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
     ),
     (
         "anteroom-node",
@@ -70,7 +69,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom-check",
-        &["anteroom-config", "anteroom-control", "anteroom-terminal", "anteroom-store", "anteroom-page", "anteroom-front", "anteroom-origin", "anteroom-gateway", "anteroom-limit-http", "anteroom-gossip", "anteroom-ratelimit"],
+        &["anteroom-config", "anteroom-control", "anteroom-terminal", "anteroom-store", "anteroom-page", "anteroom-front", "anteroom-origin", "anteroom-gateway", "anteroom-limit-http", "anteroom-gossip", "anteroom-envoy"],
     ),
     (
         "anteroom-operator",
@@ -84,7 +83,7 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom",
-        &["anteroom-room", "anteroom-config", "anteroom-terminal", "anteroom-store", "anteroom-valkey", "anteroom-node", "anteroom-origin", "anteroom-page", "anteroom-front", "anteroom-gateway", "anteroom-limit-http", "anteroom-layers", "anteroom-check", "anteroom-control", "anteroom-operator", "anteroom-demo", "anteroom-limit", "anteroom-limit-store", "anteroom-ratelimit"],
+        &["anteroom-room", "anteroom-config", "anteroom-terminal", "anteroom-store", "anteroom-valkey", "anteroom-node", "anteroom-origin", "anteroom-page", "anteroom-front", "anteroom-gateway", "anteroom-limit-http", "anteroom-layers", "anteroom-check", "anteroom-control", "anteroom-operator", "anteroom-demo", "anteroom-limit", "anteroom-limit-store", "anteroom-envoy"],
     ),
     // Asks what `anteroom check` says, and what holds where a file says nothing.
     (
@@ -136,5 +135,5 @@ pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     ("anteroom-control", "anteroom-limit-http"),
     ("anteroom-control", "anteroom-store"),
     ("anteroom-gateway", "anteroom-store"),
-    ("anteroom-ratelimit", "anteroom-valkey"),
+    ("anteroom-envoy", "anteroom-valkey"),
 ];
