@@ -1,4 +1,4 @@
 //! Any bytes as `Cookie` headers. See the function that it calls for what must hold.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_gateway::fuzz::cookie_header(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_proxy::fuzz::cookie_header(data));

@@ -1,6 +1,6 @@
 //! `cargo xtask cluster`: runs one of the tests on real processes by hand, with all that it prints.
 //!
-//! The runs are tests of `anteroom-cluster`; this builds the program that they start, and passes on
+//! The runs are tests of `anteroom-e2e`; this builds the program that they start, and passes on
 //! which of them is meant. The run at full scale takes too long for a test: it is an example there.
 
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::cargo;
 
-/// What names the program to test; `anteroom-cluster` reads it.
+/// What names the program to test; `anteroom-e2e` reads it.
 const BINARY: &str = "ANTEROOM_BINARY";
 
 /// Which run.
@@ -88,7 +88,7 @@ fn full_scale(options: &Options) -> anyhow::Result<()> {
     }
     let minutes = options.minutes.to_string();
     let arrivals = options.arrivals.to_string();
-    let example = ["--release", "-p", "anteroom-cluster", "--example"];
+    let example = ["--release", "-p", "anteroom-e2e", "--example"];
     let mut arguments = vec!["run", "-q"];
     arguments.extend(example);
     arguments.extend(["full_scale", "--", &minutes, &arrivals]);
@@ -117,7 +117,7 @@ fn names(options: &Options) -> anyhow::Result<Vec<String>> {
 fn test(options: &Options) -> Vec<&'static str> {
     let mut arguments = with_profile(
         options,
-        &["test", "-q", "-p", "anteroom-cluster", "--test", "limits"],
+        &["test", "-q", "-p", "anteroom-e2e", "--test", "limits"],
     );
     arguments.push("--");
     arguments
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn the_profile_is_that_of_tests_unless_optimized_programs_are_asked_for() {
-        let tests = "test -q -p anteroom-cluster --test limits";
+        let tests = "test -q -p anteroom-e2e --test limits";
         check(&[], &format!("{tests} --"));
         check(&["a_node", "--release"], &format!("{tests} --release --"));
     }

@@ -1,7 +1,7 @@
 //! What do systemd and Prometheus themselves say about the files in `deploy/`?
 //!
 //! Asked where they are installed; nobody has to install them for the tests. That the files agree with
-//! each other and with the program is tested without them, in the crate `anteroom-deploy`.
+//! each other and with the program is tested without them, in `anteroom-e2e`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn dependencies_of_tests_and_build_scripts_are_judged_alike() {
         assert_eq!(
-            check_arrow("anteroom-control", "anteroom-gateway", r#""dev""#).len(),
+            check_arrow("anteroom-admin", "anteroom-proxy", r#""dev""#).len(),
             1
         );
         assert_eq!(
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_crate_that_is_nothing_but_tests_uses_what_is_for_tests_and_is_used_by_none() {
-        assert!(check_arrow("anteroom-cluster", "anteroom-testkit", "null").is_empty());
+        assert!(check_arrow("anteroom-e2e", "anteroom-testkit", "null").is_empty());
         for (name, allowed) in LAYERS {
             let uses_tests = allowed.iter().any(|below| ONLY_TESTS.contains(below));
             assert!(
@@ -136,9 +136,9 @@ mod tests {
 
     #[test]
     fn an_arrow_of_tests_is_for_tests_alone() {
-        assert!(check_arrow("anteroom-control", "anteroom-store", r#""dev""#).is_empty());
+        assert!(check_arrow("anteroom-admin", "anteroom-store", r#""dev""#).is_empty());
         assert_eq!(
-            check_arrow("anteroom-control", "anteroom-store", "null").len(),
+            check_arrow("anteroom-admin", "anteroom-store", "null").len(),
             1
         );
     }

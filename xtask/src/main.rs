@@ -41,7 +41,7 @@ enum Command {
     Sim(sim::Options),
     /// Remove the rules of the protocol one at a time, and see whether a checker of `sim` notices.
     ///
-    /// Each file of crates/anteroom-sim/mutations is a patch that removes one rule. It is applied to a
+    /// Each file of crates/sim/engine/mutations is a patch that removes one rule. It is applied to a
     /// copy of the workspace, in target/mutations. The seeds of `sim` run there until a promise
     /// breaks: it must be one that the file names.
     Mutations(mutations::Options),

@@ -1,6 +1,6 @@
 //! `cargo xtask mutations`: would anybody notice if a rule of the protocol were missing?
 //!
-//! Each file of `crates/anteroom-sim/mutations` is a patch that removes one rule. The patch is
+//! Each file of `crates/sim/engine/mutations` is a patch that removes one rule. The patch is
 //! applied to a copy of the workspace, the simulator is built there and runs its seeds until a
 //! promise breaks. Whether the code keeps every promise without a patch is for other tests.
 
@@ -31,7 +31,7 @@ const SEEDS: u64 = 8_000;
   cargo xtask mutations --only no-phantoms --seeds 50   see whether 50 seeds are enough to notice it
 
 Ends with 1 when a mutation was not noticed, or by a checker that its file does not name. To add a
-mutation, put a patch into crates/anteroom-sim/mutations, with the lines `Rule: ...` (the rule that
+mutation, put a patch into crates/sim/engine/mutations, with the lines `Rule: ...` (the rule that
 it removes) and `Noticed by: ...` (names of promises, or Assertion) above the diff.")]
 pub(crate) struct Options {
     /// Remove this rule alone; may be given several times.

@@ -143,7 +143,7 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "limits over Kafka that a configuration with the cargo feature \"kafka\" does not keep",
         needs: &[CXX, MAKE],
         run: |tally| {
-            let layers = ["-p", "anteroom-layers", "--features", "kafka"];
+            let layers = ["-p", "anteroom-tower", "--features", "kafka"];
             counted_step(
                 &[&["test"][..], &layers, &["--test", "kafka"]].concat(),
                 tally,
@@ -200,7 +200,7 @@ fn kafka_lints(_: &mut Tally) -> anyhow::Result<Outcome> {
     let warnings = ["--", "-D", "warnings"];
     let program = ["clippy", "-p", "anteroom", "--features", "kafka"];
     cargo_step(&[&program[..], &warnings].concat())?;
-    let layers = ["clippy", "-p", "anteroom-layers", "--features", "kafka"];
+    let layers = ["clippy", "-p", "anteroom-tower", "--features", "kafka"];
     let layers = [&layers[..], &["--all-targets"], &warnings];
     cargo_step(&layers.concat())
 }

@@ -7,10 +7,10 @@ use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 use anteroom_config::Config;
-use anteroom_gateway::body::Body;
-use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
-use anteroom_gateway::layer::KnownVisitor;
-use anteroom_gateway::path::Readings;
+use anteroom_proxy::body::Body;
+use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_room_http::layer::KnownVisitor;
+use anteroom_proxy::path::Readings;
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
 use http::header::ACCEPT;

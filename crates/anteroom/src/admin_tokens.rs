@@ -1,9 +1,9 @@
 //! Who may change rooms? The tokens in the file that `server.admin_token_file` names, or the one that
 //! was drawn for this data folder.
 
-use anteroom_check::token_file;
+use crate::check::token_file;
+use anteroom_admin::Token;
 use anteroom_config::ServerConfig;
-use anteroom_control::Token;
 use anteroom_store::DataDir;
 
 /// What the token is called that was drawn for the data folder.

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_control::{ConnectionFigures, ExtraFigures};
-use anteroom_front::hold::{BrokenOff, ConnectionObserver};
-use anteroom_front::table::{ConnectionTable, Reclaimed, TurnedAway};
-use anteroom_front::tls::Tls;
-use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_layers::Layers;
-use anteroom_limit_http::Meter;
+use anteroom_admin::{ConnectionFigures, ExtraFigures};
 use anteroom_envoy::RateLimitService;
+use anteroom_limit_http::Meter;
+use anteroom_proxy::downstream::hold::{BrokenOff, ConnectionObserver};
+use anteroom_proxy::downstream::table::{ConnectionTable, Reclaimed, TurnedAway};
+use anteroom_proxy::downstream::tls::Tls;
+use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_store::Embedded;
+use anteroom_tower::Layers;
 use parking_lot::Mutex;
 
 use crate::limits;
@@ -142,7 +142,7 @@ impl Extras {
     }
 }
 
-impl anteroom_control::Extras for Extras {
+impl anteroom_admin::Extras for Extras {
     fn read(&self) -> ExtraFigures {
         let connections = &self.connections;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);

@@ -5,21 +5,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_admin::{Control, Tokens};
 use anteroom_config::{
     Config, GossipConfig, KafkaConfig, MemcachedConfig, RateLimitServiceConfig, ServerConfig,
     StoreConfig,
 };
-use anteroom_control::{Control, Tokens};
-use anteroom_front::handover::{Inherited, Legacy};
-use anteroom_front::lanes::Lanes;
-use anteroom_front::sockets::Sockets;
-use anteroom_front::table::{ConnectionLimits, ConnectionTable};
-use anteroom_front::tls::Tls;
-use anteroom_gateway::layer::WaitingRoomLayer;
-use anteroom_layers::{Layers, Opened};
-use anteroom_node::{Node, NodeClock, RoomClock};
 use anteroom_envoy::{Doors, RateLimitService};
+use anteroom_node::{Node, NodeClock, RoomClock};
+use anteroom_proxy::downstream::handover::{Inherited, Legacy};
+use anteroom_proxy::downstream::lanes::Lanes;
+use anteroom_proxy::downstream::sockets::Sockets;
+use anteroom_proxy::downstream::table::{ConnectionLimits, ConnectionTable};
+use anteroom_proxy::downstream::tls::Tls;
+use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_store::{Clock, DataDir, Embedded};
+use anteroom_tower::{Layers, Opened};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -362,6 +362,6 @@ fn serve_operators(
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
     };
     let hosts = server.admin_hosts.clone();
-    let serving = anteroom_control::serve(listener, hosts, control.router(), stopping);
+    let serving = anteroom_admin::serve(listener, hosts, control.router(), stopping);
     (tokio::spawn(serving), stop)
 }

@@ -3,6 +3,7 @@
 //! One file per command. Here, and nowhere else, backends are named.
 
 mod admin_tokens;
+pub mod check;
 mod descriptors;
 mod extras;
 mod front;
@@ -12,6 +13,5 @@ pub mod logging;
 pub mod serve;
 pub mod simulate;
 
-pub use anteroom_check as check;
+pub use anteroom_admin::client::{limits as limits_command, room, status};
 pub use anteroom_demo as demo;
-pub use anteroom_operator::{limits as limits_command, room, status};

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use anteroom_admin::{LimitFigures, QuotaFigures, RateLimitFigures};
 use anteroom_config::{Config, RateLimitStore};
-use anteroom_control::{LimitFigures, QuotaFigures, RateLimitFigures};
-use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_layers::near_counts;
+use anteroom_envoy::{Counts, Doors, RateLimitService};
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::Figures;
+use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_node::NodeClock;
-use anteroom_envoy::{Counts, Doors, RateLimitService};
+use anteroom_tower::near_counts;
 use tokio::task::JoinHandle;
 
 fn now(clock: &dyn NodeClock) -> Micros {

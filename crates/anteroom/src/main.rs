@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anteroom::{check, demo, limits_command, logging, room, serve, simulate, status};
-use anteroom_terminal::tell;
+use anteroom_config::terminal::tell;
 use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::process::ExitCode;
 
-use anteroom_check::{self as check, store_password};
+use crate::check::{self as check, store_password};
 use anteroom_config::{Config, Flags, Parsed};
-use anteroom_front::handover::{HandoverError, Inherited};
-use anteroom_front::lanes::Lanes;
-use anteroom_front::supervisor;
+use anteroom_proxy::downstream::handover::{HandoverError, Inherited};
+use anteroom_proxy::downstream::lanes::Lanes;
+use anteroom_proxy::downstream::supervisor;
 use anteroom_store::chain;
 use anyhow::Context as _;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench cluster`: how much later is a new visitor served by many nodes, and what does
 //! that cost the stores?
 //!
-//! Measured by the program of `anteroom-bench`; this builds it, optimized, and lets it print.
+//! `anteroom-bench-cluster` measures. This builds it, optimized, and lets it print.
 
 use std::process::Command;
 
@@ -32,8 +32,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     let messages = cargo::read(&[
         "build",
         "--release",
-        "-p",
-        "anteroom-bench",
+        "--bin",
+        "anteroom-bench-cluster",
         "--message-format=json-render-diagnostics",
     ])?;
     let program = executable(&messages).context("cargo build names no program")?;
@@ -41,7 +41,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .args(options.json.then_some("--json"))
         .args(options.latency_only.then_some("--latency-only"))
         .status()
-        .context("starting anteroom-bench")?;
-    ensure!(status.success(), "anteroom-bench failed ({status})");
+        .context("starting anteroom-bench-cluster")?;
+    ensure!(status.success(), "anteroom-bench-cluster failed ({status})");
     Ok(())
 }

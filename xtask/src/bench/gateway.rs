@@ -1,7 +1,7 @@
 //! `cargo xtask bench gateway`: what does the gateway cost per request, beside other proxies?
 //!
-//! Measured by the programs of `anteroom-speed` and, what many cost who wait in one process, of
-//! `anteroom-bench`; this builds them and the gateway, optimized, and lets them print.
+//! `anteroom-bench-gateway` measures, and `anteroom-bench-cluster` measures what many visitors cost
+//! who wait in one process. This builds both and the gateway, optimized, and lets them print.
 
 use std::process::Command;
 
@@ -29,18 +29,19 @@ pub(crate) struct Options {
 /// When a program cannot be built or installed, or a run cannot be made.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     requirements::ensure(&requirements::RACERS)?;
-    let program = |package| {
+    let program = |name| {
         let messages = cargo::read(&[
             "build",
             "--profile=dist",
-            "-p",
-            package,
+            "--bin",
+            name,
             "--message-format=json-render-diagnostics",
         ])?;
         executable(&messages).context("cargo build names no program")
     };
-    let (gateway, bench) = (program("anteroom")?, program("anteroom-bench")?);
-    let program = program("anteroom-speed")?;
+    let gateway = program("anteroom")?;
+    let bench = program("anteroom-bench-cluster")?;
+    let program = program("anteroom-bench-gateway")?;
     let status = Command::new(program)
         .arg("--anteroom")
         .arg(gateway)
@@ -49,7 +50,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .args(options.json.then_some("--json"))
         .args(&options.arguments)
         .status()
-        .context("starting anteroom-speed")?;
-    ensure!(status.success(), "anteroom-speed failed ({status})");
+        .context("starting anteroom-bench-gateway")?;
+    ensure!(status.success(), "anteroom-bench-gateway failed ({status})");
     Ok(())
 }

@@ -9,29 +9,38 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ("anteroom-limit-store", &["anteroom-limit"]),
     ("anteroom-room", &[]),
     ("anteroom-ticket", &["anteroom-room"]),
-    ("anteroom-terminal", &[]),
-    ("anteroom-reading", &["anteroom-room"]),
-    (
-        "anteroom-config",
-        &["anteroom-room", "anteroom-limit", "anteroom-reading"],
-    ),
+    ("anteroom-config", &["anteroom-room", "anteroom-limit"]),
     ("anteroom-store", &["anteroom-room", "anteroom-config"]),
     (
         "anteroom-valkey",
-        &["anteroom-room", "anteroom-config", "anteroom-limit", "anteroom-limit-store", "anteroom-store"],
+        &[
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-limit",
+            "anteroom-limit-store",
+            "anteroom-store",
+        ],
     ),
     (
         "anteroom-memcached",
         &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
     ),
-    ("anteroom-kafka", &["anteroom-limit", "anteroom-limit-store"]),
+    (
+        "anteroom-kafka",
+        &["anteroom-limit", "anteroom-limit-store"],
+    ),
     (
         "anteroom-gossip",
         &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
     ),
     (
         "anteroom-embedded",
-        &["anteroom-room", "anteroom-limit", "anteroom-limit-store", "anteroom-store"],
+        &[
+            "anteroom-room",
+            "anteroom-limit",
+            "anteroom-limit-store",
+            "anteroom-store",
+        ],
     ),
     (
         "anteroom-envoy",
@@ -39,76 +48,113 @@ pub(super) const LAYERS: &[(&str, &[&str])] = &[
     ),
     (
         "anteroom-node",
-        &["anteroom-room", "anteroom-ticket", "anteroom-config", "anteroom-store"],
+        &[
+            "anteroom-room",
+            "anteroom-ticket",
+            "anteroom-config",
+            "anteroom-store",
+        ],
     ),
     (
-        "anteroom-page",
+        "anteroom-room-http",
         &["anteroom-room", "anteroom-config", "anteroom-store"],
     ),
-    ("anteroom-front", &["anteroom-room", "anteroom-config"]),
-    ("anteroom-origin", &["anteroom-room", "anteroom-config"]),
     (
-        "anteroom-gateway",
-        &["anteroom-room", "anteroom-ticket", "anteroom-config", "anteroom-store", "anteroom-node", "anteroom-origin", "anteroom-page", "anteroom-front"],
+        "anteroom-proxy",
+        &[
+            "anteroom-room",
+            "anteroom-ticket",
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-node",
+            "anteroom-room-http",
+        ],
     ),
     (
         "anteroom-limit-http",
-        &["anteroom-limit", "anteroom-limit-store", "anteroom-room", "anteroom-config", "anteroom-gateway"],
+        &[
+            "anteroom-limit",
+            "anteroom-limit-store",
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-proxy",
+        ],
     ),
     (
-        "anteroom-overrides",
-        &["anteroom-room", "anteroom-limit", "anteroom-limit-store", "anteroom-config", "anteroom-store", "anteroom-node", "anteroom-limit-http"],
+        "anteroom-tower",
+        &[
+            "anteroom-config",
+            "anteroom-limit",
+            "anteroom-store",
+            "anteroom-valkey",
+            "anteroom-node",
+            "anteroom-proxy",
+            "anteroom-limit-http",
+            "anteroom-admin",
+            "anteroom-limit-store",
+            "anteroom-embedded",
+            "anteroom-memcached",
+            "anteroom-kafka",
+            "anteroom-gossip",
+        ],
     ),
     (
-        "anteroom-layers",
-        &["anteroom-config", "anteroom-limit", "anteroom-store", "anteroom-valkey", "anteroom-node", "anteroom-front", "anteroom-gateway", "anteroom-limit-http", "anteroom-overrides", "anteroom-limit-store", "anteroom-embedded", "anteroom-memcached", "anteroom-kafka", "anteroom-gossip"],
-    ),
-    (
-        "anteroom-control",
-        &["anteroom-room", "anteroom-config", "anteroom-store", "anteroom-node", "anteroom-origin", "anteroom-overrides"],
-    ),
-    (
-        "anteroom-check",
-        &["anteroom-config", "anteroom-control", "anteroom-terminal", "anteroom-store", "anteroom-page", "anteroom-front", "anteroom-origin", "anteroom-gateway", "anteroom-limit-http", "anteroom-gossip", "anteroom-envoy"],
-    ),
-    (
-        "anteroom-operator",
-        &["anteroom-room", "anteroom-config", "anteroom-store", "anteroom-terminal", "anteroom-control", "anteroom-overrides"],
+        "anteroom-admin",
+        &[
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-node",
+            "anteroom-proxy",
+        ],
     ),
     ("anteroom-demo", &["anteroom-room"]),
     ("anteroom-sim", &["anteroom-room", "anteroom-ticket"]),
     (
         "anteroom-report",
-        &["anteroom-room", "anteroom-config", "anteroom-limit", "anteroom-terminal", "anteroom-sim"],
+        &[
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-limit",
+            "anteroom-sim",
+        ],
     ),
     (
         "anteroom",
-        &["anteroom-room", "anteroom-config", "anteroom-terminal", "anteroom-store", "anteroom-valkey", "anteroom-node", "anteroom-origin", "anteroom-page", "anteroom-front", "anteroom-gateway", "anteroom-limit-http", "anteroom-layers", "anteroom-check", "anteroom-control", "anteroom-operator", "anteroom-demo", "anteroom-limit", "anteroom-limit-store", "anteroom-envoy"],
+        &[
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-valkey",
+            "anteroom-node",
+            "anteroom-proxy",
+            "anteroom-room-http",
+            "anteroom-limit-http",
+            "anteroom-tower",
+            "anteroom-admin",
+            "anteroom-demo",
+            "anteroom-limit",
+            "anteroom-limit-store",
+            "anteroom-envoy",
+        ],
     ),
     // Asks what `anteroom check` says, and what holds where a file says nothing.
-    (
-        "anteroom-deploy",
-        &["anteroom-config", "anteroom-control", "anteroom-front", "anteroom-check", "anteroom"],
-    ),
     // Looks at what comes out on either side of the gateway, with rooms and without.
-    (
-        "anteroom-passage",
-        &["anteroom-room", "anteroom-config", "anteroom-front", "anteroom-origin", "anteroom-gateway", "anteroom"],
-    ),
     // Starts the binary as a process, so it knows none of what the binary is made of.
-    ("anteroom-cluster", &["anteroom-room", "anteroom-demo"]),
+    ("anteroom-e2e", &["anteroom-room", "anteroom-demo"]),
     // Runs nodes in its own process, to see what they take and what they cost.
     (
         "anteroom-bench",
-        &["anteroom-room", "anteroom-config", "anteroom-store", "anteroom-valkey", "anteroom-node"],
+        &[
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-valkey",
+            "anteroom-node",
+        ],
     ),
     // Plays what the simulator recorded on real stores, so it sees both.
-    (
-        "anteroom-replay",
-        &["anteroom-room", "anteroom-config", "anteroom-store", "anteroom-valkey", "anteroom-sim"],
-    ),
     // Starts the binary as a process, beside others.
-    ("anteroom-speed", &[]),
     ("xtask", &[]),
 ];
 
@@ -118,12 +164,12 @@ pub(super) const FOR_TESTS: &[&str] = &["anteroom-testkit"];
 /// Crates that are nothing but tests and measurements: what is for tests they may use in all that
 /// they are. No row above names one.
 pub(super) const ONLY_TESTS: &[&str] = &[
-    "anteroom-passage",
-    "anteroom-cluster",
+    "anteroom-e2e",
+    "anteroom-e2e",
     "anteroom-bench",
-    "anteroom-speed",
-    "anteroom-deploy",
-    "anteroom-replay",
+    "anteroom-bench",
+    "anteroom-e2e",
+    "anteroom-e2e",
 ];
 
 /// Arrows of tests alone: whoever runs a node in a test must bring a store.
@@ -131,9 +177,9 @@ pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
     // Leases are tried over a real store, which has an address.
     ("anteroom-limit-store", "anteroom-config"),
     ("anteroom-limit-store", "anteroom-valkey"),
-    ("anteroom-control", "anteroom-limit"),
-    ("anteroom-control", "anteroom-limit-http"),
-    ("anteroom-control", "anteroom-store"),
-    ("anteroom-gateway", "anteroom-store"),
+    ("anteroom-admin", "anteroom-limit"),
+    ("anteroom-admin", "anteroom-limit-http"),
+    ("anteroom-admin", "anteroom-store"),
+    ("anteroom-proxy", "anteroom-store"),
     ("anteroom-envoy", "anteroom-valkey"),
 ];

@@ -11,7 +11,7 @@ use super::tree::Found;
 use crate::workspace;
 
 /// Where the files are, from the root of the workspace.
-const FOLDER: &str = "crates/anteroom-sim/mutations";
+const FOLDER: &str = "crates/sim/engine/mutations";
 
 const RULE: &str = "Rule:";
 const NOTICED_BY: &str = "Noticed by:";

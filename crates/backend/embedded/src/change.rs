@@ -1,8 +1,8 @@
 //! What is to be read or written, and what comes of many of them in one transaction.
 
-use anteroom_limit_store::lent::{Expected, Kept, Loaded, Swapped, Token};
 use anteroom_limit::lending::epoch::StoreIdentity;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::lent::{Expected, Kept, Loaded, Swapped, Token};
 use redb::Database;
 use tokio::sync::oneshot::Sender;
 

@@ -5,9 +5,9 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
-use anteroom_limit::time::MicroSpan;
 use anteroom_store::{Clock, DataDir};
 use redb::{Database, DatabaseError};
 use tokio::sync::oneshot;

@@ -1,8 +1,8 @@
 //! What stands in the file: what it is, the epoch, the clients, and when each of them is forgotten.
 
-use anteroom_limit_store::lent::{Kept, Loaded, Token};
 use anteroom_limit::lending::epoch::StoreIdentity;
 use anteroom_limit::time::Micros;
+use anteroom_limit_store::lent::{Kept, Loaded, Token};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::mark::Mark;

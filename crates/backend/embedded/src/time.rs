@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_room::time::Millis;
 use anteroom_limit::time::Micros;
+use anteroom_room::time::Millis;
 use anteroom_store::Clock;
 
 /// A clock that goes on where the file stopped.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_limit::policy::Needs;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use parking_lot::Mutex;
 use tokio::net::UdpSocket;
 use tokio::sync::{Mutex as AsyncMutex, oneshot, watch};

@@ -8,11 +8,11 @@
 //! A node whose clock is ahead adds to a stretch of time that has not begun here. What is known of such stretches is read,
 //! too, as far ahead as [`CLOCKS_APART_MAX`], and a call must fit there as well.
 
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
 use smallvec::SmallVec;
 
 use crate::board::{Board, KEPT_LONGER};

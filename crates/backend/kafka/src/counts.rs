@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use anteroom_limit::policy::Needs;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use parking_lot::Mutex;
 
 use crate::beats::AWAY_AFTER;

@@ -5,8 +5,8 @@
 //! changes the upper half of a name, and only that, so that over which [lane](crate::lanes) a client is told does not
 //! hang on it.
 
-use anteroom_limit_store::{CallKey, KeyMaker};
 use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::{CallKey, KeyMaker};
 
 use crate::figures::{Name, NodeId};
 use crate::lanes::Lanes;

@@ -12,8 +12,8 @@ mod tests;
 
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::CallKey;
 
 use crate::beats::Beats;
 use crate::board::{Board, Heard};

@@ -14,11 +14,11 @@
 
 use std::time::Duration;
 
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
 
 use crate::counts::CLOCKS_APART_MAX;
 use crate::expiry::exptime;

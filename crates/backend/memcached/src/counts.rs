@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{
-    self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
-};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{
+    self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
+};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout_at};
 

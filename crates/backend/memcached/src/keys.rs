@@ -4,8 +4,8 @@
 //! client lies under that; a counter has the width of its stretch of time and its number behind it, so a limit whose
 //! stretches change their width begins anew, and limits of one width go on with each other's counters.
 
-use anteroom_limit_store::{CallKey, KeyMaker};
 use anteroom_limit::counters::{CounterIndex, Counters};
+use anteroom_limit_store::{CallKey, KeyMaker};
 
 /// Names begin with this.
 #[derive(Debug)]

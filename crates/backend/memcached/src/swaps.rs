@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::token_bucket::NEWCOMER_AFTER;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
 use tokio::time::{Instant, sleep_until};
 
 use crate::counters::Judged;

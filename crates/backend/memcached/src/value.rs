@@ -5,10 +5,10 @@
 //!
 //! What cannot be read is no new client: it stops its calls from being counted, and says so.
 
-use anteroom_limit_store::lent::states;
 use anteroom_limit::fine::FineMicros;
 use anteroom_limit::leaky_bucket;
 use anteroom_limit::policy::State;
+use anteroom_limit_store::lent::states;
 
 /// Another one for any change of the text.
 const VERSION: u8 = b'1';

@@ -12,15 +12,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::ValkeyAddress;
-use anteroom_limit_store::shared::{
-    self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
-};
 use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_limit_store::shared::{
+    self, BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime, UnfitError,
+};
 
 use self::script::{ChargeScript, Charging, Judged};
 use crate::access::SetupError;

@@ -8,9 +8,9 @@
 
 use std::borrow::Cow;
 
-use anteroom_room::allocation::CounterScope;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lent::{LentTo, Shelf};
+use anteroom_room::allocation::CounterScope;
 use anteroom_store::{CounterName, RecordKey};
 
 /// Makes names.

@@ -12,13 +12,13 @@ mod step;
 use std::fmt;
 
 use anteroom_config::ValkeyAddress;
+use anteroom_limit::lending::epoch::StoreIdentity;
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit_store::lent::step::{Step, Stepped};
 use anteroom_limit_store::lent::{
     Expected, Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write,
 };
 use anteroom_limit_store::shared::{BoxFuture, CountsError, TestTime};
-use anteroom_limit::lending::epoch::StoreIdentity;
-use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_store::Identity;
 use redis::Value;
 

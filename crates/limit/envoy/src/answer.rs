@@ -1,7 +1,7 @@
 //! What is a client told? The reference service's answer, from what each limit said.
 
-use anteroom_config::RateLimitHeaders;
 use crate::config::{self as envoy, Applies, Metadata};
+use anteroom_config::RateLimitHeaders;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::{Outcome, Verdict};

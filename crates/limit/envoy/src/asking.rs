@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
-use anteroom_limit_store::outage::Outage;
-use anteroom_limit_store::shared::CountsError;
-use anteroom_limit_store::{CallKey, KeyMaker};
 use crate::config::{
     Applies, CounterIdentity, Entry, Matched, Override, RateLimits, Request, RequestDescriptor,
     RequestError, check_bounds,
 };
+use anteroom_config::{OnStoreFailure, RateLimitServiceConfig};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::settings::SettingsError;
+use anteroom_limit_store::outage::Outage;
+use anteroom_limit_store::shared::CountsError;
+use anteroom_limit_store::{CallKey, KeyMaker};
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 

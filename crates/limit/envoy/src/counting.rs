@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_limit_store::local::Fill;
-use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
-use anteroom_limit_store::{CallKey, KeyMaker};
 use crate::config::CounterIdentity;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::local::Fill;
+use anteroom_limit_store::mixed::MixedCounts;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
+use anteroom_limit_store::{CallKey, KeyMaker};
 use futures_util::future::try_join_all;
 
 pub(crate) use anteroom_limit_store::mixed::MixedCharge as Charge;

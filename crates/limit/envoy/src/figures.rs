@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_limit_store::local::Fill;
 use crate::config::AppliedLimit;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::local::Fill;
 use parking_lot::RwLock;
 
 use crate::judge::Met;

@@ -9,8 +9,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use anteroom_limit_store::shared::SharedCounts;
 use crate::config::{self as envoy, FILE_BYTES_MAX, Mistakes, Notice, SameDomain};
+use anteroom_limit_store::shared::SharedCounts;
 
 use crate::policy;
 

@@ -7,13 +7,13 @@
 //! Limits that only look (shadow) are charged for requests that go through, and so is what a request gives back.
 //! Of limits that are quotas one that has something left is enough.
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::CountsError;
 use crate::config::AppliedLimit;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::CountsError;
 
 use crate::counting::{Charge, Counts};
 

@@ -2,7 +2,6 @@
 //!
 //! Windows of the fixed kind begin with the Unix epoch, as those of the reference service do.
 
-use anteroom_limit_store::shared::SharedCounts;
 use crate::config::{AlgorithmChoice, CannotKeep, Unit};
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
@@ -16,6 +15,7 @@ use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit_store::shared::SharedCounts;
 
 /// Parts of a window where the file names none; the same as in `[[limit]]`.
 const SUB_WINDOWS: u32 = 10;

@@ -18,8 +18,8 @@ mod told;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_limit::time::Micros;
 use anteroom_limit::quota::book::MemberId;
+use anteroom_limit::time::Micros;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;

@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use anteroom_config::OnLimit;
-use anteroom_gateway::forwarded::Client;
-use anteroom_gateway::path::Readings;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::path::Readings;
 use http::{Request, StatusCode};
 use smallvec::SmallVec;
 use tokio::time::Instant;

@@ -12,10 +12,10 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
 use anteroom_limit_store::{CallKey, KeyMaker};
-use anteroom_gateway::cookies;
-use anteroom_gateway::forwarded::is_same;
-use anteroom_gateway::path::Readings;
-use anteroom_gateway::route::fold;
+use anteroom_proxy::cookies;
+use anteroom_proxy::forwarded::is_same;
+use anteroom_proxy::path::Readings;
+use anteroom_proxy::route::fold;
 use http::HeaderMap;
 use http::header::HeaderName;
 use smallvec::{SmallVec, smallvec};

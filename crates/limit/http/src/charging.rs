@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use anteroom_config::{OnLimit, OnLimitStoreFailure};
-use anteroom_limit_store::local::{Charge, charge_all};
-use anteroom_limit_store::shared::{CountsError, SharedCharge};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_limit_store::local::{Charge, charge_all};
+use anteroom_limit_store::shared::{CountsError, SharedCharge};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 

@@ -1,9 +1,9 @@
 //! A limit and one client of it: what a call is charged to, here or at a store elsewhere.
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::SharedCharge;
 
 use crate::limit::Limit;
 use crate::stores::Elsewhere;

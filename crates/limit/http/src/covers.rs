@@ -4,8 +4,8 @@
 //! sees through is no way around a limit.
 
 use anteroom_config::Route;
-use anteroom_gateway::path::{BadPathError, Readings};
-use anteroom_gateway::route::Routes;
+use anteroom_proxy::path::{BadPathError, Readings};
+use anteroom_proxy::route::Routes;
 use http::Method;
 
 /// Requests by method, host and path.

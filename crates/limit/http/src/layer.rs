@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use anteroom_gateway::body::{AnswerBody, Body};
-use anteroom_gateway::layer::{CannotWait, OverLimit};
+use anteroom_proxy::body::{AnswerBody, Body};
+use anteroom_proxy::visitor::{CannotWait, OverLimit};
 use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
@@ -27,7 +27,7 @@ use crate::tally::Event;
 /// Puts limits in front of a service.
 ///
 /// Requests carry who sent them, as
-/// [`Client`](anteroom_gateway::forwarded::Client); one that does not is refused, as nobody could say whom to count
+/// [`Client`](anteroom_proxy::forwarded::Client); one that does not is refused, as nobody could say whom to count
 /// it to.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {

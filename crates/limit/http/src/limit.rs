@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{LimitHeaders, LimitStore, OnLimit, WithoutKey};
-use anteroom_limit_store::local::{Charge, LocalCounts};
-use anteroom_limit_store::{CallKey, KeyMaker};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::local::{Charge, LocalCounts};
+use anteroom_limit_store::{CallKey, KeyMaker};
 use http::HeaderValue;
 use smallvec::smallvec;
 

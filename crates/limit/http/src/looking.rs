@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_limit_store::shared::SharedCharge;
 
 use crate::counted::Counted;
 use crate::meter::Meter;

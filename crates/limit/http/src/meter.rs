@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::LimitConfig;
-use anteroom_limit_store::shared::CountsError;
-use anteroom_gateway::forwarded::Client;
-use anteroom_gateway::layer::KnownVisitor;
-use anteroom_gateway::path::{Decoding, Readings};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
+use anteroom_limit_store::shared::CountsError;
+use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::path::{Decoding, Readings};
+use anteroom_proxy::visitor::KnownVisitor;
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::{iter, mem};
 
 use anteroom_config::{KeyPart, LimitConfig, LimitStore};
+use anteroom_limit::cost::Cost;
+use anteroom_limit::policy::Policy;
 use anteroom_limit_store::KeyMaker;
 use anteroom_limit_store::local::LocalCounts;
 use anteroom_limit_store::shared::UnfitError;
-use anteroom_gateway::path::BadPathError;
-use anteroom_limit::cost::Cost;
-use anteroom_limit::policy::Policy;
+use anteroom_proxy::path::BadPathError;
 use http::Method;
 use http::header::{HeaderName, InvalidHeaderName};
 use http::method::InvalidMethod;

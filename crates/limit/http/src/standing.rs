@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use anteroom_config::Client;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::local::Charge;
-use anteroom_limit_store::shared::{CountsError, SharedCharge};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::Outcome;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::local::Charge;
+use anteroom_limit_store::shared::{CountsError, SharedCharge};
 use arc_swap::Guard;
 
 use crate::caller;

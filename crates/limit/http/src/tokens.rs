@@ -8,10 +8,10 @@ use std::cell::OnceCell;
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenPlace};
-use anteroom_gateway::cookies;
-use anteroom_gateway::forwarded::is_same;
 use crate::jwt::{Expected, KeySet, KeySetError, Proof, Verifier};
+use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenPlace};
+use anteroom_proxy::cookies;
+use anteroom_proxy::forwarded::is_same;
 use http::HeaderMap;
 
 use crate::caller::{Unknown, distinct};

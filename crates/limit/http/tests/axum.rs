@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 
 use anteroom_config::Config;
-use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
-use anteroom_gateway::layer::KnownVisitor;
-use anteroom_gateway::path::Readings;
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
+use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::path::Readings;
+use anteroom_proxy::visitor::KnownVisitor;
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;

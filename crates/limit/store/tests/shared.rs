@@ -4,14 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use anteroom_limit::policy::Needs;
+use anteroom_limit::time::MicroSpan;
+use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::conformance::{self, Stage};
 use anteroom_limit_store::local::{Charge, LocalCounts, charge_all};
 use anteroom_limit_store::mixed::{MixedCharge, MixedCounts};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_limit_store::{CallKey, KeyMaker};
-use anteroom_limit::policy::Needs;
-use anteroom_limit::time::MicroSpan;
-use anteroom_limit::verdict::Verdict;
 
 /// Counts of this process for whichever limits are named.
 #[derive(Clone, Debug, Default)]

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use anteroom_config::orders::{Actor, Order};
 use anteroom_config::{Config, RoomConfig};
+use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
 use anteroom_room::decision::QueueReason;
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::time::{Millis, Span};
-use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
 use anteroom_store::faults::Faults;
 use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
 

@@ -11,9 +11,9 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::wire::deployment::{from_hex, hex};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
-use crate::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
 use crate::deployment::Membership;

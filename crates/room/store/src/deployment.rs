@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 use anteroom_room::id::{BirthId, DataCenterId};
 use anteroom_room::ledger_call::{FirstStart, Kept};
 use anteroom_room::time::Span;
-use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 
 use crate::data_dir::{Deployment, TicketKeys};
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};

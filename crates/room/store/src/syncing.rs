@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::wire::ledger::{self as record, LedgerRecordError};
 use anteroom_room::id::Life;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::ledger_call::{
@@ -15,7 +16,6 @@ use anteroom_room::ledger_call::{
 pub use anteroom_room::ledger_call::{Exchange, LedgerRole};
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{Millis, Span};
-use crate::wire::ledger::{self as record, LedgerRecordError};
 use tokio::time::Instant;
 
 use crate::deployment;

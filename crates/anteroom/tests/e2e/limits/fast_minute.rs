@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom::gateway::Gateway;
-use anteroom_room::time::{Millis, Span};
 use anteroom_node::NodeClock;
+use anteroom_room::time::{Millis, Span};
 use anteroom_store::{Clock, DataDir};
 use parking_lot::Mutex;
 use tokio::time::Instant;

@@ -8,11 +8,11 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use anteroom_demo::judge::{Judge, Sighting, Verdict};
+use anteroom_node::{SystemWallClock, WallClock as _};
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::Limits;
 use anteroom_room::time::{Millis, Minute, Span};
-use anteroom_demo::judge::{Judge, Sighting, Verdict};
-use anteroom_node::{SystemWallClock, WallClock as _};
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;

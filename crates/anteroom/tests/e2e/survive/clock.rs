@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anteroom::gateway::Gateway;
-use anteroom_room::time::{Millis, Span};
 use anteroom_node::{RoomClock, WallClock};
+use anteroom_room::time::{Millis, Span};
 use anteroom_store::DataDir;
 
 use crate::limits::limits;

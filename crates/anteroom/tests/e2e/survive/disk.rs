@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use anteroom::gateway::Gateway;
 use anteroom_config::Config;
-use anteroom_room::rules::OnStoreFailure;
 use anteroom_node::RoomClock;
+use anteroom_room::rules::OnStoreFailure;
 use anteroom_store::faults::Faults;
 use anteroom_store::{Clock, DataDir, Embedded, Identity};
 use http::StatusCode;

@@ -2,10 +2,6 @@
 
 use std::sync::Arc;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lent::Swapped;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_embedded::Bounds;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
@@ -13,6 +9,10 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::lent::Swapped;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, chain};
 
 use crate::folder::{Folder, KEPT, must_write, token, write};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{Stage, leases, lent};
+use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit_store::lent::LentRecords;
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit::time::MicroSpan;
 
 use crate::folder::Folder;
 

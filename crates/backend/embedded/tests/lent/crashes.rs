@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_limit_store::lent::Swapped;
 use anteroom_limit::lending::epoch::Before;
+use anteroom_limit_store::lent::Swapped;
 
 use crate::disk::{Death, Disk};
 use crate::folder::{Folder, before, load, must_write, write};

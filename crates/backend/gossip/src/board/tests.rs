@@ -1,7 +1,5 @@
 //! Boards that hear each other in every way that a network has, and none.
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
@@ -10,6 +8,8 @@ use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::SharedCharge;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

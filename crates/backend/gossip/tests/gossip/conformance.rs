@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 use anteroom_gossip::{Board, GossipCounts, WriterId};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 use parking_lot::Mutex;
 
 use crate::support::secret;

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::shared::TestTime;
 use anteroom_gossip::{Board, GossipCounts, Node, NodeSettings, WriterId};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::TestTime;
 use parking_lot::Mutex;
 
 use crate::support::{START, a_minute, call, call_of, event, secret};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::HostPort;
-use anteroom_limit_store::conformance::apart::{self, Apart};
-use anteroom_limit_store::shared::{BoxFuture, SharedCounts};
 use anteroom_gossip::{GossipCounts, GossipSettings, OpenError, Secret};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
+use anteroom_limit_store::conformance::apart::{self, Apart};
+use anteroom_limit_store::shared::{BoxFuture, SharedCounts};
 use tokio::net::UdpSocket;
 use tokio::task::yield_now;
 use tokio::time::{interval, timeout};

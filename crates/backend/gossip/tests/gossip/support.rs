@@ -1,7 +1,5 @@
 //! What the tests have in common.
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
 use anteroom_gossip::{GossipCounts, Secret};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -9,6 +7,8 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
 
 /// A minute's beginning, and a day's.
 pub(crate) const START: Micros = Micros(1_767_225_600_000_000);

@@ -3,11 +3,11 @@
 //! All of it happens in one piece, so of the calls of one node each sees all before it: alone, a node admits exactly
 //! what the algorithm does.
 
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::shared::SharedCharge;
 
 use super::Node;
 use crate::figures::{Name, SlotId};

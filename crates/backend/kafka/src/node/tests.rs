@@ -3,13 +3,13 @@
 mod outage;
 mod world;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCharge;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::SharedCharge;
 
 use super::*;
 

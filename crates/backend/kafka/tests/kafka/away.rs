@@ -1,8 +1,8 @@
 //! Brokers that are away, and topics in which something else lies.
 
+use anteroom_limit::cost::Cost;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCounts as _, chain};
-use anteroom_limit::cost::Cost;
 use anteroom_testkit::redis_server::eventually;
 use rdkafka::ClientConfig;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer as _};

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::apart::{self, Apart};
-use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::apart::{self, Apart};
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_testkit::redis_server::eventually;
 
 use crate::support::{Cluster, a_minute};

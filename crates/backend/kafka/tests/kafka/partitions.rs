@@ -1,9 +1,9 @@
 //! Brokers of which one is away, and with it some partitions.
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::SharedCounts as _;
 use anteroom_kafka::KafkaCounts;
 use anteroom_limit::cost::Cost;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::SharedCounts as _;
 use anteroom_testkit::redis_server::eventually;
 
 use crate::support::{Cluster, PARTITIONS, a_minute, call, event, left};

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
 use anteroom_kafka::{KafkaCounts, KafkaSettings, LookBack};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -13,6 +11,8 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
 use anteroom_testkit::redis_server::eventually;
 use rdkafka::mocking::{MockCluster, MockCoordinator};
 use rdkafka::producer::DefaultProducerContext;

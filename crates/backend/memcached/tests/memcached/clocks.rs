@@ -1,6 +1,5 @@
 //! Nodes whose clocks are apart.
 
-use anteroom_limit_store::shared::TestTime;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
@@ -8,6 +7,7 @@ use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::TestTime;
 use anteroom_memcached::CLOCKS_APART_MAX;
 use anteroom_testkit::memcached_server::MemcachedServer;
 

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use anteroom_config::HostPort;
+use anteroom_limit::cost::Cost;
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{self, Stage};
 use anteroom_limit_store::shared::{BoxFuture, SharedCharge, SharedCounts, TestTime};
-use anteroom_limit::cost::Cost;
-use anteroom_limit::time::MicroSpan;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use anteroom_limit_store::shared::{CountsError, SharedCounts as _};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
+use anteroom_limit_store::shared::{CountsError, SharedCounts as _};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use futures_util::future::join_all;

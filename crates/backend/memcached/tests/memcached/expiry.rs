@@ -1,12 +1,12 @@
 //! How long a server keeps what still counts.
 
-use anteroom_limit_store::shared::TestTime;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::TestTime;
 use anteroom_testkit::memcached_server::MemcachedServer;
 
 use crate::support::{START, call, counts, counts_at, gcra, rate};

@@ -3,9 +3,9 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use anteroom_limit::cost::Cost;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _};
-use anteroom_limit::cost::Cost;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::eventually;

@@ -4,13 +4,13 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
 use anteroom_testkit::redis_server::eventually;

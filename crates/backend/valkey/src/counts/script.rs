@@ -1,10 +1,10 @@
 //! Calls the script that charges, and reads what it answers.
 
-use anteroom_limit_store::shared::{SharedCharge, TestTime};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::time::Micros;
 use anteroom_limit::token_bucket::NEWCOMER_AFTER;
+use anteroom_limit_store::shared::{SharedCharge, TestTime};
 use redis::{Cmd, Value};
 
 use super::value;

@@ -5,11 +5,11 @@
 //! and `e`, what `sliding_log.lua` tells of a log. Whether a value can be read at all is for the scripts to say:
 //! what they pass on has this form.
 
-use anteroom_limit_store::lent::states;
 use anteroom_limit::leaky_bucket;
 use anteroom_limit::policy::State;
 use anteroom_limit::sliding_log::{self, Entry};
 use anteroom_limit::time::Micros;
+use anteroom_limit_store::lent::states;
 
 /// The state that a text stands for; `None` if it stands for none. An empty one is a client who never called.
 pub(super) fn read(text: &str) -> Option<State> {

@@ -1,13 +1,13 @@
 //! Calls the script that lends in one step, and reads what it answers.
 
-use anteroom_limit_store::lent::record;
-use anteroom_limit_store::lent::step::{LentInStep, Step, Stepped};
-use anteroom_limit_store::lent::{Kept, Loaded};
-use anteroom_limit_store::shared::TestTime;
 use anteroom_limit::lending::epoch::StoreIdentity;
 use anteroom_limit::lending::parent::PART_OF_REMAINING;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
+use anteroom_limit_store::lent::record;
+use anteroom_limit_store::lent::step::{LentInStep, Step, Stepped};
+use anteroom_limit_store::lent::{Kept, Loaded};
+use anteroom_limit_store::shared::TestTime;
 use anteroom_store::Identity;
 use redis::{Cmd, Value};
 

@@ -11,9 +11,6 @@ mod together;
 use std::sync::Arc;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
@@ -22,6 +19,9 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts, TestTime};
 use anteroom_testkit::redis_server::{
     Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply, eventually,
 };

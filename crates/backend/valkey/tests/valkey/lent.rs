@@ -5,10 +5,10 @@ mod edges;
 mod steps;
 
 use anteroom_config::ValkeyAddress;
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::lent;
 use anteroom_limit_store::lent::{LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write};
-use anteroom_limit::time::MicroSpan;
 use anteroom_testkit::redis_server::{RedisCluster, RedisSentinel, RedisServer, Reply, eventually};
 use anteroom_valkey::ValkeyLent;
 

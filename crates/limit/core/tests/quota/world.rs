@@ -6,11 +6,11 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::{FixedWindow, State};
 use anteroom_limit::policy::Policy;
+use anteroom_limit::quota::book::{Assignment, Book, MemberId, Plan, Room};
+use anteroom_limit::quota::lasting::MARGIN;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit::quota::book::{Assignment, Book, MemberId, Plan, Room};
-use anteroom_limit::quota::lasting::MARGIN;
 
 use crate::draw::Draw;
 use crate::envoy::{Envoy, Style, Told};

@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use anteroom_config::{RateLimitHeaders, RateLimitStore};
-use anteroom_limit_store::mixed::MixedCounts;
 use crate::config::{File, SameDomain, read};
+use anteroom_config::{RateLimitHeaders, RateLimitStore};
 use anteroom_limit::time::Micros;
+use anteroom_limit_store::mixed::MixedCounts;
 
 use super::*;
 use crate::wire;

@@ -1,6 +1,8 @@
 //! What must hold for any bytes whatever; called by fuzzers and by the tests.
 
-use crate::config::{Applies, ENTRIES_MAX, Entry, File, Request, RequestDescriptor, SameDomain, read};
+use crate::config::{
+    Applies, ENTRIES_MAX, Entry, File, Request, RequestDescriptor, SameDomain, read,
+};
 
 /// Reads `data` as a file of descriptors, twice over, and asks for limits with words out of it.
 ///

@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use anteroom_limit_store::CallKey;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::time::Micros;
 use anteroom_limit::quota::book::{Book, MemberId};
+use anteroom_limit::time::Micros;
+use anteroom_limit_store::CallKey;
 use tokio::sync::mpsc;
 use tonic::Status;
 

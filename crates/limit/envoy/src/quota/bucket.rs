@@ -1,9 +1,9 @@
 //! Which limit does a bucket meet?
 
-use anteroom_limit_store::CallKey;
 use crate::config::{Applies, Entry, RateLimits, Request, RequestDescriptor};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::quota::lasting::{self, UnfitError};
+use anteroom_limit_store::CallKey;
 
 use crate::asking::Asking;
 use crate::policy::policy;

@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use anteroom_config::OnStoreFailure;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
+use anteroom_limit::quota::book::{Assignment, MemberId, Plan, Room};
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit::quota::book::{Assignment, MemberId, Plan, Room};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::mpsc;

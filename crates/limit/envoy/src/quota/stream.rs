@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::config::{ENTRIES_MAX, RateLimits};
-use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::quota::book::MemberId;
+use anteroom_limit::time::{MicroSpan, Micros};
 use futures_util::Stream;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep_until, timeout};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use anteroom_limit::time::Micros;
 use anteroom_limit::quota::lasting::{MARGIN, seconds_until};
+use anteroom_limit::time::Micros;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};

@@ -124,7 +124,7 @@ impl Drop for Envoy {
 
 /// Envoy itself.
 pub(crate) fn program() -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
     let program = root.join(PROGRAM);
     assert!(
         program.is_file(),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit::time::Micros;
 use anteroom_envoy::{Counts, Doors, RateLimitService};
+use anteroom_limit::time::Micros;
+use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_testkit::redis_server::eventually;
 use tempfile::TempDir;
 use tokio::net::TcpListener;

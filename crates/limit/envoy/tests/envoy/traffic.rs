@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit::time::Micros;
 use anteroom_envoy::{Counts, Doors, RateLimitService};
+use anteroom_limit::time::Micros;
+use anteroom_limit_store::mixed::MixedCounts;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt as _, Empty, Full};

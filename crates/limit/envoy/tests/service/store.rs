@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anteroom_config::{HostPort, OnStoreFailure, Topology, ValkeyAddress};
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
-use anteroom_limit::policy::Needs;
-use anteroom_limit::verdict::Verdict;
 use anteroom_envoy::Counts;
 use anteroom_envoy::wire::Code;
+use anteroom_limit::policy::Needs;
+use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::ValkeyCounts;
 use futures_util::future::join_all;

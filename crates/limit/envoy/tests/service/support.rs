@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit::time::Micros;
 use anteroom_envoy::wire::{
     Code, Descriptor, Entry, RateLimitRequest, RateLimitResponse, UInt64Value,
 };
 use anteroom_envoy::{Counts, Doors, RateLimitService};
+use anteroom_limit::time::Micros;
+use anteroom_limit_store::mixed::MixedCounts;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Full};

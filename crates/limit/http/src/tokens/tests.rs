@@ -4,9 +4,9 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 
 use anteroom_config::{Config, TokenPlace};
-use anteroom_gateway::body::Body;
-use anteroom_gateway::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_limit::time::Micros;
+use anteroom_proxy::body::Body;
+use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -168,7 +168,10 @@ pub(crate) fn claims(sub: &str) -> Value {
 }
 
 /// What a token says who it is.
-pub(crate) fn sub(verifier: &Verifier, token: &str) -> Result<String, anteroom_limit_http::jwt::Rejection> {
+pub(crate) fn sub(
+    verifier: &Verifier,
+    token: &str,
+) -> Result<String, anteroom_limit_http::jwt::Rejection> {
     let proof = verifier.verify(token.as_bytes(), NOW)?;
     Ok(verifier.claim(&proof, "sub").unwrap_or_default().to_owned())
 }

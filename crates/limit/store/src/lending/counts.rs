@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use crate::CallKey;
 use crate::lent::{LentRecords, Shelf};
-use crate::shared::{
-    self, BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError,
-};
+use crate::shared::{self, BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError};
 use anteroom_limit::lending::widened::Lending;
 use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::time::MicroSpan;

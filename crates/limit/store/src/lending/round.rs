@@ -10,9 +10,7 @@ use crate::CallKey;
 use crate::lent::record::{self as client, RecordError};
 use crate::lent::{LentTo, Loaded, Shelf, Swapped, Token, Write};
 use crate::shared::CountsError;
-use anteroom_limit::lending::epoch::{
-    self, Before, Epoch, EpochId, Judgement, Sight, UNKNOWN_FOR,
-};
+use anteroom_limit::lending::epoch::{self, Before, Epoch, EpochId, Judgement, Sight, UNKNOWN_FOR};
 use anteroom_limit::lending::message::{Answer, Request};
 use anteroom_limit::lending::parent::{Lent, lend};
 use anteroom_limit::lending::record::Record;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::conformance::{Stage, leases, lent};
-use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 use anteroom_limit_store::lending::{LeasedCounts, Settings};
-use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 
 use crate::store::Memory;
 use crate::way::{Network, Way};

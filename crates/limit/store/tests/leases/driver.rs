@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
 use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use tokio::time::{Instant, advance};

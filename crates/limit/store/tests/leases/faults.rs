@@ -6,9 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
-use anteroom_limit_store::lending::{LeasedCounts, Settings};
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -22,6 +19,9 @@ use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{LeasedCounts, Settings};
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_limit_store::shared::CountsError;
-use anteroom_limit_store::lending::Settings;
 use anteroom_limit::cost::Cost;
+use anteroom_limit_store::lending::Settings;
+use anteroom_limit_store::shared::CountsError;
 use tokio::task::JoinSet;
 
 use crate::driver::{log, one};

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
-use anteroom_limit_store::lending::{Clock, LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::Micros;
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::{Clock, LeasedCounts, Settings};
+use anteroom_limit_store::shared::{CountsError, SharedCharge, SharedCounts};
 use tokio::time::Instant;
 
 use crate::way::Way;

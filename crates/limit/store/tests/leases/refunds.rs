@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
-use anteroom_limit_store::lending::Settings;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::time::MicroSpan;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::lending::Settings;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
 use tokio::time::Instant;
 
 use crate::driver::{after_secs, log, one};

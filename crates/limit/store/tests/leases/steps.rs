@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use anteroom_limit_store::lending::{Figures, LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
+use anteroom_limit_store::lending::{Figures, LeasedCounts, Settings};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use anteroom_limit_store::lent::step::{Step, Stepped};
-use anteroom_limit_store::lent::{Expected, Kept, Loaded, Shelf, Swapped, Token};
-use anteroom_limit_store::shared::TestTime;
 use anteroom_limit::lending::epoch::{Epoch, StoreIdentity};
 use anteroom_limit::lending::message::Request;
 use anteroom_limit::lending::widened::Lending;
 use anteroom_limit::time::{MicroSpan, Micros};
+use anteroom_limit_store::lent::step::{Step, Stepped};
+use anteroom_limit_store::lent::{Expected, Kept, Loaded, Shelf, Swapped, Token};
+use anteroom_limit_store::shared::TestTime;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

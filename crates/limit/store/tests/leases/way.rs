@@ -4,10 +4,10 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::lent::step::{Step, Stepped};
 use anteroom_limit_store::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
-use anteroom_limit::time::MicroSpan;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::sleep;

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::Config;
+use anteroom_node::{Arrival, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{BirthId, VisitorId};
 use anteroom_room::time::{Millis, Minute};
-use anteroom_node::{Arrival, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores};
 use anteroom_store::memory::Memory;
 use anteroom_store::{Clock, Membership, Store, join};
 use tokio::time::Instant;

@@ -8,8 +8,8 @@ mod orders;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_room::decision::QueueReason;
 use anteroom_node::{Outcome, RoomHandle};
+use anteroom_room::decision::QueueReason;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use anteroom_config::orders::{Actor, Order};
+use anteroom_node::{ObeyError, Obeyed, Outcome};
 use anteroom_room::decision::QueueReason;
 use anteroom_room::time::Millis;
-use anteroom_node::{ObeyError, Obeyed, Outcome};
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -10,7 +10,9 @@ use anteroom_config::language::Language;
 use anteroom_room::decision::{Place, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{Millis, Span};
-use anteroom_gateway::waiting::{Answer, Look, RequestKind, WaitingView, place_endpoint, respond};
+use anteroom_room_http::waiting::{
+    Answer, Look, RequestKind, WaitingView, place_endpoint, respond,
+};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use anteroom_limit_store::CallKey;
 use anteroom_limit::cost::Cost;
+use anteroom_limit_store::CallKey;
 use proptest::prelude::*;
 
 use super::world::{NODES, World, partition};

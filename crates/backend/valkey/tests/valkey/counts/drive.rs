@@ -2,8 +2,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _, TestTime};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fine::FineMicros;
@@ -11,9 +9,9 @@ use anteroom_limit::policy::{Policy, State};
 use anteroom_limit::sliding_log::{self, Entry};
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_limit::{
-    fixed_window, gcra, leaky_bucket, sliding_window, sub_windows, token_bucket,
-};
+use anteroom_limit::{fixed_window, gcra, leaky_bucket, sliding_window, sub_windows, token_bucket};
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _, TestTime};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::ValkeyCounts;
 use redis::aio::MultiplexedConnection;

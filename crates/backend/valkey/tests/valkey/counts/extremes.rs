@@ -1,6 +1,5 @@
 //! The largest numbers that settings, costs and times can be: do the scripts still count exactly?
 
-use anteroom_limit_store::shared::SharedCounts as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;
@@ -13,6 +12,7 @@ use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit_store::shared::SharedCounts as _;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

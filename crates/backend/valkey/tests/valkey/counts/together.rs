@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -16,6 +14,8 @@ use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts as _};
 use anteroom_testkit::redis_server::{RedisCluster, RedisServer};
 use anteroom_valkey::ValkeyCounts;
 

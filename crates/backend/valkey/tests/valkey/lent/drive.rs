@@ -2,17 +2,17 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anteroom_limit::lending::epoch::{Before, Epoch, EpochId};
+use anteroom_limit::lending::message::{Request, RequestId};
+use anteroom_limit::lending::parent::lend;
+use anteroom_limit::lending::widened::Lending;
+use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lent::step::{Step, Stepped};
 use anteroom_limit_store::lent::{
     Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Token, Write, record,
 };
 use anteroom_limit_store::shared::TestTime;
-use anteroom_limit::lending::epoch::{Before, Epoch, EpochId};
-use anteroom_limit::lending::message::{Request, RequestId};
-use anteroom_limit::lending::parent::lend;
-use anteroom_limit::lending::widened::Lending;
-use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_testkit::redis_server::{RedisServer, Reply};
 use anteroom_valkey::ValkeyLent;
 

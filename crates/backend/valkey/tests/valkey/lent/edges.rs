@@ -1,7 +1,5 @@
 //! What random sequences seldom come by: states that lie ahead of the clock, and what the script leaves to the node.
 
-use anteroom_limit_store::lent::step::{Step, Stepped};
-use anteroom_limit_store::lent::{LentRecords as _, Swapped, Token, Write, record};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
@@ -18,6 +16,8 @@ use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::sub_windows_strict::SubWindowsStrict;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit::token_bucket::TokenBucket;
+use anteroom_limit_store::lent::step::{Step, Stepped};
+use anteroom_limit_store::lent::{LentRecords as _, Swapped, Token, Write, record};
 
 use super::drive::{Arena, Client, EPOCH, SHELF, START};
 

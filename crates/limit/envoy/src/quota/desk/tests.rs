@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::fixed_window::{FixedWindow, State};
 use anteroom_limit::policy::Needs;
 use anteroom_limit::rate::Rate;
+use anteroom_limit_store::shared::{SharedCharge, SharedCounts};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};

@@ -3,11 +3,11 @@
 mod mixed;
 
 use anteroom_config::OnLimitStoreFailure;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, State};
 use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::CallKey;
+use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use parking_lot::Mutex;
 
 use super::*;

@@ -7,8 +7,8 @@ use anteroom_room::id::DataCenterId;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::sync::Outlook;
 use anteroom_room::time::Minute;
-use anteroom_store::{LedgerPlace, introduce};
 use anteroom_store::wire::state::MinuteTraffic;
+use anteroom_store::{LedgerPlace, introduce};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 

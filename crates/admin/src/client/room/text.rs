@@ -1,0 +1,142 @@
+//! What a gateway answered about a room, for people.
+
+use std::fmt::Write as _;
+
+use anteroom_config::orders::Shown;
+
+use crate::client::text::{STRING, plain, printable};
+
+/// Everything that holds, as a table.
+pub(super) fn shown(shown: &Shown) -> String {
+    let mut text = short(shown);
+    text.push('\n');
+    let wide = shown.values.keys().map(String::len).max().unwrap_or(0);
+    for (key, value) in &shown.values {
+        let is_set = value.is_set();
+        let mark = if is_set { "*" } else { " " };
+        let held = plain(&value.value);
+        let from = if is_set {
+            format!("  (operator; the file says {})", plain(&value.file))
+        } else {
+            String::new()
+        };
+        writeln!(text, "{mark} {key:<wide$}  {held}{from}").expect(STRING);
+    }
+    text
+}
+
+/// What came of a command, in a line.
+pub(super) fn line(shown: &Shown) -> String {
+    let note = shown.note.as_deref().map(printable);
+    let rest = note.unwrap_or_else(|| format!("settings version {}", shown.version));
+    format!("{}; {rest}\n", paused(shown))
+}
+
+/// Stops that hold at the answering node only.
+fn held(shown: &Shown) -> String {
+    let mut text = String::new();
+    for held in &shown.held {
+        let (command, since) = (printable(&held.command), printable(&held.since));
+        let kept = if held.is_kept { "keeps" } else { "ends" };
+        let line = format!("at this node only since {since}: {command} (a restart {kept} it)");
+        writeln!(text, "{line}").expect(STRING);
+    }
+    text
+}
+
+fn paused(shown: &Shown) -> String {
+    match &shown.paused {
+        Some(pause) => format!("PAUSED since {}", printable(&pause.since)),
+        None => "not paused".to_owned(),
+    }
+}
+
+/// What an operator set, and nothing else.
+pub(super) fn short(shown: &Shown) -> String {
+    let mut text = format!("room {}: {}\n", shown.room, paused(shown));
+    match &shown.note {
+        Some(note) => writeln!(text, "{}", printable(note)).expect(STRING),
+        None => text.push_str(&held(shown)),
+    }
+    if let Some(message) = &shown.message {
+        writeln!(text, "on the page: {}", printable(message)).expect(STRING);
+    }
+    let set: Vec<String> = shown
+        .overrides()
+        .map(|(key, value)| {
+            format!(
+                "{key}={} (file: {})",
+                plain(&value.value),
+                plain(&value.file)
+            )
+        })
+        .collect();
+    if set.is_empty() {
+        text.push_str("all values are the file's\n");
+    } else {
+        writeln!(text, "set by an operator: {}", set.join(", ")).expect(STRING);
+    }
+    for problem in &shown.ignored {
+        writeln!(text, "DOES NOT HOLD: {}", printable(problem)).expect(STRING);
+    }
+    text
+}
+
+pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
+    match reopens_at {
+        None => format!("room {room} admits without waiting for what may have been lent before\n"),
+        Some(at) => {
+            format!("room {room} was told; until all nodes have heard of it they say {at}\n")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_config::orders::{ShownHeld, ShownPause};
+
+    use super::*;
+
+    fn held_pause() -> Shown {
+        Shown {
+            room: "shop".to_owned(),
+            version: 4,
+            paused: Some(ShownPause {
+                since: "2023-09-11T11:45:54.000Z".to_owned(),
+                message: None,
+            }),
+            held: vec![ShownHeld {
+                command: "pause".to_owned(),
+                since: "2023-09-11T11:45:54.000Z".to_owned(),
+                is_kept: true,
+            }],
+            ..Shown::default()
+        }
+    }
+
+    #[test]
+    fn a_stop_of_one_node_is_told_as_such() {
+        let shown = held_pause();
+        assert_eq!(
+            short(&shown),
+            "room shop: PAUSED since 2023-09-11T11:45:54.000Z\n\
+             at this node only since 2023-09-11T11:45:54.000Z: pause (a restart keeps it)\n\
+             all values are the file's\n"
+        );
+        let note = Some("This holds at this node only.\u{1b}".to_owned());
+        let shown = Shown { note, ..shown };
+        assert_eq!(
+            line(&shown),
+            "PAUSED since 2023-09-11T11:45:54.000Z; This holds at this node only.\\u{1b}\n"
+        );
+        let text = short(&shown);
+        assert!(text.contains("\nThis holds at this node only."), "{text}");
+        let written = Shown {
+            note: None,
+            held: Vec::new(),
+            paused: None,
+            ..shown
+        };
+        assert_eq!(line(&written), "not paused; settings version 4\n");
+    }
+}

@@ -1,0 +1,72 @@
+//! What time is it for a reader? Rooms keep a clock of their own; people and dashboards have the
+//! wall clock.
+
+use anteroom_node::NodeClock;
+use anteroom_room::time::{Millis, Span};
+
+/// Both clocks, read at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Clocks {
+    pub(crate) room: Millis,
+    pub(crate) wall: Millis,
+}
+
+impl Clocks {
+    pub(crate) fn read(clock: &dyn NodeClock) -> Self {
+        Self {
+            room: clock.now(),
+            wall: clock.wall(),
+        }
+    }
+
+    /// A point of room time, told by the wall clock.
+    pub(crate) fn to_wall(self, at: Millis) -> Millis {
+        Millis(at.0.saturating_add(self.wall.0).saturating_sub(self.room.0))
+    }
+
+    /// How far room time is ahead of the wall clock; negative if it is behind.
+    pub(crate) fn offset_seconds(self) -> f64 {
+        if self.room < self.wall {
+            -seconds(self.wall.since(self.room))
+        } else {
+            seconds(self.room.since(self.wall))
+        }
+    }
+}
+
+/// A length of time as metrics have it. Exact up to 285 000 years.
+pub(crate) fn seconds(span: Span) -> f64 {
+    // Whole milliseconds below 2^53 are exact in an f64.
+    span.0 as f64 / 1_000.0
+}
+
+/// A point in time as metrics have it: seconds since the Unix epoch.
+pub(crate) fn timestamp(at: Millis) -> f64 {
+    seconds(at.since(Millis::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(room: u64, wall: u64, at: u64, expected: (u64, &str)) {
+        let clocks = Clocks {
+            room: Millis(room),
+            wall: Millis(wall),
+        };
+        let found = (
+            clocks.to_wall(Millis(at)).0,
+            clocks.offset_seconds().to_string(),
+        );
+        assert_eq!(found, (expected.0, expected.1.to_owned()));
+    }
+
+    #[test]
+    fn points_in_time_move_by_as_much_as_the_clocks_are_apart() {
+        check(1_000, 1_000, 5_000, (5_000, "0"));
+        check(1_500, 1_000, 5_000, (4_500, "0.5"));
+        check(1_000, 3_250, 5_000, (7_250, "-2.25"));
+        check(9_000, 1_000, 5_000, (0, "8"));
+        check(9_000, 1_000, u64::MAX, (u64::MAX - 9_000, "8"));
+    }
+}

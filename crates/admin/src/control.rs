@@ -1,0 +1,256 @@
+//! What is where on the admin address, and how is it answered?
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::overrides::LiveLimits;
+use anteroom_config::RoomName;
+use anteroom_node::{Node, RoomHandle};
+use anteroom_proxy::upstream::{OriginFigures, RoomOriginFigures};
+use anteroom_store::wire::state::{OriginState, RoomState, Watermark};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use axum::{Json, Router, middleware};
+use futures_util::future::join_all;
+
+use crate::bodies::{Health, Liveness, Readiness, RoomStates};
+use crate::clocks::Clocks;
+use crate::extras::Extras;
+use crate::guard::guard;
+use crate::health;
+use crate::limits;
+use crate::metrics::{self, Metrics};
+use crate::orders::{self, Saying};
+use crate::probes::{self, Ready};
+use crate::refusal::{Refusal, status_of_health};
+use crate::tokens::Tokens;
+
+/// What `GET /` says.
+const INDEX: &str = "\
+Anteroom, for operators. What is read is read with GET.
+
+/healthz             200 while every room has a live lease, else 503; JSON says why
+/livez               200; no answer: restart this process (never because a store is away)
+/readyz              200 while visitors may be sent here, else 503: just started, or about to end
+/metrics             figures in the OpenMetrics text format
+/rooms               the states of all rooms, JSON
+/rooms/{name}/state  the state of one room, JSON
+/rooms/{name}/settings  what holds in it, and which of it an operator set, JSON
+
+With the header `Authorization: Bearer TOKEN`, as the command `anteroom room NAME ...` sends it:
+
+GET  /rooms/{name}/audit         who changed what, JSON
+POST /rooms/{name}/set           {\"total_active_users\": 300}: wins over the file until a reset
+POST /rooms/{name}/pause         {\"message\": \"...\"}: nobody new goes in
+POST /rooms/{name}/resume        ends a pause
+POST /rooms/{name}/queue-all     everybody who is not inside waits
+POST /rooms/{name}/open          ends both, and opens a room that has not opened yet
+POST /rooms/{name}/message       {\"message\": \"...\"}: stands on the page
+                                 these five with \"thisNode\": true hold here at once, even if the
+                                 store does not answer
+POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
+POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
+GET  /limits                     clients with settings of their own, in all limits, JSON
+GET  /limits/{name}              the same in one limit
+POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: as one of its overrides in
+                                 the file, over which it wins until an unset
+POST /limits/{name}/unset        {\"key\": \"api-key-7\"}: as the file says
+POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands where the limit is counted
+POST /limits/assume-empty        clients of all limits with store = \"leases\" begin anew: for a server that
+                                 has lost its memory, which otherwise lends nothing for a window
+GET  /audit/limits               who changed what there, JSON
+";
+
+/// A store that takes longer does not answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What operators see of a node.
+pub struct Control {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub(crate) node: Arc<Node>,
+    pub(crate) tokens: Arc<Tokens>,
+    pub(crate) limits: Arc<LiveLimits>,
+    extras: Arc<dyn Extras>,
+    metrics: Metrics,
+    ready: Ready,
+}
+
+impl fmt::Debug for Control {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Control({:?})", self.inner.node)
+    }
+}
+
+impl Control {
+    /// A view of `node` and of the limits of calls beside it, with the figures that the rest of the program brings
+    /// ([`crate::NoExtras`] if it brings none), for whoever shows one of `tokens`. The start time in
+    /// the metrics is now.
+    #[must_use]
+    pub fn new(
+        node: Arc<Node>,
+        limits: Arc<LiveLimits>,
+        extras: Arc<dyn Extras>,
+        tokens: Arc<Tokens>,
+    ) -> Self {
+        let metrics = Metrics::new(Arc::clone(&node), Arc::clone(&extras));
+        let ready = Ready::new(&node);
+        let inner = Inner {
+            ready,
+            node,
+            tokens,
+            limits,
+            extras,
+            metrics,
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// All paths, for [`crate::serve()`] or any other server.
+    pub fn router(&self) -> Router {
+        let mut router = Router::new();
+        for saying in Saying::ALL {
+            let handler = move |inner, name, request| async move {
+                orders::obey(saying, inner, name, request).await
+            };
+            router = router.route(saying.path(), post(handler));
+        }
+        for saying in limits::Saying::ALL {
+            let handler = move |inner, name, request| async move {
+                limits::obey(saying, inner, name, request).await
+            };
+            router = router.route(saying.path(), post(handler));
+        }
+        router
+            .route("/limits", get(limits::all))
+            // A limit may be called `assume-empty`: what it holds is read at the same path.
+            .route(
+                "/limits/{name}",
+                get(limits::one).post(limits::assume_empty),
+            )
+            .route("/audit/limits", get(limits::log))
+            .route("/", get(async || INDEX))
+            .route("/healthz", get(healthz))
+            .route("/livez", get(livez))
+            .route("/readyz", get(readyz))
+            .route("/metrics", get(metrics_text))
+            .route("/rooms", get(rooms))
+            .route("/rooms/{name}/state", get(room_state))
+            .route("/rooms/{name}/settings", get(orders::settings))
+            .route("/rooms/{name}/audit", get(orders::log))
+            .fallback(async || Refusal::UnknownPath)
+            .method_not_allowed_fallback(async || Refusal::Method)
+            .layer(middleware::from_fn(guard))
+            .with_state(Arc::clone(&self.inner))
+    }
+}
+
+async fn healthz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Health>) {
+    let health = health::of(&inner.node, inner.extras.read());
+    (status_of_health(health.healthy), Json(health))
+}
+
+async fn livez(State(inner): State<Arc<Inner>>) -> Json<Liveness> {
+    Json(probes::liveness(&inner.node))
+}
+
+async fn readyz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Readiness>) {
+    let readiness = inner.ready.of(&inner.node);
+    (status_of_health(readiness.ready), Json(readiness))
+}
+
+async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoResponse, Refusal> {
+    let text = inner.metrics.text().map_err(|_| Refusal::Metrics)?;
+    Ok(([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text))
+}
+
+async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
+    let clocks = Clocks::read(inner.node.clock());
+    // All at once: a store that does not answer costs one wait and not a thousand.
+    let states = inner
+        .node
+        .rooms()
+        .into_iter()
+        .map(async |room| state_of(&room, clocks).await);
+    let mut rooms = join_all(states).await;
+    let extras = inner.extras.read();
+    let limits = health::limits_away(&extras.limits);
+    let connections = health::connections_short(&extras.connections);
+    let mut origins = extras.origins;
+    for state in &mut rooms {
+        let name = RoomName::new(&state.room);
+        state.origins = origin_states(name.and_then(|name| origins.remove(&name)));
+    }
+    let is_recovering = |room: &RoomState| room.reopens_at.is_some();
+    let journal = extras.journal_loss;
+    Json(RoomStates {
+        journal: journal.filter(|_| rooms.iter().any(is_recovering)),
+        rooms,
+        limits,
+        connections,
+    })
+}
+
+async fn room_state(
+    State(inner): State<Arc<Inner>>,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<RoomState>, Refusal> {
+    let room = room_of(&inner.node, name)?;
+    let mut state = state_of(&room, Clocks::read(inner.node.clock())).await;
+    let figures = inner.extras.read().origins.remove(&room.config().name);
+    state.origins = origin_states(figures);
+    Ok(Json(state))
+}
+
+fn origin_states(figures: Option<RoomOriginFigures>) -> Vec<OriginState> {
+    let state = |origin: OriginFigures| OriginState {
+        url: origin.url,
+        condition: origin.condition.name().to_owned(),
+        for_ms: u64::try_from(origin.since.as_millis()).unwrap_or(u64::MAX),
+        in_flight: origin.in_flight as u64,
+        answer_time_ms: origin
+            .recent_answer_time
+            .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+        last_error: origin.last_error,
+    };
+    let origins = figures.into_iter().flat_map(|room| room.origins);
+    origins.map(state).collect()
+}
+
+pub(crate) fn room_of(
+    node: &Node,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Arc<RoomHandle>, Refusal> {
+    // A path that is not UTF-8 once its escapes are gone names no room either.
+    let name = name.ok().and_then(|Path(name)| RoomName::new(&name));
+    name.and_then(|name| node.room(&name)).ok_or_else(|| {
+        let rooms = node.rooms();
+        let rooms = rooms.iter().map(|room| room.config().name.to_string());
+        Refusal::UnknownRoom {
+            rooms: rooms.collect(),
+        }
+    })
+}
+
+/// The state of a room, its times told by the wall clock as on the waiting page.
+pub(crate) async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
+    let mut facts = room.state().await;
+    facts.reopens_at = facts.reopens_at.map(|at| clocks.to_wall(at));
+    if let Watermark::ArrivedBy(at) = &mut facts.watermark {
+        *at = clocks.to_wall(*at);
+    }
+    let mut state = RoomState::from(&facts);
+    // An opening is a moment of the wall clock.
+    let opens_in = facts.rules.opens_at.map(|at| at.since(clocks.wall).0);
+    state.opens_in_ms = opens_in.filter(|ms| *ms > 0);
+    state
+}

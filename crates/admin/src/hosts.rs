@@ -1,0 +1,153 @@
+//! By which names may operators ask for the admin address?
+//!
+//! A page of another site can make its own name point at a loopback address (DNS rebinding). To the
+//! browser it is then one site with the admin address, and may read it. The `Host` header gives it
+//! away. An address in `Host` is no such name, and is allowed where it can be ours.
+
+use std::net::IpAddr;
+
+use axum::http::header::{HOST, ORIGIN};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
+
+/// What may stand in `Host`.
+#[derive(Clone, Debug)]
+pub(crate) struct AllowedHosts {
+    own: IpAddr,
+    /// Lower case, without a port.
+    names: Vec<String>,
+}
+
+impl AllowedHosts {
+    /// For a listener at `own`, and with more names.
+    pub(crate) fn new(own: IpAddr, names: Vec<String>) -> Self {
+        Self { own, names }
+    }
+
+    /// Whether a request may ask for this host. Programs that send none are no browsers. Only a
+    /// loopback address has names that we can know; another one is checked if names were given.
+    pub(crate) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        if !self.own.is_loopback() && self.names.is_empty() {
+            return true;
+        }
+        let asked_for = headers.get_all(HOST).iter().map(|host| host.as_bytes());
+        let asked_for = asked_for.map(|host| Authority::try_from(host).ok());
+        let asked_for = asked_for.chain(uri.authority().cloned().map(Some));
+        let mut asked_for = asked_for.filter(|host| {
+            // An empty one is what HTTP prescribes for whoever has none.
+            host.as_ref().is_none_or(|host| !host.as_str().is_empty())
+        });
+        asked_for.all(|host| host.is_some_and(|host| self.is_ours(host.host())))
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+        if name == "localhost" || name.ends_with(".localhost") || self.names.contains(&name) {
+            return true;
+        }
+        let bare = host
+            .strip_prefix('[')
+            .and_then(|host| host.strip_suffix(']'));
+        bare.unwrap_or(host).parse().is_ok_and(|address: IpAddr| {
+            let address = address.to_canonical();
+            address.is_loopback() || address == self.own || self.own.is_unspecified()
+        })
+    }
+}
+
+/// Whether the page that asks, if it is one, comes from the host that it asks.
+pub(crate) fn is_own_origin(uri: &Uri, headers: &HeaderMap) -> bool {
+    let host = headers.get(HOST).map(|host| host.as_bytes());
+    let host = host.or_else(|| uri.authority().map(|host| host.as_str().as_bytes()));
+    headers.get_all(ORIGIN).iter().all(|origin| {
+        let origin = origin.as_bytes();
+        let from = origin.strip_prefix(b"http://");
+        let from = from.or_else(|| origin.strip_prefix(b"https://"));
+        match (from, host) {
+            (Some(from), Some(host)) => from.eq_ignore_ascii_case(host),
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    fn headers(name: HeaderName, values: &[&str]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(&name, HeaderValue::from_str(value).unwrap());
+        }
+        headers
+    }
+
+    fn check(own: &str, names: &[&str], hosts: &[&str], is_allowed: bool) {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        let allowed = AllowedHosts::new(own.parse().unwrap(), names);
+        let found = allowed.allow(&Uri::from_static("/"), &headers(HOST, hosts));
+        assert_eq!(found, is_allowed, "{hosts:?} at {own}");
+    }
+
+    #[test]
+    fn a_loopback_address_knows_its_names() {
+        for host in [
+            "localhost",
+            "LOCALHOST:8081",
+            "localhost.",
+            "shop.localhost:1",
+            "127.0.0.1:8081",
+            "127.9.9.9",
+            "[::1]:8081",
+            "[::ffff:127.0.0.1]",
+        ] {
+            check("127.0.0.1", &[], &[host], true);
+        }
+        for host in [
+            "evil.example",
+            "evil.example:8081",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "10.0.0.1",
+            "user@evil.example",
+            "a b",
+        ] {
+            check("127.0.0.1", &[], &[host], false);
+            check("127.0.0.1", &[], &["localhost", host], false);
+        }
+        check("127.0.0.1", &[], &[], true);
+        check("127.0.0.1", &["ops.example"], &["Ops.Example:80"], true);
+        check("127.0.0.1", &["ops.example"], &["evil.example"], false);
+    }
+
+    #[test]
+    fn another_address_is_checked_if_it_was_given_names() {
+        check("10.0.0.1", &[], &["anything.example"], true);
+        check("10.0.0.1", &["ops.example"], &["anything.example"], false);
+        check("10.0.0.1", &["ops.example"], &["10.0.0.1:8081"], true);
+        check("10.0.0.1", &["ops.example"], &["10.0.0.2:8081"], false);
+        check("0.0.0.0", &["ops.example"], &["10.0.0.2:8081"], true);
+    }
+
+    #[test]
+    fn only_pages_of_this_address_may_ask() {
+        let check = |origins: &[&str], is_own| {
+            let mut all = headers(ORIGIN, origins);
+            all.insert(HOST, HeaderValue::from_static("localhost:8081"));
+            assert_eq!(
+                is_own_origin(&Uri::from_static("/"), &all),
+                is_own,
+                "{origins:?}"
+            );
+        };
+        check(&[], true);
+        check(&["http://localhost:8081"], true);
+        check(&["https://LOCALHOST:8081"], true);
+        check(&["http://localhost:3000"], false);
+        check(&["http://evil.example"], false);
+        check(&["null"], false);
+        check(&["http://localhost:8081", "http://evil.example"], false);
+    }
+}

@@ -1,0 +1,97 @@
+//! What do the figures of origins mean? As this node sees them.
+
+use std::fmt;
+
+use anteroom_proxy::upstream::{Condition, OriginFigures};
+
+use super::families::{Distribution, Families, Title};
+use crate::extras::ExtraFigures;
+
+/// The labels of an origin's samples.
+type Labels<'a> = [(&'static str, &'a str); 2];
+
+/// Writes all families of origins.
+pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt::Result {
+    let rows = || rows(figures);
+    families.counts(
+        Title {
+            name: "origin_up",
+            help: "1 while the origin takes requests, 0 while it is left out.",
+        },
+        rows().map(|(labels, row)| (labels, u64::from(row.condition == Condition::Up))),
+    )?;
+    families.counts(
+        Title {
+            name: "origin_requests_in_flight",
+            help: "Requests at the origin whose answers have not been read to the end.",
+        },
+        rows().map(|(labels, row)| (labels, row.in_flight as u64)),
+    )?;
+    families.totals(
+        Title {
+            name: "origin_requests",
+            help: "Requests that went to this origin, by what became of them; one that was sent to another origin counts at both.",
+        },
+        rows().flat_map(|(labels, row)| words(labels, "class", &row.outcomes)),
+    )?;
+    families.totals(
+        Title {
+            name: "origin_checks",
+            help: "Health checks of the origin, by whether they passed.",
+        },
+        rows().flat_map(|([room, origin], row)| {
+            let checks = [("good", row.good_checks), ("bad", row.bad_checks)];
+            checks.map(|(word, count)| ([room, origin, ("outcome", word)], count))
+        }),
+    )?;
+    families.distributions(
+        Title {
+            name: "origin_answer_time",
+            help: "How long the origin took until the head of its answer, connecting included.",
+        },
+        rows().map(|(labels, row)| (labels, times(row))),
+    )?;
+    families.totals(
+        Title {
+            name: "origin_retries",
+            help: "Requests sent again: stale, the connection was just being closed or the origin did not look at the request; elsewhere, an origin took no connection and another one was asked.",
+        },
+        figures.origins.iter().flat_map(|(room, figures)| {
+            let retries = figures.retries;
+            let counts = [("stale", retries.stale), ("elsewhere", retries.elsewhere)];
+            counts.map(|(word, count)| ([("room", room.as_str()), ("reason", word)], count))
+        }),
+    )
+}
+
+fn rows(figures: &ExtraFigures) -> impl Iterator<Item = (Labels<'_>, &OriginFigures)> {
+    figures.origins.iter().flat_map(|(room, figures)| {
+        let labels = |url| [("room", room.as_str()), ("origin", url)];
+        figures
+            .origins
+            .iter()
+            .map(move |row| (labels(row.url.as_str()), row))
+    })
+}
+
+fn words<'a>(
+    labels: Labels<'a>,
+    name: &'static str,
+    counts: &'a [(&'static str, u64)],
+) -> impl Iterator<Item = ([(&'static str, &'a str); 3], u64)> {
+    let [room, origin] = labels;
+    let counts = counts.iter();
+    counts.map(move |(word, count)| ([room, origin, (name, *word)], *count))
+}
+
+fn times(row: &OriginFigures) -> Distribution {
+    let classes = row.answer_times.iter();
+    let classes = classes.map(|(bound, count)| {
+        let bound = bound.map_or(f64::MAX, |bound| bound.as_secs_f64());
+        (bound, *count)
+    });
+    Distribution {
+        classes: classes.collect(),
+        sum: row.answer_time_sum.as_secs_f64(),
+    }
+}

@@ -1,0 +1,51 @@
+//! A store that cannot count everything.
+
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::policy::{Needs, Policy, State};
+use anteroom_limit::time::Micros;
+use anteroom_limit::verdict::Verdict;
+use anteroom_limit_store::shared::{
+    BoxFuture, CountsError, SharedCharge, SharedCounts, UnfitError,
+};
+
+/// A store to which every caller is new, and which can count so many calls.
+#[derive(Debug)]
+pub(crate) struct Small {
+    pub(crate) calls_max: u32,
+}
+
+impl SharedCounts for Small {
+    fn kind(&self) -> &'static str {
+        "small"
+    }
+
+    fn offers(&self) -> Needs {
+        Needs::Transaction
+    }
+
+    fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
+        if policy.rate().calls() <= self.calls_max {
+            return Ok(());
+        }
+        Err(UnfitError::NeedsMore {
+            limit: limit.to_owned(),
+            algorithm: "counting far",
+            needs: Needs::Transaction,
+            store: self.kind(),
+            offers: Needs::AtomicAdd,
+        })
+    }
+
+    fn charge<'a>(
+        &'a self,
+        charges: &'a [SharedCharge<'a>],
+    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
+        let now = Micros(0);
+        let step = |charge: &SharedCharge<'_>| {
+            let mut state = State::default();
+            charge.policy.step(&mut state, now, charge.cost)
+        };
+        let verdicts = charges.iter().map(step).collect();
+        Box::pin(async move { Ok(verdicts) })
+    }
+}

@@ -1,0 +1,70 @@
+//! What stands in the files that `custom_page_file` names?
+//!
+//! Read when the configuration is, so that `anteroom check` and a SIGHUP see what is in them now.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anteroom_config::{Config, PageTemplate, RoomConfig};
+use anteroom_room_http::page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
+
+use crate::check::files;
+
+/// Puts the text of each room's template file in its place, and returns every mistake, one a line: a
+/// file that cannot be read with the line of the config file that names it, a mistake in a template
+/// with its own file and line. A room with a mistake is left without a template, so that nobody tells
+/// it once more; its configuration is not to be used. Paths are relative to the folder of the config
+/// file.
+pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    for room in &mut config.rooms {
+        let file = |template: &mut _| matches!(template, PageTemplate::File { .. });
+        if let Some(PageTemplate::File { path, line }) = room.page.template.take_if(file) {
+            match read(room, &path, line, config_file) {
+                Ok(html) => room.page.template = Some(PageTemplate::Html(html)),
+                Err(more) => mistakes.extend(more),
+            }
+        }
+    }
+    mistakes
+}
+
+fn read(
+    room: &RoomConfig,
+    path: &Path,
+    line: usize,
+    config_file: &Path,
+) -> Result<String, Vec<String>> {
+    let path = beside(config_file, path);
+    let name = &room.name;
+    let html = text_of(&path).map_err(|error| {
+        let (config, path) = (config_file.display(), path.display());
+        let what = format!("room \"{name}\": custom_page_file: cannot read {path}: {error}");
+        vec![format!("{config}:{line}: {what}")]
+    })?;
+    let mistakes = CustomPage::mistakes(&html);
+    if mistakes.is_empty() {
+        return Ok(html);
+    }
+    let path = path.display();
+    let told = mistakes.iter().map(|mistake| {
+        let (line, message) = (mistake.line, &mistake.message);
+        format!("{path}:{line}: room \"{name}\": custom_page_file: {message}")
+    });
+    Err(told.collect())
+}
+
+fn beside(config_file: &Path, path: &Path) -> PathBuf {
+    match config_file.parent() {
+        Some(folder) => folder.join(path),
+        None => path.to_owned(),
+    }
+}
+
+fn text_of(path: &Path) -> io::Result<String> {
+    let text = files::read_text_at_most(path, CUSTOM_PAGE_BYTES_MAX)?;
+    if text.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is empty"));
+    }
+    Ok(text)
+}

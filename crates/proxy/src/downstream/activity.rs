@@ -1,0 +1,380 @@
+//! What goes on on one connection: how many requests are open, how many there were, and whether it
+//! has left HTTP.
+//!
+//! Shared by the reader of the connection, by each of its requests and by the task that ends it. A
+//! request is open until the last of its answer is sent, not until its head is.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode, Version};
+use http_body::{Body, Frame, SizeHint};
+use parking_lot::Mutex;
+use pin_project_lite::pin_project;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use crate::downstream::drain::DrainSignal;
+use crate::downstream::screened::Patience;
+use crate::downstream::stall::Watch;
+use crate::downstream::table::Entry;
+
+/// Nobody asked to leave HTTP.
+const HTTP: u8 = 0;
+/// A request asks, and is not answered yet.
+const ASKED: u8 = 1;
+/// The connection is a tunnel.
+const TUNNEL: u8 = 2;
+
+/// See the top of this file.
+pub(crate) struct Activity {
+    open: AtomicUsize,
+    requests: AtomicU64,
+    requests_max: u64,
+    is_full: AtomicBool,
+    full: Notify,
+    idle_since: Mutex<Instant>,
+    upgrade: AtomicU8,
+    /// Which request asks; another one's answer says nothing about it.
+    upgrade_number: AtomicU64,
+    upgrade_waker: Mutex<Option<Waker>>,
+    signal: DrainSignal,
+    entry: Arc<Entry>,
+}
+
+impl Activity {
+    /// Of a connection that may carry so many requests; 0 = no limit.
+    pub(crate) fn new(requests_max: u64, signal: DrainSignal, entry: &Arc<Entry>) -> Arc<Self> {
+        Arc::new(Self {
+            entry: Arc::clone(entry),
+            open: AtomicUsize::new(0),
+            requests: AtomicU64::new(0),
+            requests_max: if requests_max == 0 {
+                u64::MAX
+            } else {
+                requests_max
+            },
+            is_full: AtomicBool::new(false),
+            full: Notify::new(),
+            idle_since: Mutex::new(Instant::now()),
+            upgrade: AtomicU8::new(HTTP),
+            upgrade_number: AtomicU64::new(0),
+            upgrade_waker: Mutex::new(None),
+            signal,
+        })
+    }
+
+    /// Counts a request that begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> OpenRequest {
+        self.open.fetch_add(1, Ordering::Relaxed);
+        self.entry.begin();
+        let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        if number >= self.requests_max {
+            self.is_full.store(true, Ordering::Relaxed);
+            self.full.notify_one();
+        }
+        OpenRequest {
+            activity: Arc::clone(self),
+            number,
+            is_busy: true,
+        }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.open.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether any request has come by this connection.
+    pub(crate) fn is_new(&self) -> bool {
+        self.requests.load(Ordering::Relaxed) == 0
+    }
+
+    /// Resolves when the connection should take no more requests: it has had its share, or nothing
+    /// was asked for too long.
+    pub(crate) async fn is_over(&self, patience: Patience) {
+        let is_unused = async {
+            // Whoever connects is about to ask.
+            while self.is_new() {
+                let since = *self.idle_since.lock();
+                if since + patience.head <= Instant::now() {
+                    return;
+                }
+                tokio::time::sleep_until(since + patience.head).await;
+            }
+            self.is_idle_for(patience.keep_alive).await;
+        };
+        tokio::select! {
+            () = self.full.notified() => {}
+            () = is_unused => {}
+        }
+    }
+
+    /// Resolves when no request was open for so long.
+    pub(crate) async fn is_idle_for(&self, wait: Duration) {
+        loop {
+            let now = Instant::now();
+            let since = if self.is_idle() {
+                *self.idle_since.lock()
+            } else {
+                now
+            };
+            if since + wait <= now {
+                return;
+            }
+            tokio::time::sleep_until(since + wait).await;
+        }
+    }
+
+    /// The request of this number (from 1) asks to leave HTTP: until it is answered, what comes next
+    /// belongs to nobody. Said before the request is handed on.
+    pub(crate) fn ask_upgrade(&self, number: u64) {
+        self.upgrade_number.store(number, Ordering::Relaxed);
+        self.upgrade.store(ASKED, Ordering::Release);
+    }
+
+    /// Whether the connection became a tunnel, once that is known.
+    pub(crate) fn poll_upgrade(&self, cx: &Context<'_>) -> Poll<bool> {
+        *self.upgrade_waker.lock() = Some(cx.waker().clone());
+        match self.upgrade.load(Ordering::Acquire) {
+            ASKED => Poll::Pending,
+            state => Poll::Ready(state == TUNNEL),
+        }
+    }
+
+    fn answered(&self, number: u64, status: StatusCode) {
+        let has_asked = self.upgrade.load(Ordering::Acquire) == ASKED
+            && self.upgrade_number.load(Ordering::Relaxed) == number;
+        if !has_asked {
+            return;
+        }
+        let state = if status == StatusCode::SWITCHING_PROTOCOLS {
+            TUNNEL
+        } else {
+            HTTP
+        };
+        self.upgrade.store(state, Ordering::Release);
+        if let Some(waker) = self.upgrade_waker.lock().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// A request that is not over; counts as long as it lives.
+pub(crate) struct OpenRequest {
+    activity: Arc<Activity>,
+    number: u64,
+    /// Whether it keeps its connection from being ended to make room.
+    is_busy: bool,
+}
+
+impl OpenRequest {
+    /// What is still to be sent of it may be lost.
+    fn give_way(&mut self, now: Instant) {
+        if std::mem::take(&mut self.is_busy) {
+            self.activity.entry.finish(now);
+        }
+    }
+
+    /// Notes the head of its answer; whether it is the last one of the connection.
+    fn answer(&mut self, status: StatusCode, is_own: bool) -> bool {
+        let activity = &self.activity;
+        activity.answered(self.number, status);
+        let is_last = activity.is_full.load(Ordering::Relaxed) || activity.signal.is_leaving();
+        if status == StatusCode::SWITCHING_PROTOCOLS {
+            self.stay();
+            return is_last;
+        }
+        if !is_own {
+            return is_last;
+        }
+        let is_crowded = activity.entry.closes_with_own_answer();
+        if is_crowded {
+            activity.is_full.store(true, Ordering::Relaxed);
+            activity.full.notify_one();
+        }
+        self.give_way(Instant::now());
+        is_last || is_crowded
+    }
+
+    /// Its connection becomes a tunnel, which is never idle.
+    fn stay(&mut self) {
+        self.is_busy = false;
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.give_way(now);
+        let activity = &self.activity;
+        // The last one leaves the time; whoever sees that nothing is open sees it, too.
+        *activity.idle_since.lock() = now;
+        activity.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+pin_project! {
+    /// An answer in the making, on a connection.
+    pub(crate) struct Answering<F, B> {
+        #[pin]
+        inner: F,
+        open: Option<OpenRequest>,
+        version: Version,
+        is_own: fn(&Response<B>) -> bool,
+    }
+}
+
+impl<F, B> Answering<F, B> {
+    pub(crate) const fn new(
+        inner: F,
+        open: OpenRequest,
+        version: Version,
+        is_own: fn(&Response<B>) -> bool,
+    ) -> Self {
+        Self {
+            inner,
+            open: Some(open),
+            version,
+            is_own,
+        }
+    }
+}
+
+impl<F, B, E> Future for Answering<F, B>
+where
+    F: Future<Output = Result<Response<B>, E>>,
+{
+    type Output = Result<Response<Tracked<B>>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut response = ready!(this.inner.poll(cx))?;
+        let mut open = this.open.take();
+        if let Some(open) = &mut open {
+            let is_own = (this.is_own)(&response);
+            let is_last = open.answer(response.status(), is_own);
+            // HTTP/2 says the same with a frame of its own, and has no such header.
+            let has_header = matches!(*this.version, Version::HTTP_10 | Version::HTTP_11);
+            if is_last && has_header && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+        }
+        Poll::Ready(Ok(response.map(|body| Tracked {
+            body,
+            watch: Watch::of_this_stream(),
+            _open: open,
+        })))
+    }
+}
+
+pin_project! {
+    /// The body of an answer; the request is open as long as it lives.
+    pub(crate) struct Tracked<B> {
+        #[pin]
+        body: B,
+        watch: Option<Watch>,
+        _open: Option<OpenRequest>,
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Tracked<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let this = self.project();
+        let Some(watch) = this.watch else {
+            return this.body.poll_frame(cx);
+        };
+        if let Some(piece) = watch.next_piece() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        match this.body.poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                let frame = match frame.into_data() {
+                    Ok(data) => Frame::data(watch.cut(data)),
+                    Err(other) => {
+                        watch.has_given();
+                        other
+                    }
+                };
+                Poll::Ready(Some(Ok(frame)))
+            }
+            nothing => {
+                watch.is_asked();
+                nothing
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.left() == 0 && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = self.body.size_hint();
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper.saturating_add(self.left()));
+        }
+        hint.set_lower(hint.lower().saturating_add(self.left()));
+        hint
+    }
+}
+
+impl<B> Tracked<B> {
+    /// Bytes that came and were not given yet.
+    fn left(&self) -> u64 {
+        self.watch.as_ref().map_or(0, |watch| watch.left() as u64)
+    }
+}
+
+#[cfg(test)]
+impl Activity {
+    /// One request, answered with this status.
+    pub(crate) fn begin_and_answer(self: &Arc<Self>, status: u16) {
+        let open = self.begin();
+        self.answered(open.number, StatusCode::from_u16(status).unwrap());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::downstream::drain::drain;
+    use crate::downstream::hold::{ConnectionHold, ConnectionObserver, Unobserved};
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_request_is_waited_for_as_long_as_for_a_head_and_the_next_one_longer() {
+        let (_trigger, signal) = drain();
+        let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
+        let hold = ConnectionHold::alone(&observer, signal.clone());
+        let patience = Patience {
+            head: 10 * SECOND,
+            keep_alive: 75 * SECOND,
+        };
+        for requests in [0, 2] {
+            let activity = Activity::new(0, signal.clone(), hold.entry());
+            let start = Instant::now();
+            for _ in 0..requests {
+                let open = activity.begin();
+                let over = tokio::time::timeout(100 * SECOND, activity.is_over(patience));
+                assert!(over.await.is_err(), "an answer may take its time");
+                drop(open);
+            }
+            activity.is_over(patience).await;
+            let expected = if requests == 0 { 10 } else { 200 + 75 };
+            assert_eq!(start.elapsed().as_secs(), expected);
+        }
+    }
+}

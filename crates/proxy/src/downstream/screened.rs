@@ -1,0 +1,273 @@
+//! An HTTP/1 connection as the parser sees it: what the [`Screen`] lets by, in time.
+//!
+//! Time-outs are kept here, because only here it is known whether a request has begun: for a head, for
+//! the next request on a connection without one, and for how slowly a body may come.
+
+use std::io::{Error as IoError, ErrorKind, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep};
+
+use crate::downstream::activity::Activity;
+use crate::downstream::hold::{BrokenOff, ConnectionHold};
+use crate::downstream::pace::Pace;
+use crate::downstream::screen::{Place, Screen};
+
+/// How long may what take?
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    pub(crate) head: Duration,
+    pub(crate) keep_alive: Duration,
+}
+
+/// A stream behind a screen.
+pub(crate) struct Screened<T> {
+    io: T,
+    screen: Screen,
+    is_tunnel: bool,
+    /// What is still to be read behind a violation.
+    end: &'static [u8],
+    /// What is to be read next, if something was encoded.
+    encoded: Vec<u8>,
+    /// What came together with a wish to leave HTTP; whose it is, its answer says.
+    early: Vec<u8>,
+    patience: Patience,
+    activity: Arc<Activity>,
+    hold: ConnectionHold,
+    pace: Pace,
+    /// What is waited for now, and until when.
+    wait: Option<(Wait, Instant)>,
+    /// May ring too early, and is set again then: setting it with each request costs more.
+    sleep: Option<Pin<Box<Sleep>>>,
+}
+
+/// A wait that a time-out belongs to, and the request that it is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Wait {
+    Head(u64),
+    Next(u64),
+}
+
+impl<T> Screened<T> {
+    pub(crate) fn new(
+        io: T,
+        patience: Patience,
+        pace: Pace,
+        activity: Arc<Activity>,
+        hold: ConnectionHold,
+    ) -> Self {
+        Self {
+            io,
+            screen: Screen::new(),
+            is_tunnel: false,
+            end: b"",
+            encoded: Vec::new(),
+            early: Vec::new(),
+            patience,
+            activity,
+            hold,
+            pace,
+            wait: None,
+            sleep: None,
+        }
+    }
+
+    /// What is waited for while nothing comes, if there is a limit to it.
+    fn awaited(&self) -> Option<(Wait, Duration)> {
+        let request = self.screen.heads();
+        match self.screen.place() {
+            Place::Head => Some((Wait::Head(request), self.patience.head)),
+            // Whoever connects is about to ask.
+            Place::Between if self.activity.is_new() => {
+                Some((Wait::Head(request), self.patience.head))
+            }
+            Place::Between if self.activity.is_idle() => {
+                Some((Wait::Next(request), self.patience.keep_alive))
+            }
+            Place::Between | Place::Body | Place::Beyond => None,
+        }
+    }
+
+    /// Nothing has come: resolves when that has lasted too long.
+    fn poll_patience(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        let Some((wait, patience)) = self.awaited() else {
+            self.wait = None;
+            if self.screen.place() == Place::Body {
+                self.pace.wait(Instant::now());
+            }
+            return Poll::Pending;
+        };
+        let until = match self.wait {
+            Some((known, until)) if known == wait => until,
+            _ => Instant::now() + patience,
+        };
+        self.wait = Some((wait, until));
+        let sleep = self
+            .sleep
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep_until(until)));
+        if sleep.deadline() > until {
+            sleep.as_mut().reset(until);
+        }
+        loop {
+            ready!(sleep.as_mut().poll(cx));
+            if sleep.deadline() >= until {
+                break;
+            }
+            sleep.as_mut().reset(until);
+        }
+        match wait {
+            // An end, as if the client had closed it.
+            Wait::Next(_) => Poll::Ready(Ok(())),
+            Wait::Head(_) if self.screen.place() == Place::Between => Poll::Ready(Ok(())),
+            Wait::Head(_) => Poll::Ready(Err(self.break_off(BrokenOff::SlowHead))),
+        }
+    }
+
+    /// Has raw characters of queries, in what was read behind `start`, read as browsers write them.
+    fn encode_raw(&mut self, buffer: &mut ReadBuf<'_>, start: usize) {
+        let came = &buffer.filled()[start..];
+        let raw = self.screen.raw().iter().copied();
+        let raw = raw.take_while(|at| *at < came.len());
+        let Some(first) = raw.clone().next() else {
+            return;
+        };
+        let mut from = first;
+        for at in raw {
+            self.encoded.extend_from_slice(&came[from..at]);
+            self.encoded.extend_from_slice(match came[at] {
+                b'<' => b"%3C",
+                b'>' => b"%3E",
+                _ => b"%22",
+            });
+            from = at + 1;
+        }
+        self.encoded.extend_from_slice(&came[from..]);
+        buffer.set_filled(start + first);
+        self.read_encoded(buffer);
+    }
+
+    fn read_encoded(&mut self, buffer: &mut ReadBuf<'_>) {
+        let count = self.encoded.len().min(buffer.remaining());
+        buffer.put_slice(&self.encoded[..count]);
+        self.encoded.drain(..count);
+    }
+
+    fn break_off(&self, why: BrokenOff) -> IoError {
+        self.hold.observer().broken_off(why);
+        IoError::new(ErrorKind::TimedOut, "the client is too slow")
+    }
+
+    /// Whether the connection is a tunnel, once a request that asks for one is answered.
+    fn poll_answer(&mut self, cx: &Context<'_>) -> Poll<()> {
+        self.is_tunnel = ready!(self.activity.poll_upgrade(cx));
+        if !self.is_tunnel {
+            self.screen.resume();
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<Result<(), IoError>> {
+        let this = self.get_mut();
+        if !this.encoded.is_empty() {
+            this.read_encoded(buffer);
+            return Poll::Ready(Ok(()));
+        }
+        if this.screen.has_ended() {
+            let (now, later) = this.end.split_at(this.end.len().min(buffer.remaining()));
+            buffer.put_slice(now);
+            this.end = later;
+            return Poll::Ready(Ok(()));
+        }
+        if this.screen.awaits_answer() && !this.is_tunnel {
+            ready!(this.poll_answer(cx));
+        }
+        let start = buffer.filled().len();
+        if !this.early.is_empty() {
+            let count = this.early.len().min(buffer.remaining());
+            buffer.put_slice(&this.early[..count]);
+            this.early.drain(..count);
+        } else if Pin::new(&mut this.io).poll_read(cx, buffer)?.is_pending() {
+            return if this.is_tunnel {
+                Poll::Pending
+            } else {
+                this.poll_patience(cx)
+            };
+        }
+        if this.is_tunnel {
+            return Poll::Ready(Ok(()));
+        }
+        let came = &mut buffer.filled_mut()[start..];
+        let count = came.len();
+        if this.screen.place() == Place::Body && this.pace.went_on(count, Instant::now()) {
+            return Poll::Ready(Err(this.break_off(BrokenOff::SlowBody)));
+        }
+        match this.screen.look(came) {
+            Ok(looked) => {
+                if looked < count && this.screen.awaits_answer() {
+                    // In front of what is left of it, if that was early, too.
+                    this.early.splice(..0, came[looked..].iter().copied());
+                }
+                buffer.set_filled(start + looked);
+            }
+            Err(violation) => {
+                came[violation.at] = 0;
+                buffer.set_filled(start + violation.at + 1);
+                if violation.is_in_head {
+                    // A parser that has seen the beginning of a head looks at it again when it has ended.
+                    this.end = b"\r\n\r\n";
+                }
+                this.hold.observer().broken_off(BrokenOff::Framing);
+            }
+        }
+        if this.screen.awaits_answer() {
+            this.activity.ask_upgrade(this.screen.heads());
+        }
+        if !this.screen.raw().is_empty() {
+            this.encode_raw(buffer, start);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Screened<T> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, IoError>> {
+        Pin::new(&mut self.io).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<Result<usize, IoError>> {
+        Pin::new(&mut self.io).poll_write_vectored(cx, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests;

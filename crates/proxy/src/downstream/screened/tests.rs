@@ -1,0 +1,255 @@
+//! Clients that take their time, in time that passes at once.
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+
+use super::*;
+use crate::downstream::drain::{DrainTrigger, drain};
+use crate::downstream::hold::ConnectionObserver;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Default)]
+struct Seen(Mutex<Vec<BrokenOff>>);
+
+impl ConnectionObserver for Seen {
+    fn broken_off(&self, why: BrokenOff) {
+        self.0.lock().push(why);
+    }
+}
+
+struct Scene {
+    client: DuplexStream,
+    screened: Screened<DuplexStream>,
+    activity: Arc<Activity>,
+    seen: Arc<Seen>,
+    _trigger: DrainTrigger,
+}
+
+impl Scene {
+    /// Ten seconds for a head, thirty for the next request, 100 bytes a second of a body.
+    async fn new() -> Self {
+        let (trigger, signal) = drain();
+        let seen = Arc::new(Seen::default());
+        let observer = Arc::clone(&seen) as Arc<dyn ConnectionObserver>;
+        let hold = ConnectionHold::alone(&observer, signal.clone());
+        let activity = Activity::new(0, signal, hold.entry());
+        let (client, near) = tokio::io::duplex(1_000_000);
+        let patience = Patience {
+            head: 10 * SECOND,
+            keep_alive: 30 * SECOND,
+        };
+        let pace = Pace::new(100);
+        let screened = Screened::new(near, patience, pace, Arc::clone(&activity), hold);
+        Self {
+            client,
+            screened,
+            activity,
+            seen,
+            _trigger: trigger,
+        }
+    }
+
+    async fn read(&mut self) -> Result<usize, IoError> {
+        self.screened.read(&mut [0; 4096]).await
+    }
+
+    async fn send(&mut self, text: &str) {
+        self.client.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn come(&mut self, text: &str) {
+        self.send(text).await;
+        assert_eq!(self.read().await.unwrap(), text.len());
+    }
+
+    /// Expects the end without an error after so many seconds.
+    async fn ends_after(&mut self, seconds: u64) {
+        let start = Instant::now();
+        assert_eq!(self.read().await.unwrap(), 0);
+        assert_eq!(start.elapsed().as_secs(), seconds);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_connects_and_says_nothing_is_not_waited_for_long() {
+    let mut scene = Scene::new().await;
+    scene.ends_after(10).await;
+    assert!(scene.seen.0.lock().is_empty(), "no mistake, only an end");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_comes_piece_by_piece_has_the_time_of_a_whole_one() {
+    let mut scene = Scene::new().await;
+    for piece in ["GET / HTTP", "/1.1\r\nHo", "st: a\r\n"] {
+        scene.come(piece).await;
+        tokio::time::sleep(3 * SECOND).await; // tidy: time passes
+    }
+    let error = scene.read().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut);
+    assert_eq!(*scene.seen.0.lock(), [BrokenOff::SlowHead]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_next_request_is_waited_for_from_the_end_of_the_answer() {
+    let mut scene = Scene::new().await;
+    let get = "GET / HTTP/1.1\r\n\r\n";
+    for _ in 0..3 {
+        scene.come(get).await;
+        let open = scene.activity.begin();
+        let waited = tokio::time::timeout(100 * SECOND, scene.read()).await;
+        assert!(waited.is_err(), "an answer may take its time");
+        drop(open);
+        // Almost too late.
+        let waited = tokio::time::timeout(29 * SECOND, scene.read()).await;
+        assert!(waited.is_err());
+    }
+    scene.come(get).await;
+    drop(scene.activity.begin());
+    scene.ends_after(30).await;
+    assert!(scene.seen.0.lock().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_trickles_is_broken_off_and_a_slow_one_is_not() {
+    let head = "POST / HTTP/1.1\r\nContent-Length: 100000\r\n\r\n";
+    for (bytes, is_slow) in [(150, false), (50, true)] {
+        let mut scene = Scene::new().await;
+        scene.come(head).await;
+        let piece = "x".repeat(bytes);
+        let mut slow = false;
+        for _ in 0..40 {
+            let waiting = tokio::time::timeout(SECOND, scene.read()).await;
+            assert!(waiting.is_err());
+            scene.client.write_all(piece.as_bytes()).await.unwrap();
+            slow |= scene.read().await.is_err();
+        }
+        assert_eq!(slow, is_slow, "{bytes}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_before_a_wish_to_leave_http_is_answered() {
+    for status in [101, 400] {
+        let mut scene = Scene::new().await;
+        scene.come("GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n").await;
+        scene.client.write_all(b"\0\n").await.unwrap();
+        let waiting = tokio::time::timeout(SECOND, scene.read()).await;
+        assert!(waiting.is_err());
+        scene.activity.begin_and_answer(status);
+        let mut bytes = [9; 4];
+        let read = scene.screened.read(&mut bytes).await.unwrap();
+        if status == 101 {
+            assert_eq!(bytes[..read], *b"\0\n", "as it is");
+            let waiting = tokio::time::timeout(1_000 * SECOND, scene.read()).await;
+            assert!(waiting.is_err(), "tunnels are for those who made them");
+        } else {
+            assert_eq!(bytes[..read], *b"\0\0", "no request");
+            assert_eq!(*scene.seen.0.lock(), [BrokenOff::Framing]);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_comes_together_with_a_wish_to_leave_http_waits_for_its_answer_and_stays_what_it_is() {
+    let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
+    let get = "GET / HTTP/1.1\r\n\r\n";
+    for (status, behind, expected) in [
+        (101, "no\nhttp", "no\nhttp"),
+        (400, get, get),
+        (400, "no\nhttp", "no\0"),
+    ] {
+        let mut scene = Scene::new().await;
+        scene.send(&format!("{wish}{behind}")).await;
+        let mut bytes = [9; 100];
+        let read = scene.screened.read(&mut bytes).await.unwrap();
+        assert_eq!(bytes[..read], *wish.as_bytes(), "the head and nothing else");
+        let waiting = tokio::time::timeout(SECOND, scene.read()).await;
+        assert!(waiting.is_err());
+        scene.activity.begin_and_answer(status);
+        // With less room than there is to be read.
+        let mut heard = Vec::new();
+        while heard.len() < expected.len() {
+            let mut bytes = [9; 3];
+            let read = scene.screened.read(&mut bytes).await.unwrap();
+            heard.extend_from_slice(&bytes[..read]);
+        }
+        assert_eq!(String::from_utf8(heard).unwrap(), expected);
+        let wrong = u64::from(expected.ends_with('\0'));
+        assert_eq!(scene.seen.0.lock().len() as u64, wrong);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_wish_that_came_early_waits_for_its_own_answer() {
+    let wish = "GET / HTTP/1.1\r\nUpgrade: x\r\n\r\n";
+    let mut scene = Scene::new().await;
+    scene.send(&format!("{wish}{wish}tunnel")).await;
+    for status in [400, 101] {
+        let mut bytes = [9; 100];
+        let read = scene.screened.read(&mut bytes).await.unwrap();
+        assert_eq!(bytes[..read], *wish.as_bytes());
+        scene.activity.begin_and_answer(status);
+    }
+    let mut bytes = [9; 100];
+    let read = scene.screened.read(&mut bytes).await.unwrap();
+    assert_eq!(bytes[..read], *b"tunnel");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_passed_on_behind_a_head_behind_which_nobody_knows_what_comes() {
+    let head = "POST / HTTP/1.1\r\nTransfer-Encoding: gzip, chunked\r\n\r\n";
+    let mut scene = Scene::new().await;
+    scene
+        .send(&format!("{head}0\r\n\r\nGET / HTTP/1.1\r\n\r\n"))
+        .await;
+    let mut bytes = [9; 100];
+    let read = scene.screened.read(&mut bytes).await.unwrap();
+    assert_eq!(bytes[..read], *head.as_bytes());
+    assert_eq!(scene.read().await.unwrap(), 0);
+}
+
+/// What is read of `pieces`, with so much room at a time.
+async fn read_of(pieces: &[&str], room: usize) -> String {
+    let mut scene = Scene::new().await;
+    let mut read = Vec::new();
+    let mut buffer = vec![0; room];
+    for piece in pieces {
+        scene.send(piece).await;
+        // Time passes only when nothing more is to be read.
+        while let Ok(count) = tokio::time::timeout(SECOND, scene.screened.read(&mut buffer)).await {
+            read.extend_from_slice(&buffer[..count.unwrap()]);
+        }
+    }
+    String::from_utf8(read).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn raw_characters_of_a_query_are_read_as_browsers_write_them() {
+    let check = async |pieces: &[&str], expected: &str| {
+        for room in [4096, 7] {
+            let read = read_of(pieces, room).await;
+            assert_eq!(read, expected, "{pieces:?} {room}");
+        }
+    };
+    let head = "Host: a\r\nX: \"<kept>\"\r\n\r\n";
+    let odd = format!("GET /\"p\"?a=\"b\"&c=<d>{{|}} HTTP/1.1\r\n{head}");
+    let encoded = format!("GET /\"p\"?a=%22b%22&c=%3Cd%3E{{|}} HTTP/1.1\r\n{head}");
+    check(&[&odd], &encoded).await;
+    check(
+        &["GET /?\"", "\"x", "\" HTTP/1.1\r\n", head],
+        &format!("GET /?%22%22x%22 HTTP/1.1\r\n{head}"),
+    )
+    .await;
+    check(
+        &["GET /", "?", "<", "? HTTP/1.1\r\n", head],
+        &format!("GET /?%3C? HTTP/1.1\r\n{head}"),
+    )
+    .await;
+    let plain = format!("GET /\"p\" HTTP/1.1\r\n{head}");
+    check(&[&plain], &plain).await;
+    // Requests one behind the other, a body between them.
+    let post = "POST /?\" HTTP/1.1\r\nContent-Length: 3\r\n\r\n\"<>";
+    let posted = "POST /?%22 HTTP/1.1\r\nContent-Length: 3\r\n\r\n\"<>";
+    check(&[&format!("{post}{odd}")], &format!("{posted}{encoded}")).await;
+}

@@ -1,0 +1,252 @@
+//! What does a visitor see when a request ends here?
+//!
+//! One small page per [`Refusal`], or the same as JSON for those who ask for JSON. No scripts, no
+//! other resources, nothing about the inside. It is not the waiting page.
+//!
+//! What visitors see who did nothing wrong (502, 504, 508) is in their language. The rest is in
+//! English: mostly programs cause it.
+
+mod texts;
+
+use std::sync::LazyLock;
+
+use anteroom_config::language::Language;
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, VARY};
+use http::{HeaderMap, HeaderValue, Response};
+
+use crate::body::Body;
+use crate::language;
+use crate::status::Refusal;
+use texts::Texts;
+
+/// How a refusal is written down.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Html,
+    /// For programs: `{"error": {"code": "...", "message": "..."}}`.
+    Json,
+}
+
+impl Format {
+    /// What the request's `Accept` asks for: JSON only if it is named before (or without) HTML.
+    ///
+    /// Weights are not looked at: browsers name HTML first, and programs that want JSON name
+    /// nothing else.
+    #[must_use]
+    pub fn asked_for(headers: &HeaderMap) -> Self {
+        Self::of(headers.get(ACCEPT))
+    }
+
+    /// The same, of the header itself.
+    #[must_use]
+    pub fn of(accept: Option<&HeaderValue>) -> Self {
+        let Some(accept) = accept.and_then(|accept| accept.to_str().ok()) else {
+            return Self::Html;
+        };
+        for range in accept.split(',') {
+            let kind = range.split(';').next().unwrap_or(range).trim();
+            if kind.eq_ignore_ascii_case("text/html") {
+                return Self::Html;
+            }
+            let is_json = kind
+                .get(..12)
+                .is_some_and(|start| start.eq_ignore_ascii_case("application/"))
+                && kind.to_ascii_lowercase().ends_with("json");
+            if is_json {
+                return Self::Json;
+            }
+        }
+        Self::Html
+    }
+}
+
+/// The answer that tells of `refusal`, as the sender of a request with these headers reads it best.
+#[must_use]
+pub fn answer_to(headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
+    let language = language::of_headers(headers, Language::English);
+    answer_in(language, refusal, Format::asked_for(headers))
+}
+
+/// The answer that tells of `refusal`, in English. Its body is shared, not built.
+#[must_use]
+pub fn answer(refusal: Refusal, format: Format) -> Response<Body> {
+    answer_in(Language::English, refusal, format)
+}
+
+/// The answer that tells of `refusal`, in a language if the refusal has texts in it.
+#[must_use]
+pub fn answer_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
+    static ENGLISH: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(html_in_english));
+    static JSON: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(json));
+    let position = Refusal::ALL.iter().position(|each| *each == refusal);
+    let of = |bodies: &[Bytes]| position.and_then(|at| bodies.get(at).cloned());
+    let (body, kind) = match format {
+        Format::Html => {
+            let body = translated(refusal, language).or_else(|| of(&ENGLISH));
+            (body, "text/html; charset=utf-8")
+        }
+        Format::Json => (of(&JSON), "application/json"),
+    };
+    let mut response = Response::new(Body::full(body.unwrap_or_default()));
+    *response.status_mut() = refusal.status();
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        VARY,
+        HeaderValue::from_static("accept, accept-language, cookie"),
+    );
+    if let Some(secs) = refusal.retry_after_secs() {
+        headers.insert(RETRY_AFTER, HeaderValue::from(secs));
+    }
+    response
+}
+
+fn all(write: fn(Refusal) -> String) -> Vec<Bytes> {
+    let texts = Refusal::ALL.iter().map(|refusal| write(*refusal));
+    texts.map(Bytes::from).collect()
+}
+
+/// The page in a language; `None` if there are no texts for it.
+fn translated(refusal: Refusal, language: Language) -> Option<Bytes> {
+    static PAGES: LazyLock<Vec<(Refusal, Language, Bytes)>> = LazyLock::new(|| {
+        let refusals = Refusal::ALL.into_iter();
+        let each = refusals.flat_map(|refusal| Language::ALL.map(|language| (refusal, language)));
+        let pages = each.filter_map(|(refusal, language)| {
+            let (title, message) = words(refusal, language)?;
+            let page = html(refusal, language, title, message);
+            Some((refusal, language, Bytes::from(page)))
+        });
+        pages.collect()
+    });
+    let mut pages = PAGES.iter();
+    let found = pages.find(|(of, language_of, _)| (*of, *language_of) == (refusal, language));
+    found.map(|(_, _, page)| page.clone())
+}
+
+/// Title and message in a language.
+fn words(refusal: Refusal, language: Language) -> Option<(&'static str, &'static str)> {
+    let words = Texts::of(language);
+    let title = match refusal {
+        Refusal::BadGateway | Refusal::LoopDetected => words.unreachable,
+        Refusal::GatewayTimeOut => words.slow,
+        _ => return None,
+    };
+    Some((title, words.again))
+}
+
+fn html_in_english(refusal: Refusal) -> String {
+    let (title, message) = (refusal.title(), refusal.message());
+    html(refusal, Language::English, title, message)
+}
+
+/// The texts are ours and hold nothing that HTML would need escaped; a test holds them to it.
+fn html(refusal: Refusal, language: Language, title: &str, message: &str) -> String {
+    let status = refusal.status().as_u16();
+    let tag = language.tag();
+    let is_rtl = language.is_rtl();
+    let direction = if is_rtl { " dir=\"rtl\"" } else { "" };
+    format!(
+        "<!doctype html>\n<html lang=\"{tag}\"{direction}>\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"robots\" content=\"noindex\">\n<title>{title}</title>\n\
+         <style>body{{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;\
+         padding:0 1rem}}h1{{font-size:1.5rem;line-height:1.25}}</style>\n</head>\n<body>\n\
+         <main>\n<h1>{title}</h1>\n<p>{message}</p>\n<p><small>HTTP {status}</small></p>\n\
+         </main>\n</body>\n</html>\n"
+    )
+}
+
+fn json(refusal: Refusal) -> String {
+    let (title, message) = (refusal.title(), refusal.message());
+    let error = serde_json::json!({
+        "error": { "code": refusal.code(), "message": format!("{title}. {message}") }
+    });
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_for_those_who_ask_for_it() {
+        let check = |accept: &'static str, expected| {
+            let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
+            assert_eq!(Format::asked_for(&headers), expected, "{accept}");
+        };
+        check("application/json", Format::Json);
+        check("Application/JSON;q=0.9, */*", Format::Json);
+        check("application/problem+json", Format::Json);
+        check(
+            "text/html,application/xhtml+xml,application/json;q=0.9",
+            Format::Html,
+        );
+        check("*/*", Format::Html);
+        check("", Format::Html);
+        check("applicatio", Format::Html);
+        assert_eq!(Format::asked_for(&HeaderMap::new()), Format::Html);
+    }
+
+    #[test]
+    fn every_refusal_has_a_page_of_its_own_in_plain_words() {
+        for refusal in Refusal::ALL {
+            assert!(refusal.status().is_client_error() || refusal.status().is_server_error());
+            let page = html_in_english(refusal);
+            for part in ["<html lang=\"en\">", "<title>", "<h1>", "color-scheme"] {
+                assert!(page.contains(part), "{refusal:?} lacks {part}");
+            }
+            assert!(
+                !page.contains("http:") && !page.contains("src="),
+                "{refusal:?}"
+            );
+            let text = format!("{}{}{}", refusal.title(), refusal.message(), refusal.code());
+            assert!(!text.contains(['<', '&', '"']), "{text}");
+            let error: serde_json::Value = serde_json::from_str(&json(refusal)).unwrap();
+            assert_eq!(error["error"]["code"], refusal.code());
+        }
+    }
+
+    #[test]
+    fn who_did_nothing_wrong_is_told_so_in_its_own_language() {
+        for refusal in [
+            Refusal::BadGateway,
+            Refusal::GatewayTimeOut,
+            Refusal::LoopDetected,
+        ] {
+            let (title, message) = (refusal.title(), refusal.message());
+            let english = words(refusal, Language::English);
+            assert_eq!(english, Some((title, message)), "{refusal:?}");
+            for language in Language::ALL {
+                let page = translated(refusal, language).expect("a page");
+                let page = std::str::from_utf8(&page).expect("text");
+                let tag = format!("<html lang=\"{}\"", language.tag());
+                assert!(page.contains(&tag), "{page}");
+                let is_english = language == Language::English;
+                assert_eq!(page.contains(title), is_english, "{page}");
+                let (title, message) = words(refusal, language).expect("texts");
+                assert!(!title.contains(['<', '&']) && !message.contains(['<', '&']));
+            }
+        }
+        let page = translated(Refusal::BadGateway, Language::Hebrew).expect("a page");
+        assert!(
+            std::str::from_utf8(&page)
+                .expect("text")
+                .contains("dir=\"rtl\"")
+        );
+        assert_eq!(translated(Refusal::NotFound, Language::German), None);
+    }
+
+    #[test]
+    fn the_answer_is_not_stored_and_says_what_it_is() {
+        let response = answer(Refusal::BadGateway, Format::Json);
+        assert_eq!(response.status(), 502);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+        assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
+        assert!(http_body::Body::size_hint(response.body()).lower() > 0);
+    }
+}

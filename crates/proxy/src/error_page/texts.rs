@@ -1,0 +1,115 @@
+//! Which sentences does a visitor read when the site behind does not answer? The table of languages.
+//!
+//! For translators: short, plain sentences, polite address. None of them holds markup.
+
+use anteroom_config::language::Language;
+
+/// The sentences in one language.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Texts {
+    /// Title: the site cannot be reached.
+    pub(super) unreachable: &'static str,
+    /// Title: the response took too long.
+    pub(super) slow: &'static str,
+    /// What to do about it.
+    pub(super) again: &'static str,
+}
+
+impl Texts {
+    /// The sentences of a language.
+    #[expect(clippy::too_many_lines, reason = "a table: a row for each language")]
+    pub(super) const fn of(language: Language) -> Self {
+        match language {
+            Language::Arabic => Self {
+                unreachable: "تعذّر الوصول إلى الموقع",
+                slow: "استغرق الموقع وقتًا طويلًا جدًا في الرد",
+                again: "هذا ليس خطأً منك. يُرجى المحاولة مرة أخرى بعد دقيقة.",
+            },
+            Language::German => Self {
+                unreachable: "Die Seite ist gerade nicht erreichbar",
+                slow: "Die Seite hat zu lange nicht geantwortet",
+                again: "Das liegt nicht an Ihnen. Bitte versuchen Sie es in einer Minute noch einmal.",
+            },
+            Language::English => Self {
+                unreachable: "The site could not be reached",
+                slow: "The site took too long to answer",
+                again: "This is not your fault. Please try again in a minute.",
+            },
+            Language::Spanish => Self {
+                unreachable: "No se ha podido acceder al sitio",
+                slow: "El sitio ha tardado demasiado en responder",
+                again: "No es culpa suya. Inténtelo de nuevo dentro de un minuto.",
+            },
+            Language::French => Self {
+                unreachable: "Le site est injoignable pour le moment",
+                slow: "Le site a mis trop de temps à répondre",
+                again: "Vous n’y êtes pour rien. Veuillez réessayer dans une minute.",
+            },
+            Language::Hebrew => Self {
+                unreachable: "לא ניתן להגיע לאתר",
+                slow: "לאתר לקח יותר מדי זמן להשיב",
+                again: "זו לא תקלה אצלכם. נא לנסות שוב בעוד דקה.",
+            },
+            Language::Italian => Self {
+                unreachable: "Il sito non è raggiungibile",
+                slow: "Il sito ha impiegato troppo tempo a rispondere",
+                again: "Non dipende da Lei. Riprovi tra un minuto.",
+            },
+            Language::Japanese => Self {
+                unreachable: "サイトに接続できませんでした",
+                slow: "サイトの応答に時間がかかりすぎました",
+                again: "お客様側の問題ではありません。1分ほどしてからもう一度お試しください。",
+            },
+            Language::Korean => Self {
+                unreachable: "사이트에 연결할 수 없습니다",
+                slow: "사이트의 응답이 너무 오래 걸렸습니다",
+                again: "방문자님의 잘못이 아닙니다. 1분 후에 다시 시도해 주세요.",
+            },
+            Language::Dutch => Self {
+                unreachable: "De site is niet bereikbaar",
+                slow: "De site deed er te lang over om te antwoorden",
+                again: "Dit ligt niet aan u. Probeer het over een minuut opnieuw.",
+            },
+            Language::Polish => Self {
+                unreachable: "Nie można połączyć się ze stroną",
+                slow: "Strona zbyt długo nie odpowiadała",
+                again: "To nie Twoja wina. Spróbuj ponownie za minutę.",
+            },
+            Language::Portuguese => Self {
+                unreachable: "Não foi possível acessar o site",
+                slow: "O site demorou demais para responder",
+                again: "A culpa não é sua. Tente novamente daqui a um minuto.",
+            },
+            Language::Russian => Self {
+                unreachable: "Сайт сейчас недоступен",
+                slow: "Сайт слишком долго не отвечал",
+                again: "Это не Ваша вина. Пожалуйста, попробуйте ещё раз через минуту.",
+            },
+            Language::Swedish => Self {
+                unreachable: "Det gick inte att nå webbplatsen",
+                slow: "Webbplatsen tog för lång tid på sig att svara",
+                again: "Det beror inte på dig. Försök igen om en minut.",
+            },
+            Language::Turkish => Self {
+                unreachable: "Siteye ulaşılamadı",
+                slow: "Site yanıt vermekte çok gecikti",
+                again: "Bu sizden kaynaklanmıyor. Lütfen bir dakika sonra yeniden deneyin.",
+            },
+            Language::Ukrainian => Self {
+                unreachable: "Сайт зараз недоступний",
+                slow: "Сайт надто довго не відповідав",
+                again: "Це не Ваша провина. Будь ласка, спробуйте ще раз за хвилину.",
+            },
+            Language::SimplifiedChinese => Self {
+                unreachable: "无法连接到网站",
+                slow: "网站响应时间过长",
+                again: "这不是您的问题。请一分钟后再试。",
+            },
+            Language::TraditionalChinese => Self {
+                unreachable: "無法連線到網站",
+                slow: "網站回應時間過長",
+                again: "這不是您的問題。請一分鐘後再試。",
+            },
+        }
+    }
+}

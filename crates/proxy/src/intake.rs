@@ -1,0 +1,277 @@
+//! Which requests are not even looked at?
+//!
+//! Everything between the connection and the layers: one `Host`, one kind of framing, sizes, a
+//! method that a proxy can pass on. What comes out has the extensions [`Claim`](crate::downstream::table::Claim) and [`Client`], a
+//! path as its target, no header that only this gateway may send, and a body that ends at its
+//! limit. Rooms and tickets are not known here.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::downstream::table::TurnedAway;
+use crate::downstream::{Arrival, Handler};
+use anteroom_config::{SizeLimits, TimeOuts};
+use futures_util::future::Either;
+use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, UPGRADE};
+use http::request::Parts;
+use http::uri::{PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use tower::util::Oneshot;
+
+use crate::body::Body;
+use crate::error_page;
+use crate::forwarded::{self, Client, TrustedProxies};
+use crate::loops;
+use crate::proxy::{hop, wait_of};
+use crate::status::Refusal;
+
+/// What every request is checked against.
+#[derive(Debug)]
+pub struct Intake {
+    trusted: TrustedProxies,
+    headers_max: usize,
+    uri_bytes_max: usize,
+    body_bytes_max: u64,
+    body_bytes_per_second_min: u64,
+    body_idle: Duration,
+}
+
+impl Intake {
+    /// Checks after the config.
+    #[must_use]
+    pub fn new(time_outs: &TimeOuts, sizes: &SizeLimits, trusted: TrustedProxies) -> Self {
+        Self {
+            trusted,
+            headers_max: sizes.request_headers,
+            uri_bytes_max: sizes.request_uri_bytes,
+            body_bytes_max: sizes.request_body_bytes,
+            body_bytes_per_second_min: sizes.body_bytes_per_second_min,
+            body_idle: wait_of(time_outs.body_idle),
+        }
+    }
+
+    /// Checks a request's head and adds [`Client`].
+    ///
+    /// # Errors
+    ///
+    /// The [`Refusal`] to answer with. The connection should be closed with it: what follows on it
+    /// may not be what its sender thinks it is.
+    pub fn check(
+        &self,
+        head: &mut Parts,
+        peer: SocketAddr,
+        connection: forwarded::Scheme,
+    ) -> Result<(), Refusal> {
+        if head.headers.len() > self.headers_max {
+            return Err(Refusal::TooManyHeaders);
+        }
+        if head.method == Method::CONNECT || head.method == Method::TRACE {
+            return Err(Refusal::NotImplemented);
+        }
+        if hop::has_foreign_coding(&head.headers) {
+            return Err(Refusal::NotImplemented);
+        }
+        if self.is_too_long(&head.headers)? {
+            return Err(Refusal::TooLarge);
+        }
+        let host = if head.version == Version::HTTP_2 {
+            join_cookies(&mut head.headers);
+            authority_of(head)?
+        } else {
+            host_of(head)?
+        };
+        if !is_host(host.as_bytes()) {
+            return Err(Refusal::BadRequest);
+        }
+        let target = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
+        if target.len() > self.uri_bytes_max {
+            return Err(Refusal::UriTooLong);
+        }
+        let client = Client::of(peer, connection, host, &head.headers, &self.trusted);
+        let is_marked = self
+            .trusted
+            .strip(&mut head.headers, client.has_trusted_peer);
+        if is_marked && loops::is_loop(&head.headers) {
+            return Err(Refusal::LoopDetected);
+        }
+        head.extensions.insert(client);
+        Ok(())
+    }
+
+    fn is_too_long(&self, headers: &HeaderMap) -> Result<bool, Refusal> {
+        let Some(length) = headers.get(CONTENT_LENGTH) else {
+            return Ok(false);
+        };
+        let length = length
+            .to_str()
+            .ok()
+            .and_then(|length| length.trim().parse().ok());
+        let length: u64 = length.ok_or(Refusal::BadRequest)?;
+        Ok(self.body_bytes_max > 0 && length > self.body_bytes_max)
+    }
+}
+
+/// The one host that an HTTP/1 request is for; makes the target a path.
+///
+/// RFC 9112, section 3.2: exactly one `Host`, and the authority of an absolute target wins over it.
+fn host_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
+    let mut lines = head.headers.get_all(HOST).iter();
+    let (Some(host), None) = (lines.next(), lines.next()) else {
+        return Err(Refusal::BadRequest);
+    };
+    let host = host.clone();
+    let Some(authority) = head.uri.authority() else {
+        return Ok(host);
+    };
+    let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::BadRequest)?;
+    make_path(head)?;
+    head.headers.insert(HOST, host.clone());
+    Ok(host)
+}
+
+/// The one host that an HTTP/2 request is for; makes the target a path.
+///
+/// RFC 9113, section 8.3.1: `:authority` and `Host`, where both are there, say the same.
+fn authority_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
+    let mut lines = head.headers.get_all(HOST).iter();
+    let (host, None) = (lines.next(), lines.next()) else {
+        return Err(Refusal::BadRequest);
+    };
+    let host = match (head.uri.authority(), host) {
+        (Some(authority), Some(host))
+            if !authority
+                .as_str()
+                .as_bytes()
+                .eq_ignore_ascii_case(host.as_bytes()) =>
+        {
+            return Err(Refusal::BadRequest);
+        }
+        (Some(authority), _) => HeaderValue::from_str(authority.as_str()).ok(),
+        (None, host) => host.cloned(),
+    };
+    let host = host.ok_or(Refusal::BadRequest)?;
+    if head.uri.authority().is_some() {
+        make_path(head)?;
+    }
+    head.headers.insert(HOST, host.clone());
+    Ok(host)
+}
+
+/// Leaves of an absolute target what comes after its host.
+fn make_path(head: &mut Parts) -> Result<(), Refusal> {
+    let is_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
+    if !head.uri.scheme().is_some_and(is_http) {
+        return Err(Refusal::BadRequest);
+    }
+    let target = head.uri.path_and_query().cloned();
+    head.uri = Uri::from(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    Ok(())
+}
+
+/// Puts the pieces of `Cookie` together that HTTP/2 allows (RFC 9113, section 8.2.3): whoever reads
+/// cookies behind us knows one line only.
+fn join_cookies(headers: &mut HeaderMap) {
+    let mut crumbs = headers.get_all(COOKIE).iter();
+    let (Some(first), Some(second)) = (crumbs.next(), crumbs.next()) else {
+        return;
+    };
+    let mut whole = first.as_bytes().to_vec();
+    for crumb in std::iter::once(second).chain(crumbs) {
+        whole.extend_from_slice(b"; ");
+        whole.extend_from_slice(crumb.as_bytes());
+    }
+    // Values of headers joined by visible characters are one.
+    if let Ok(whole) = HeaderValue::from_bytes(&whole) {
+        headers.insert(COOKIE, whole);
+    }
+}
+
+/// A name or address, perhaps with a port. Narrower than the RFC, which lets in `%` and quotes
+/// that no host on the Internet has.
+fn is_host(host: &[u8]) -> bool {
+    let is_known =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b':');
+    let is_known_or_bracket = |byte: &u8| is_known(byte) || matches!(byte, b'[' | b']');
+    match host {
+        [] | [b':', ..] => false,
+        [b'[', ..] => host.iter().all(is_known_or_bracket) && host.contains(&b']'),
+        _ => host.iter().all(is_known) && host.iter().filter(|byte| **byte == b':').count() <= 1,
+    }
+}
+
+/// A service behind the checks.
+#[derive(Clone)]
+pub struct Checked<S> {
+    intake: Arc<Intake>,
+    inner: S,
+}
+
+impl<S> Checked<S> {
+    /// Puts the checks before a service.
+    pub fn new(intake: Intake, inner: S) -> Self {
+        Self {
+            intake: Arc::new(intake),
+            inner,
+        }
+    }
+}
+
+impl<S> Handler for Checked<S>
+where
+    S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send,
+{
+    type Body = Body;
+    type Future = Either<Ready<Result<Response<Body>, Infallible>>, Oneshot<S, Request<Body>>>;
+
+    fn is_own(answer: &Response<Body>) -> bool {
+        answer.body().is_own()
+    }
+
+    fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future {
+        let (mut head, body) = request.into_parts();
+        let connection = if arrival.is_encrypted {
+            forwarded::Scheme::Https
+        } else {
+            forwarded::Scheme::Http
+        };
+        let claim = arrival.hold.claim();
+        let checked = match claim.turned_away() {
+            Some(TurnedAway::Address) => Err(Refusal::TooManyConnections),
+            Some(_) => Err(Refusal::Unavailable),
+            None => self.intake.check(&mut head, arrival.peer, connection),
+        };
+        if let Err(refusal) = checked {
+            let mut response = error_page::answer_to(&head.headers, refusal);
+            // HTTP/2 has no such header, and keeps what follows apart by itself.
+            if head.version != Version::HTTP_2 {
+                let close = HeaderValue::from_static("close");
+                response.headers_mut().insert(CONNECTION, close);
+            }
+            return Either::Left(ready(Ok(response)));
+        }
+        head.extensions.insert(claim);
+        if head.headers.contains_key(UPGRADE) {
+            head.extensions.insert(arrival.hold.clone());
+        }
+        let mut body =
+            Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);
+        if head.version == Version::HTTP_2 {
+            // That of HTTP/1 is kept where its connection is read.
+            body = body.paced(self.intake.body_bytes_per_second_min);
+        }
+        let request = Request::from_parts(head, body);
+        Either::Right(Oneshot::new(self.inner.clone(), request))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! What happened at an origin, counted; the counts only rise, also over reloads.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use http::StatusCode;
+
+use crate::upstream::origin::Outcome;
+
+/// Upper bounds of the classes of times, in milliseconds: from an answer out of memory to the
+/// usual time-out of an origin.
+pub(crate) const CLASSES_MS: [u64; 11] =
+    [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
+
+/// Over how many answers the newest times are averaged: enough that one slow answer is no alarm,
+/// and few enough that a minute of a busy shop has forgotten the one before.
+const RECENT: u64 = 32;
+
+/// One origin's counts.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) in_flight: AtomicUsize,
+    pub(crate) good_checks: AtomicU64,
+    pub(crate) bad_checks: AtomicU64,
+    outcomes: [AtomicU64; Outcome::NAMES.len()],
+    /// One more than there are bounds: what took longer than all of them.
+    classes: [AtomicU64; CLASSES_MS.len() + 1],
+    sum_us: AtomicU64,
+    /// Moving mean of the newest times, in microseconds; 0 before the first.
+    recent_us: AtomicU64,
+}
+
+impl Counts {
+    /// A request was answered, or will not be, after so long.
+    pub(crate) fn count(&self, outcome: Outcome, after: Duration) {
+        self.outcomes[outcome.index()].fetch_add(1, Relaxed);
+        if !matches!(outcome, Outcome::Answered(_)) {
+            return;
+        }
+        let at = CLASSES_MS.partition_point(|bound| Duration::from_millis(*bound) < after);
+        self.classes[at].fetch_add(1, Relaxed);
+        let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
+        self.sum_us.fetch_add(micros, Relaxed);
+        // Two at once may lose one of them, which a mean bears.
+        let next = match self.recent_us.load(Relaxed) {
+            0 => micros,
+            mean => mean - mean / RECENT + micros / RECENT,
+        };
+        self.recent_us.store(next.max(1), Relaxed);
+    }
+
+    /// How often this was the outcome; which status is not looked at beyond its class.
+    pub(crate) fn of(&self, outcome: Outcome) -> u64 {
+        self.outcomes[outcome.index()].load(Relaxed)
+    }
+
+    /// How many requests were answered, with whatever status.
+    pub(crate) fn answers(&self) -> u64 {
+        [StatusCode::OK, StatusCode::INTERNAL_SERVER_ERROR]
+            .map(|status| self.of(Outcome::Answered(status)))
+            .iter()
+            .sum()
+    }
+
+    pub(crate) fn outcomes(&self) -> [(&'static str, u64); Outcome::NAMES.len()] {
+        let mut all = Outcome::NAMES.map(|name| (name, 0));
+        for (named, count) in all.iter_mut().zip(&self.outcomes) {
+            named.1 = count.load(Relaxed);
+        }
+        all
+    }
+
+    /// How many answers fell into which class; the last class has no bound.
+    pub(crate) fn classes(&self) -> Vec<(Option<Duration>, u64)> {
+        let bounds = CLASSES_MS.iter().map(|ms| Some(Duration::from_millis(*ms)));
+        let counts = self.classes.iter().map(|count| count.load(Relaxed));
+        bounds.chain([None]).zip(counts).collect()
+    }
+
+    pub(crate) fn sum(&self) -> Duration {
+        Duration::from_micros(self.sum_us.load(Relaxed))
+    }
+
+    /// The mean of the newest times; `None` before the first.
+    pub(crate) fn recent(&self) -> Option<Duration> {
+        let micros = self.recent_us.load(Relaxed);
+        (micros > 0).then(|| Duration::from_micros(micros))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_falls_into_the_first_class_whose_bound_it_does_not_exceed() {
+        let counts = Counts::default();
+        for ms in [0, 1, 2, 60_000, 60_001] {
+            counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));
+        }
+        counts.count(Outcome::TimedOut, Duration::from_secs(60));
+        let filled: Vec<_> = counts
+            .classes()
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let ms = |ms| Some(Duration::from_millis(ms));
+        assert_eq!(filled, [(ms(1), 2), (ms(3), 1), (ms(60_000), 1), (None, 1)]);
+        assert_eq!(counts.sum(), Duration::from_millis(120_004));
+        assert_eq!(counts.outcomes()[0], ("answered", 5));
+        assert_eq!(counts.outcomes()[3], ("timed_out", 1));
+    }
+
+    #[test]
+    fn the_mean_of_the_newest_times_follows_them() {
+        let counts = Counts::default();
+        assert_eq!(counts.recent(), None);
+        let answer = |ms| {
+            counts.count(Outcome::Answered(StatusCode::OK), Duration::from_millis(ms));
+        };
+        answer(100);
+        assert_eq!(counts.recent(), Some(Duration::from_millis(100)));
+        answer(10_000);
+        let after_one = counts.recent().unwrap();
+        assert!(after_one < Duration::from_millis(500), "{after_one:?}");
+        for _ in 0..300 {
+            answer(10);
+        }
+        let later = counts.recent().unwrap();
+        assert!(later < Duration::from_millis(12), "{later:?}");
+    }
+}

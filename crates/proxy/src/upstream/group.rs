@@ -1,0 +1,313 @@
+//! What one room has of origins: which of them takes the next request?
+//!
+//! The one of two drawn by lot that has less to do, chosen by tower's balancer among those that are up.
+//! Where none is, among those that checks have not found unhealthy; where there are none either,
+//! among all: whoever is inside is never held back. Requests alone never put out more than half of
+//! them: what visitors can cause must not leave one origin with the load of all.
+
+mod balancer;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use anteroom_config::{HealthCheck, RoomName};
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::{info, warn};
+
+use crate::upstream::health::{Condition, Health, Patience};
+use crate::upstream::origin::{Origin, Outcome, Sign};
+use crate::upstream::pool::RequestBody;
+use balancer::Balancer;
+
+/// The origins of one room.
+#[derive(Debug)]
+pub struct Group<B> {
+    pub(crate) room: RoomName,
+    pub(crate) retries: Arc<Retries>,
+    pub(crate) check: Option<HealthCheck>,
+    origins: Vec<Arc<Origin<B>>>,
+    balancer: Mutex<Balancer<B>>,
+    /// Raised by every change of any origin's condition.
+    changes: Arc<AtomicU64>,
+    is_down: AtomicBool,
+    is_retired: AtomicBool,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+/// How often requests of a room were sent again.
+#[derive(Debug, Default)]
+pub(crate) struct Retries {
+    stale: AtomicU64,
+    elsewhere: AtomicU64,
+}
+
+/// An origin is taken for something else.
+struct Changed {
+    was: Condition,
+    /// For how long it was that.
+    lasted: Duration,
+    after: Condition,
+}
+
+impl Retries {
+    pub(crate) fn count_stale(&self) {
+        self.stale.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn count_elsewhere(&self) {
+        self.elsewhere.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn stale(&self) -> u64 {
+        self.stale.load(Relaxed)
+    }
+
+    pub(crate) fn elsewhere(&self) -> u64 {
+        self.elsewhere.load(Relaxed)
+    }
+}
+
+impl<B> Drop for Group<B> {
+    fn drop(&mut self) {
+        for task in self.tasks.get_mut() {
+            task.abort();
+        }
+    }
+}
+
+impl<B: RequestBody> Group<B> {
+    /// `origins` has at least one.
+    pub(crate) fn new(
+        room: RoomName,
+        origins: Vec<Arc<Origin<B>>>,
+        check: Option<HealthCheck>,
+        retries: Arc<Retries>,
+        changes: Arc<AtomicU64>,
+    ) -> Arc<Self> {
+        let balancer = Balancer::among(&origins, changes.load(Relaxed));
+        let group = Self {
+            room,
+            retries,
+            check,
+            balancer: Mutex::new(balancer),
+            is_down: AtomicBool::new(false),
+            is_retired: AtomicBool::new(false),
+            tasks: Mutex::default(),
+            origins,
+            changes,
+        };
+        group.note_down();
+        Arc::new(group)
+    }
+
+    /// Ends its checks: another group goes by the same origins from now on.
+    pub(crate) fn retire(&self) {
+        self.is_retired.store(true, Relaxed);
+        for task in self.tasks.lock().drain(..) {
+            task.abort();
+        }
+    }
+
+    /// Whether checks say that no origin is well: then nobody new should come in.
+    #[must_use]
+    pub fn is_down(&self) -> bool {
+        self.is_down.load(Relaxed)
+    }
+
+    /// Whether requests may go by HTTP/2.
+    #[must_use]
+    pub fn may_speak_http2(&self) -> bool {
+        self.origins
+            .iter()
+            .any(|origin| origin.pool.may_speak_http2())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.origins.len()
+    }
+
+    pub(crate) fn origin(&self, index: usize) -> Arc<Origin<B>> {
+        Arc::clone(&self.origins[index])
+    }
+
+    pub(crate) fn origins(&self) -> &[Arc<Origin<B>>] {
+        &self.origins
+    }
+
+    pub(crate) fn hold_tasks(&self, tasks: impl IntoIterator<Item = AbortHandle>) {
+        self.tasks.lock().extend(tasks);
+    }
+
+    /// The origin for the next request, which was brought to `tried` already.
+    pub(crate) fn pick(&self, tried: &[usize]) -> usize {
+        if self.origins.len() == 1 {
+            return 0;
+        }
+        let mut balancer = self.balancer.lock();
+        let changes = self.changes.load(Relaxed);
+        let is_late = |until| Instant::now() >= until;
+        if balancer.as_of != changes || balancer.until.is_some_and(is_late) {
+            *balancer = Balancer::among(&self.origins, changes);
+        }
+        if tried.is_empty()
+            && let Some(picked) = balancer.pick()
+        {
+            return picked;
+        }
+        let least = |indices: &mut dyn Iterator<Item = usize>| {
+            let untried = indices.filter(|index| !tried.contains(index));
+            untried.min_by_key(|index| self.origins[*index].in_flight())
+        };
+        least(&mut balancer.members.iter().copied())
+            .or_else(|| least(&mut (0..self.origins.len())))
+            .unwrap_or(0)
+    }
+
+    /// Takes note of what an origin did with a request.
+    pub(crate) fn settle(&self, index: usize, outcome: Outcome, after: Duration) {
+        self.count(index, outcome, after);
+        self.judge(index, outcome);
+    }
+
+    /// The same of a request that failed with others by one and the same event, which is judged once.
+    pub(crate) fn count(&self, index: usize, outcome: Outcome, after: Duration) {
+        self.origins[index].counts.count(outcome, after);
+    }
+
+    fn judge(&self, index: usize, outcome: Outcome) {
+        if self.origins.len() == 1 {
+            return;
+        }
+        let now = Instant::now();
+        let is_silent = match outcome.sign() {
+            Sign::Well => {
+                let changed = self.change(index, now, |health| health.handle_good(now));
+                self.tell(index, changed, || "a good answer".to_owned());
+                return;
+            }
+            Sign::Unfit => false,
+            Sign::Silent => true,
+        };
+        let changed = {
+            // Locked while others are looked at: two must not go out for each other's sake.
+            let _alone = self.balancer.lock();
+            let may_spare = self.may_spare(index, now);
+            let fail = |health: &mut Health| health.handle_failure(is_silent, may_spare, now);
+            self.change(index, now, fail)
+        };
+        self.tell(index, changed, || match outcome {
+            Outcome::Answered(status) => format!("the last of several failures: status {status}"),
+            other => format!("the last of several failures: {}", other.name()),
+        });
+    }
+
+    /// Whether at least half of all would be up without this one.
+    fn may_spare(&self, index: usize, now: Instant) -> bool {
+        let others = self.origins.iter().enumerate();
+        let up = others.filter(|(other, origin)| {
+            *other != index && origin.health.lock().condition(now) == Condition::Up
+        });
+        up.count() >= self.origins.len().div_ceil(2)
+    }
+
+    /// How often a visitor left after a long wait in which its origin answered nobody; only rises while
+    /// the origins stay.
+    #[must_use]
+    pub fn abandoned(&self) -> u64 {
+        let origins = self.origins.iter();
+        let counts = origins.map(|origin| origin.counts.of(Outcome::Abandoned));
+        counts.sum()
+    }
+
+    /// Takes note of a check.
+    pub(crate) fn note_check(&self, index: usize, result: Result<(), String>) {
+        let (Some(origin), Some(check)) = (self.origins.get(index), &self.check) else {
+            return;
+        };
+        if self.is_retired.load(Relaxed) {
+            return;
+        }
+        let patience = Patience {
+            healthy_after: check.healthy_after,
+            unhealthy_after: check.unhealthy_after,
+        };
+        let is_good = result.is_ok();
+        let count = if is_good {
+            &origin.counts.good_checks
+        } else {
+            &origin.counts.bad_checks
+        };
+        count.fetch_add(1, Relaxed);
+        let now = Instant::now();
+        let check = |health: &mut Health| health.handle_check(is_good, patience, now);
+        let changed = self.change(index, now, check);
+        self.tell(index, changed, || match &result {
+            Ok(()) => "checks pass again".to_owned(),
+            Err(why) => why.clone(),
+        });
+        if let Err(why) = result {
+            *origin.complaint.lock() = Some(why);
+        }
+        self.note_down();
+    }
+
+    /// Changes an origin's health; what became of it, if the origin is taken for something else from now
+    /// on, or proved to be well after a trial.
+    fn change(
+        &self,
+        index: usize,
+        now: Instant,
+        change: impl FnOnce(&mut Health),
+    ) -> Option<Changed> {
+        let mut health = self.origins[index].health.lock();
+        let lasted = health.age(now);
+        let was_on_trial = health.is_on_trial(now);
+        let before = health.condition(now);
+        change(&mut health);
+        let after = health.condition(now);
+        let has_proved = was_on_trial && after == Condition::Up && !health.is_on_trial(now);
+        drop(health);
+        if before != after {
+            self.changes.fetch_add(1, Relaxed);
+        } else if !has_proved {
+            return None;
+        }
+        let was = if has_proved { Condition::Out } else { before };
+        Some(Changed { was, lasted, after })
+    }
+
+    /// Writes a line about a change; not under a lock, for others may wait for that.
+    fn tell(&self, index: usize, changed: Option<Changed>, why: impl FnOnce() -> String) {
+        let Some(Changed { was, lasted, after }) = changed else {
+            return;
+        };
+        let (room, origin) = (&self.room, &self.origins[index].url);
+        let (was, seconds, why) = (was.name(), lasted.as_secs(), why());
+        if after == Condition::Up {
+            info!(%room, origin, was, seconds, why, "origin is up again");
+        } else {
+            let is = after.name();
+            warn!(%room, origin, is, was, seconds, why, "origin takes no requests");
+        }
+    }
+
+    fn note_down(&self) {
+        let unhealthy = |origin: &Arc<Origin<B>>| origin.health.lock().is_unhealthy();
+        let is_down = self.check.is_some() && self.origins.iter().all(unhealthy);
+        if self.is_down.swap(is_down, Relaxed) == is_down {
+            return;
+        }
+        let room = &self.room;
+        if is_down {
+            warn!(%room, "no origin is healthy; nobody new is let in");
+        } else {
+            info!(%room, "an origin is healthy again");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

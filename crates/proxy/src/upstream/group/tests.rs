@@ -1,0 +1,254 @@
+//! Who is picked, and who is left out.
+
+use anteroom_config::{Http2, Origin as OriginConfig, RoomOrigins};
+use http::StatusCode;
+
+use super::*;
+use crate::upstream::lease::Lease;
+use crate::upstream::origins::Origins;
+use crate::upstream::pool::Limits;
+
+/// A body is not needed to choose.
+type Body = http_body_util::Empty<bytes::Bytes>;
+
+fn group(count: usize) -> Arc<Group<Body>> {
+    let list = (1..=count).map(|port| OriginConfig::parse(&format!("http://127.0.0.1:{port}")));
+    let origins = RoomOrigins {
+        list: list.map(Result::unwrap).collect(),
+        http2: Http2::Never,
+        ca_file: None,
+        health_check: None,
+    };
+    let limits = Limits {
+        connect: Duration::from_secs(1),
+        idle: Duration::from_secs(1),
+        head_bytes: 65_536,
+        headers: 100,
+    };
+    let room = RoomName::new("shop").unwrap();
+    Origins::new(limits).single(&room, &origins).unwrap()
+}
+
+/// The group, as if it had checks.
+fn checked(count: usize) -> Arc<Group<Body>> {
+    let check = HealthCheck {
+        path: "/".to_owned(),
+        every: anteroom_room::time::Span::from_secs(5),
+        timeout: anteroom_room::time::Span::from_secs(2),
+        healthy_after: 1,
+        unhealthy_after: 1,
+        expected_status: anteroom_config::Statuses {
+            first: 200,
+            last: 399,
+        },
+    };
+    let group = group(count);
+    Group::new(
+        group.room.clone(),
+        group.origins.clone(),
+        Some(check),
+        Arc::default(),
+        Arc::clone(&group.changes),
+    )
+}
+
+fn fail(group: &Group<Body>, index: usize) {
+    for _ in 0..5 {
+        group.settle(index, Outcome::ConnectFailed, Duration::ZERO);
+    }
+}
+
+/// How often each is picked when every request lasts.
+fn picked(group: &Group<Body>, times: usize) -> Vec<usize> {
+    let mut counts = vec![0; group.len()];
+    let mut leases = Vec::new();
+    for _ in 0..times {
+        let index = group.pick(&[]);
+        counts[index] += 1;
+        leases.push(Lease::on(&group.origins[index].counts));
+    }
+    counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_less_to_do_gets_the_next_request() {
+    let group = group(2);
+    // Of two, the same two are always compared, so they stay within one of each other.
+    assert_eq!(picked(&group, 100), [50, 50]);
+    let busy: Vec<_> = (0..10)
+        .map(|_| Lease::on(&group.origins[0].counts))
+        .collect();
+    assert_eq!(picked(&group, 10), [0, 10]);
+    drop(busy);
+    assert_eq!(group.origins[0].in_flight(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_all_get_their_part() {
+    let counts = picked(&group(10), 1_000);
+    // Two choices keep the fullest within a few of the average; one choice would not.
+    assert!(
+        counts.iter().all(|count| (90..=110).contains(count)),
+        "{counts:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_out_gets_nothing_until_it_comes_back() {
+    let group = group(3);
+    fail(&group, 1);
+    assert_eq!(picked(&group, 90)[1], 0);
+    tokio::time::advance(Duration::from_secs(9)).await;
+    assert_eq!(picked(&group, 90)[1], 0);
+    tokio::time::advance(Duration::from_secs(1)).await;
+    assert!(picked(&group, 90)[1] > 0);
+    // On trial: two failures are enough.
+    group.settle(1, Outcome::TimedOut, Duration::ZERO);
+    group.settle(1, Outcome::TimedOut, Duration::ZERO);
+    assert_eq!(picked(&group, 90)[1], 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_never_put_out_the_last_one() {
+    let group = group(2);
+    fail(&group, 0);
+    fail(&group, 1);
+    fail(&group, 1);
+    assert_eq!(picked(&group, 10), [0, 10]);
+    assert!(!group.is_down(), "nobody checks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_never_put_out_more_than_half() {
+    for (count, most) in [(2, 1), (3, 1), (4, 2), (5, 2), (7, 3)] {
+        let group = group(count);
+        for index in (0..count).cycle().take(10 * count) {
+            fail(&group, index);
+        }
+        let out = picked(&group, 100).iter().filter(|n| **n == 0).count();
+        assert_eq!(out, most, "of {count}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_broken_page_puts_nobody_out_and_an_origin_that_cannot_goes_by_its_share() {
+    let group = group(2);
+    let answer = |index, status| group.settle(index, Outcome::Answered(status), Duration::ZERO);
+    for _ in 0..1_000 {
+        answer(0, StatusCode::INTERNAL_SERVER_ERROR);
+    }
+    assert_eq!(picked(&group, 10), [5, 5]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    // Somebody asks again and again for a page that fails; others ask for other pages.
+    for _ in 0..100 {
+        answer(0, StatusCode::GATEWAY_TIMEOUT);
+        answer(0, StatusCode::OK);
+        answer(0, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(picked(&group, 10), [5, 5]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    for _ in 0..10 {
+        answer(0, StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(picked(&group, 10), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_comes_back_is_told_of_when_it_has_answered() {
+    let group = group(2);
+    let is_told = |index, outcome| {
+        let now = Instant::now();
+        let good = |health: &mut Health| match outcome {
+            Outcome::Answered(_) => health.handle_good(now),
+            _ => health.handle_failure(true, true, now),
+        };
+        let changed = group.change(index, now, good);
+        changed.map(|changed| (changed.was, changed.lasted.as_secs(), changed.after))
+    };
+    let good = Outcome::Answered(StatusCode::OK);
+    for _ in 0..4 {
+        assert_eq!(is_told(0, Outcome::Broken), None);
+    }
+    let out = is_told(0, Outcome::Broken);
+    assert_eq!(out, Some((Condition::Up, 0, Condition::Out)));
+    assert_eq!(is_told(0, good), None, "it was sent before");
+    tokio::time::advance(Duration::from_secs(12)).await;
+    assert_eq!(is_told(0, Outcome::Broken), None);
+    let back = is_told(0, good);
+    assert_eq!(back, Some((Condition::Out, 2, Condition::Up)));
+    assert_eq!(is_told(0, good), None, "once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_checks_find_none_healthy_the_room_is_down_and_requests_go_on() {
+    let group = checked(2);
+    group.note_check(0, Err("no".to_owned()));
+    assert!(!group.is_down());
+    assert_eq!(picked(&group, 10), [0, 10]);
+    group.note_check(1, Err("no".to_owned()));
+    assert!(group.is_down());
+    assert_eq!(picked(&group, 10), [5, 5], "whoever is inside goes on");
+    group.note_check(1, Ok(()));
+    assert!(!group.is_down());
+    assert_eq!(picked(&group, 10), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_only_requests_put_out_is_better_than_one_that_fails_its_checks() {
+    let group = checked(2);
+    fail(&group, 0);
+    group.note_check(1, Err("no".to_owned()));
+    assert_eq!(picked(&group, 10), [10, 0]);
+    assert!(!group.is_down());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_second_try_goes_to_another_one() {
+    let group = group(3);
+    assert_eq!(group.pick(&[0, 2]), 1);
+    fail(&group, 1);
+    assert_eq!(group.pick(&[0]), 2, "one that is up before one that is out");
+    assert_eq!(
+        group.pick(&[0, 2]),
+        1,
+        "but one that is out before one that was tried"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_seen_by_every_group_that_has_the_origin() {
+    let before = group(2);
+    let after = Group::new(
+        before.room.clone(),
+        before.origins.clone(),
+        None,
+        Arc::clone(&before.retries),
+        Arc::clone(&before.changes),
+    );
+    assert_eq!(picked(&after, 10), [5, 5]);
+    fail(&before, 0);
+    assert_eq!(picked(&after, 10), [0, 10]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_by_one_event_is_counted_and_judged_once() {
+    let group = group(2);
+    group.settle(0, Outcome::Broken, Duration::ZERO);
+    for _ in 0..60 {
+        group.count(0, Outcome::Broken, Duration::ZERO);
+    }
+    assert_eq!(group.origins[0].counts.of(Outcome::Broken), 61);
+    assert_eq!(picked(&group, 10), [5, 5]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_comes_back_is_seen_though_another_one_that_was_out_fails_its_checks() {
+    let group = checked(4);
+    fail(&group, 0);
+    group.note_check(0, Err("no".to_owned()));
+    tokio::time::advance(Duration::from_secs(20)).await;
+    fail(&group, 1);
+    assert_eq!(picked(&group, 90)[..2], [0, 0]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    assert!(picked(&group, 90)[1] > 0);
+}

@@ -1,0 +1,144 @@
+//! HTTP/1.1 connections to one origin that nobody uses at the moment.
+//!
+//! Newest first, so that in quiet times the rest grows old and is closed. A connection is taken by the
+//! runtime on which its task runs: whoever shares one with another runtime wakes a thread twice for
+//! each request.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use tokio::runtime::{self, Handle};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tracing::debug;
+
+use crate::upstream::connect::{ConnectError, Stream};
+use crate::upstream::kept::{Kept, look_after};
+use crate::upstream::lease::Turn;
+use crate::upstream::pool::{Limits, RequestBody};
+
+/// How many idle connections to one origin each runtime keeps. A burst above that reconnects.
+const IDLE_MAX: usize = 1024;
+/// hyper's own limit of headers; one that was set costs an allocation for each answer.
+const USUAL_HEADERS: usize = 100;
+/// Bytes read at once at most; more gains nothing that could be measured, and is there for each
+/// connection whose reader is slow.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The connections of one origin that are ready for a request.
+#[derive(Debug)]
+pub(crate) struct Idle<B> {
+    keep: Duration,
+    /// Each since when nobody uses it.
+    kept: Mutex<Kept<(Connection<B>, Instant)>>,
+}
+
+/// A connection, and the task that moves its bytes.
+#[derive(Debug)]
+pub(crate) struct Connection<B> {
+    pub(crate) sender: SendRequest<B>,
+    pub(crate) task: AbortHandle,
+    /// Where the task runs.
+    runtime: runtime::Id,
+    /// Which request it is at: whoever holds an earlier one ends it no more.
+    pub(crate) turn: Turn,
+}
+
+impl<B: RequestBody> Idle<B> {
+    pub(crate) fn new(keep: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            keep,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// A connection that was used before and is ready again.
+    pub(crate) fn take(&self) -> Option<Connection<B>> {
+        let now = Instant::now();
+        let mut kept = self.kept.lock();
+        let here = kept.here()?;
+        while let Some((connection, since)) = here.pop() {
+            if now.saturating_duration_since(since) >= self.keep {
+                // All others are older.
+                here.clear();
+                return None;
+            }
+            if connection.sender.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose last answer is on its way, once it is ready again.
+    pub(crate) fn keep_when_ready(self: &Arc<Self>, mut connection: Connection<B>) {
+        if connection.sender.is_ready() {
+            self.put(connection);
+            return;
+        }
+        let idle = Arc::downgrade(self);
+        tokio::spawn(async move {
+            if connection.sender.ready().await.is_ok()
+                && let Some(idle) = idle.upgrade()
+            {
+                idle.put(connection);
+            }
+        });
+    }
+
+    fn put(self: &Arc<Self>, connection: Connection<B>) {
+        // From here on it is somebody else's, though the last answer may not have been read to its end.
+        connection.turn.pass_on();
+        let mut kept = self.kept.lock();
+        let here = kept.at(connection.runtime);
+        if here.len() >= IDLE_MAX {
+            return;
+        }
+        here.push((connection, Instant::now()));
+        if kept.needs_sweeper() {
+            tokio::spawn(look_after(Arc::downgrade(self), self.keep, Self::sweep));
+        }
+    }
+
+    /// Closes what is too old; whether anything is left.
+    fn sweep(&self) -> bool {
+        let now = Instant::now();
+        let is_young = |since: Instant| now.saturating_duration_since(since) < self.keep;
+        self.kept.lock().sweep(|connections| {
+            connections
+                .retain(|(connection, since)| is_young(*since) && !connection.sender.is_closed());
+        })
+    }
+}
+
+/// Begins HTTP/1.1 on a connection.
+pub(crate) async fn begin<B: RequestBody>(
+    stream: impl Stream,
+    limits: &Limits,
+) -> Result<Connection<B>, ConnectError> {
+    let mut http = http1::Builder::new();
+    http.max_header_size(limits.head_bytes)
+        .max_buf_size(limits.head_bytes.max(BUFFER_BYTES));
+    if limits.headers != USUAL_HEADERS {
+        http.max_headers(limits.headers);
+    }
+    let begun = http.handshake(TokioIo::new(stream)).await;
+    let (sender, connection) = begun.map_err(ConnectError::Http)?;
+    let task = tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            debug!(
+                error = &error as &dyn std::error::Error,
+                "a connection to an origin ended"
+            );
+        }
+    });
+    Ok(Connection {
+        sender,
+        task: task.abort_handle(),
+        runtime: Handle::current().id(),
+        turn: Turn::default(),
+    })
+}

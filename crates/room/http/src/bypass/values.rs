@@ -1,0 +1,171 @@
+//! What does a rule see of a request? Made when it is asked for, borrowed where it can be.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use cel::common::traits::{Container, Indexer};
+use cel::common::types::{CelBool, CelString, MAP_TYPE, STRING_TYPE, Type};
+use cel::common::value::{CowVal, Val};
+use cel::context::VariableResolver;
+use cel::{Env, ExecutionError};
+use http::HeaderMap;
+use ipnet::IpNet;
+
+use super::BypassRequest;
+use anteroom_proxy::route::bare_host;
+
+/// Name of our own function.
+pub(super) const IN_NETWORK: &str = "in_network";
+
+/// The language of rules: the standard one without optional values, and [`IN_NETWORK`].
+pub(super) fn environment() -> Arc<Env> {
+    let mut env = Env::stdlib().with_optional_support(false);
+    let arguments = vec![STRING_TYPE, STRING_TYPE];
+    env.add_overload(
+        IN_NETWORK,
+        "in_network_string_string",
+        arguments,
+        in_network,
+    )
+    .expect("the standard library has no in_network");
+    Arc::new(env)
+}
+
+/// Reads a network; an address alone is a network of one.
+pub(super) fn parse_network(text: &str) -> Option<IpNet> {
+    let network = text.parse::<IpNet>();
+    network
+        .or_else(|_| text.parse::<IpAddr>().map(IpNet::from))
+        .ok()
+}
+
+fn in_network<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let text = |place: usize| {
+        let argument = arguments.get(place);
+        argument.and_then(|argument| argument.downcast_ref::<CelString<'_>>())
+    };
+    let (Some(address), Some(network)) = (text(0), text(1)) else {
+        return Err(ExecutionError::MissingArgumentOrTarget);
+    };
+    let address = address.inner().parse::<IpAddr>();
+    let (Ok(address), Some(network)) = (address, parse_network(network.inner())) else {
+        let message = "not an address, or not a network";
+        return Err(ExecutionError::function_error(IN_NETWORK, message));
+    };
+    Ok(CowVal::owned(CelBool::from(
+        network.contains(&address.to_canonical()),
+    )))
+}
+
+/// One request in one reading of its path.
+pub(super) struct Variables<'a> {
+    pub(super) path: &'a str,
+    pub(super) request: &'a BypassRequest<'a>,
+}
+
+impl Variables<'_> {
+    /// The names that [`resolve`](VariableResolver::resolve) knows, except `headers`.
+    pub(super) const TEXTS: [&'static str; 6] =
+        ["path", "extension", "query", "method", "host", "address"];
+    /// The name of the map.
+    pub(super) const HEADERS: &'static str = "headers";
+}
+
+impl VariableResolver for Variables<'_> {
+    fn resolve<'b>(&'b self, variable: &str) -> Option<CowVal<'b, 'b>> {
+        let text = |text: &'b str| CowVal::owned(CelString::from(text));
+        Some(match variable {
+            "path" => text(self.path),
+            "extension" => CowVal::owned(CelString::from(extension(self.path))),
+            "query" => text(self.request.query),
+            "method" => text(self.request.method.as_str()),
+            "host" => CowVal::owned(CelString::from(bare_host(self.request.host).into_owned())),
+            "address" => CowVal::owned(CelString::from(self.request.address.to_string())),
+            Self::HEADERS => CowVal::owned(Headers(self.request.headers)),
+            _ => return None,
+        })
+    }
+}
+
+/// `css` of `/a/b.CSS`; nothing of `/a/.css` and `/a.b/c`.
+fn extension(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or_default();
+    match file.rsplit_once('.') {
+        Some((stem, extension)) if !stem.is_empty() => extension.to_ascii_lowercase(),
+        _ => String::new(),
+    }
+}
+
+/// The headers as a map that is looked up, not copied. Names compare without case.
+#[derive(Clone, Copy, Debug)]
+struct Headers<'a>(&'a HeaderMap);
+
+impl<'a> Headers<'a> {
+    fn text(self, name: &str) -> Option<CelString<'a>> {
+        let mut lines = self.0.get_all(name).iter();
+        let first = std::str::from_utf8(lines.next()?.as_bytes()).ok()?;
+        let mut joined = None;
+        for line in lines {
+            let line = std::str::from_utf8(line.as_bytes()).ok()?;
+            let all = joined.get_or_insert_with(|| first.to_owned());
+            all.push_str(", ");
+            all.push_str(line);
+        }
+        Some(joined.map_or_else(|| CelString::from(first), CelString::from))
+    }
+}
+
+impl Val for Headers<'_> {
+    fn get_type(&self) -> &Type {
+        &MAP_TYPE
+    }
+
+    fn cel_type() -> &'static Type {
+        &MAP_TYPE
+    }
+
+    fn as_container(&self) -> Option<&dyn Container> {
+        Some(self)
+    }
+
+    fn as_indexer<'b, 'v>(&'b self) -> Option<&'b (dyn Indexer + 'v)>
+    where
+        Self: 'v,
+    {
+        Some(self)
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v>
+    where
+        Self: 'v,
+    {
+        Box::new(*self)
+    }
+}
+
+impl Container for Headers<'_> {
+    fn contains(&self, name: &dyn Val) -> Result<bool, ExecutionError> {
+        let name = name.downcast_ref::<CelString<'_>>();
+        Ok(name.is_some_and(|name| self.0.contains_key(name.inner())))
+    }
+}
+
+impl Indexer for Headers<'_> {
+    fn get<'b, 'v>(&'b self, name: &dyn Val) -> Result<CowVal<'b, 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        let name = name.downcast_ref::<CelString<'_>>();
+        let value = name.and_then(|name| self.text(name.inner()));
+        value
+            .map(CowVal::owned)
+            .ok_or_else(|| ExecutionError::no_such_key("header"))
+    }
+
+    fn steal<'v>(self: Box<Self>, name: &dyn Val) -> Result<Box<dyn Val + 'v>, ExecutionError>
+    where
+        Self: 'v,
+    {
+        (*self).get(name).map(CowVal::into_owned)
+    }
+}

@@ -1,0 +1,430 @@
+//! What happens to a request: find its room, ask who may pass, take it to the origin or answer.
+//!
+//! A `tower` layer: what stands behind it is any service that answers requests, in the product the
+//! [`ReverseProxy`](anteroom_proxy::proxy::ReverseProxy). Who goes in is decided by the node's rooms; this
+//! file carries the question there and the answer back.
+
+mod access;
+mod answer;
+mod doors;
+mod figures;
+mod known;
+mod origins;
+mod own_paths;
+mod queued_lines;
+mod shared_tickets;
+mod streams;
+mod tallies;
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use anteroom_config::Config;
+use anteroom_node::{Node, Outcome, Pass};
+use anteroom_proxy::downstream::drain::DrainSignal;
+use anteroom_proxy::downstream::table::Claim;
+use anteroom_proxy::upstream::{Origins, Plan};
+use anteroom_room::decision::Place;
+use arc_swap::ArcSwap;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+
+use crate::bypass::BypassRequest;
+use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
+use access::{Access, Verdict};
+use anteroom_proxy::body::{AnswerBody, Body};
+use anteroom_proxy::cookies;
+use anteroom_proxy::error_page;
+use anteroom_proxy::forwarded::{Client, Scheme};
+use anteroom_proxy::language;
+use anteroom_proxy::path::{Decoding, Readings};
+use anteroom_proxy::proxy::{Upstream, expect};
+use anteroom_proxy::status::Refusal;
+use doors::{Door, Doors};
+pub use doors::{DoorsError, RoomProblem};
+use known::Wish;
+pub use own_paths::is_own_path;
+use queued_lines::QueuedLines;
+use shared_tickets::SharedTickets;
+use streams::Streams;
+use tallies::Tallies;
+pub use tallies::{CountsByRoom, SharedTicketCounts};
+
+/// As many headers as a request is given on its way to the origin.
+const HEADERS_ADDED: usize = 12;
+
+/// Puts rooms in front of a service.
+#[derive(Clone)]
+pub struct WaitingRoomLayer {
+    gate: Arc<Gate>,
+}
+
+struct Gate {
+    node: Arc<Node>,
+    doors: ArcSwap<Doors>,
+    /// Whether a service is behind it.
+    stands: AtomicBool,
+    tallies: Tallies,
+    shared_tickets: SharedTickets,
+    queued_lines: QueuedLines,
+    streams: Arc<Streams>,
+    origins: Origins<Body>,
+}
+
+/// What [`WaitingRoomLayer::plan`] found; to be let hold, or thrown away.
+pub struct NextRooms {
+    origins: Plan<Body>,
+    doors: doors::Draft,
+}
+
+impl std::fmt::Debug for NextRooms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "NextRooms({:?})", self.origins)
+    }
+}
+
+impl WaitingRoomLayer {
+    /// A layer for the rooms of `config`, which run in `node`, until `draining` says that the process
+    /// ends.
+    ///
+    /// # Errors
+    ///
+    /// [`DoorsError`] with everything that is wrong with the rooms' paths, bypass rules and origins.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn new(
+        node: Arc<Node>,
+        config: &Config,
+        draining: DrainSignal,
+    ) -> Result<Self, DoorsError> {
+        let tallies = Tallies::default();
+        let origins = Origins::new(origins::limits(&config.server));
+        let plan = origins::plan(&origins, config)?;
+        let draft = doors::Draft::new(config, &plan)?;
+        let doors = Doors::new(&node, draft, &tallies)?;
+        origins.commit(plan);
+        let connections = config.server.size_limits.connections;
+        prepare();
+        let gate = Arc::new(Gate {
+            node,
+            doors: ArcSwap::from_pointee(doors),
+            stands: AtomicBool::new(false),
+            tallies,
+            shared_tickets: SharedTickets::default(),
+            queued_lines: QueuedLines::default(),
+            streams: Arc::new(Streams::new(connections, draining)),
+            origins,
+        });
+        tokio::spawn(origins::watch(Arc::downgrade(&gate)));
+        Ok(Self { gate })
+    }
+
+    /// Says what is wrong with the rooms of `config`, as far as only this crate can know.
+    ///
+    /// # Errors
+    ///
+    /// As [`WaitingRoomLayer::new`].
+    pub fn check(config: &Config) -> Result<(), DoorsError> {
+        Doors::check(config)
+    }
+
+    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has
+    /// changed yet.
+    ///
+    /// # Errors
+    ///
+    /// As [`WaitingRoomLayer::new`].
+    pub fn plan(&self, config: &Config) -> Result<NextRooms, DoorsError> {
+        let origins = origins::plan(&self.gate.origins, config)?;
+        let doors = doors::Draft::new(config, &origins)?;
+        Ok(NextRooms { origins, doors })
+    }
+
+    /// Lets a plan hold for requests from now on. The node runs its rooms already.
+    ///
+    /// # Errors
+    ///
+    /// [`DoorsError`] if the node does not run one of them; nothing changes then.
+    pub fn commit(&self, plan: NextRooms) -> Result<(), DoorsError> {
+        let gate = &self.gate;
+        let doors = Doors::new(&gate.node, plan.doors, &gate.tallies)?;
+        gate.origins.commit(plan.origins);
+        gate.doors.store(Arc::new(doors));
+        Ok(())
+    }
+
+    /// How often origins are taken to decode a path, by the configuration that holds now.
+    #[must_use]
+    pub fn decoding(&self) -> Decoding {
+        self.gate.doors.load().decoding
+    }
+
+    /// Whether it stands before a service: before it does, nobody answers waiting pages.
+    #[must_use]
+    pub fn stands(&self) -> bool {
+        self.gate.stands.load(Ordering::Relaxed)
+    }
+}
+
+impl<S> tower::Layer<S> for WaitingRoomLayer {
+    type Service = WaitingRoom<S>;
+
+    fn layer(&self, inner: S) -> WaitingRoom<S> {
+        self.gate.stands.store(true, Ordering::Relaxed);
+        WaitingRoom {
+            gate: Arc::clone(&self.gate),
+            inner,
+        }
+    }
+}
+
+/// A service with rooms in front.
+#[derive(Clone)]
+pub struct WaitingRoom<S> {
+    gate: Arc<Gate>,
+    inner: S,
+}
+
+impl<S, B, R> tower::Service<Request<B>> for WaitingRoom<S>
+where
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+    B: Send + 'static,
+    R: AnswerBody,
+{
+    type Response = Response<R>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<R>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // The service that was found ready serves this request; the clone waits for its turn.
+        let next = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, next);
+        let gate = Arc::clone(&self.gate);
+        Box::pin(async move { Ok(gate.serve(request, inner).await) })
+    }
+}
+
+impl Gate {
+    async fn serve<S, B, R>(&self, request: Request<B>, inner: S) -> Response<R>
+    where
+        S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+        R: AnswerBody,
+    {
+        // The body may be one that only one thread at a time may look at.
+        let (head, body) = request.into_parts();
+        let request = Request::from_parts(head, ());
+        let mut access = Access::of(&request);
+        let response = self.decide(request, body, inner, &mut access).await;
+        access.answered(response.status());
+        response
+    }
+
+    async fn decide<S, B, R>(
+        &self,
+        request: Request<()>,
+        body: B,
+        inner: S,
+        access: &mut Access,
+    ) -> Response<R>
+    where
+        S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+        R: AnswerBody,
+    {
+        let doors = self.doors.load_full();
+        let Some(client) = request.extensions().get::<Client>().cloned() else {
+            return own(refuse(Refusal::BadRequest, request.headers()));
+        };
+        if let Some(answer) = self.own_path(&doors, &request, &client, access).await {
+            return own(answer);
+        }
+        let Ok(readings) = Readings::under(doors.decoding, request.uri().path()) else {
+            return own(refuse(Refusal::BadRequest, request.headers()));
+        };
+        let Ok(found) = doors.find(client.host(), &readings) else {
+            return own(refuse(Refusal::BadRequest, request.headers()));
+        };
+        let Some(door) = found else {
+            return match doors.origin_of(client.host()) {
+                Some(upstream) => {
+                    let request = request.map(|()| body);
+                    pass_by(request, inner, upstream, access, Verdict::NoRoom).await
+                }
+                None => own(refuse(Refusal::NotFound, request.headers())),
+            };
+        };
+        access.enter(door);
+        if door.room.is_suspended().await {
+            let upstream = door.upstream.clone();
+            let request = request.map(|()| body);
+            return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
+        }
+        let question = BypassRequest {
+            method: request.method(),
+            host: client.host(),
+            address: client.address,
+            query: request.uri().query().unwrap_or_default(),
+            headers: request.headers(),
+        };
+        if door.bypass.allow(&readings, &question) {
+            let upstream = door.upstream.clone();
+            let request = request.map(|()| body);
+            return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
+        }
+        if expect::is_unknown(request.headers()) {
+            // Before an admission is spent on it: it does not reach the origin.
+            return own(refuse(Refusal::ExpectationFailed, request.headers()));
+        }
+        let json_enabled = door.room.config().json_response_enabled;
+        let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
+        let outcome = self.ask_room(door, &request, client.address, kind.is_page());
+        match outcome.await {
+            // Only looks are answered so; nobody asked for one here.
+            Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
+            Outcome::Pass(pass) => {
+                access.pass(&pass);
+                note_ticket(&request, true);
+                let answer = let_in(door, &pass, request.map(|()| body), inner).await;
+                answer::finish(door, &pass, client.scheme, answer).await
+            }
+            Outcome::Queue { ticket, place } => {
+                note_ticket(&request, false);
+                let scheme = client.scheme;
+                own(self.queued(door, &request, kind, (ticket, place), scheme, access))
+            }
+        }
+    }
+
+    /// The response to somebody who waits.
+    fn queued(
+        &self,
+        door: &Door,
+        request: &Request<()>,
+        kind: RequestKind,
+        (ticket, place): (Option<String>, Place),
+        scheme: Scheme,
+        access: &mut Access,
+    ) -> Response<Body> {
+        let holds = door.holds();
+        let view = holds.view(place, door.language(request.headers()));
+        access.queue(&view, &self.queued_lines);
+        let answer = Answer {
+            kind,
+            is_head: request.method() == Method::HEAD,
+            queueing_status: status_of(holds.config.queueing_status_code),
+            non_navigation_status: status_of(holds.config.non_navigation_status_code),
+        };
+        let response = respond(&view, answer, look_of(door, request)).map(Body::full);
+        hand_out(door, response, ticket, scheme, &view)
+    }
+}
+
+/// On to the origin, with what it is told about the visitor.
+async fn let_in<S, B, R>(door: &Door, pass: &Pass, mut request: Request<B>, inner: S) -> Response<R>
+where
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
+{
+    // What is added here and on the way, without growing twice.
+    request.headers_mut().reserve(HEADERS_ADDED);
+    answer::introduce(door, pass, request.headers_mut());
+    forward(request, inner, door.upstream.clone()).await
+}
+
+/// On to the origin, untouched but for our own cookies.
+async fn pass_by<S, B, R>(
+    request: Request<B>,
+    inner: S,
+    upstream: Upstream,
+    access: &mut Access,
+    verdict: Verdict,
+) -> Response<R>
+where
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
+{
+    if request.extensions().get().is_some_and(Claim::needs_ticket) {
+        return own(refuse(Refusal::Unavailable, request.headers()));
+    }
+    access.say(verdict);
+    let mut response = forward(request, inner, upstream).await;
+    // They are meant for us, also where there is no session to end.
+    answer::take_commands(response.headers_mut());
+    response
+}
+
+async fn forward<S, B, R>(
+    mut request: Request<B>,
+    mut inner: S,
+    mut upstream: Upstream,
+) -> Response<R>
+where
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
+{
+    if Wish::of(&request) == Wish::Wait {
+        return known::cannot_wait();
+    }
+    upstream.speech.chosen = language::chosen(request.headers());
+    cookies::without(request.headers_mut(), cookies::PREFIX);
+    request.extensions_mut().insert(upstream);
+    let Ok(response) = inner.call(request).await;
+    response
+}
+
+/// What the page looks like that is the answer to `request`.
+fn look_of<'a>(door: &'a Door, request: &'a Request<()>) -> Look<'a> {
+    let target = request.uri().path_and_query();
+    Look {
+        template: door.template.as_ref(),
+        target: target.map_or("/", |target| target.as_str()),
+    }
+}
+
+fn hand_out(
+    door: &Door,
+    mut response: Response<Body>,
+    ticket: Option<String>,
+    scheme: Scheme,
+    view: &WaitingView<'_>,
+) -> Response<Body> {
+    answer::mark_waiting(response.headers_mut(), view.reason());
+    if let Some(ticket) = ticket {
+        let max_age = view.place_grace;
+        answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
+    }
+    response
+}
+
+/// Tells the connection of a request whether a ticket let it pass: those that have one end last.
+fn note_ticket(request: &Request<()>, has_ticket: bool) {
+    if let Some(claim) = request.extensions().get::<Claim>() {
+        claim.set_ticket(has_ticket);
+    }
+}
+
+fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
+    error_page::answer_to(headers, refusal)
+}
+
+/// An answer of the rooms themselves.
+fn own<R: AnswerBody>(response: Response<Body>) -> Response<R> {
+    response.map(R::from_own)
+}
+
+/// The status of waiting answers, checked when the config was read.
+fn status_of(code: u16) -> StatusCode {
+    StatusCode::from_u16(code).unwrap_or(StatusCode::OK)
+}

@@ -1,0 +1,80 @@
+//! What rooms and their origins have to say to each other, beside single requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as _;
+use std::sync::Weak;
+use std::time::Duration;
+
+use anteroom_config::{Config, RoomName, ServerConfig};
+use anteroom_proxy::upstream::{Limits, Origins, Plan};
+use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
+
+use super::Gate;
+use super::doors::{DoorsError, RoomProblem};
+use anteroom_proxy::body::Body;
+use anteroom_proxy::proxy::{OriginOutcome, wait_of};
+
+/// How often rooms are told while their origins are down. A room sends somebody to try after five
+/// seconds without news; there is no need to where checks do that.
+const TELL_EVERY: Duration = Duration::from_secs(1);
+/// What connections to origins may cost.
+pub(super) fn limits(server: &ServerConfig) -> Limits {
+    Limits {
+        connect: wait_of(server.time_outs.origin_connect),
+        idle: wait_of(server.origins.idle),
+        head_bytes: server.origins.head_bytes,
+        headers: server.origins.headers,
+    }
+}
+
+/// The origins of all rooms as they would be.
+pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body>, DoorsError> {
+    origins.plan(&config.rooms).map_err(|errors| {
+        let problems = errors.into_iter().map(|error| {
+            let mut message = error.source.to_string();
+            let mut cause = error.source.source();
+            while let Some(error) = cause {
+                message = format!("{message}: {error}");
+                cause = error.source();
+            }
+            RoomProblem {
+                room: error.room.to_string(),
+                line: 0,
+                message,
+            }
+        });
+        DoorsError {
+            problems: problems.collect(),
+        }
+    })
+}
+
+/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; and of visitors who
+/// left an origin that answered nobody, whose requests are gone with them. As long as there is a gate.
+pub(super) async fn watch(gate: Weak<Gate>) {
+    let mut down = BTreeSet::new();
+    let mut abandoned: BTreeMap<RoomName, u64> = BTreeMap::new();
+    let mut ticks = tokio::time::interval(TELL_EVERY);
+    loop {
+        ticks.tick().await;
+        let Some(gate) = gate.upgrade() else { return };
+        let doors = gate.doors.load_full();
+        for door in doors.iter() {
+            let name = &door.config.name;
+            let now = door.upstream.group.abandoned();
+            let before = abandoned.insert(name.clone(), now).unwrap_or(0);
+            for _ in before..now {
+                door.tally.count_outcome(OriginOutcome::Abandoned);
+                door.room.handle_origin_outcome(CoreOutcome::Unreachable);
+            }
+            if door.upstream.group.is_down() {
+                down.insert(name.clone());
+                for _ in 0..UNREACHABLE_IN_A_ROW {
+                    door.room.handle_origin_outcome(CoreOutcome::Unreachable);
+                }
+            } else if down.remove(name) {
+                door.room.handle_origin_outcome(CoreOutcome::Good);
+            }
+        }
+    }
+}

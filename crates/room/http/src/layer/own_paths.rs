@@ -1,0 +1,196 @@
+//! What is answered below `/.well-known/anteroom/`: where a page's visitor stands, when to ask, and which
+//! language was chosen. The origin hears of none of it.
+
+use std::sync::Arc;
+
+use anteroom_node::Outcome;
+use http::{Method, Request, Response};
+
+use super::access::{Access, Verdict};
+use super::doors::{Door, Doors};
+use super::known::{Wish, ask};
+use super::{Gate, answer, hand_out, note_ticket, refuse};
+use crate::waiting::{language_form, place_endpoint, push};
+use anteroom_proxy::body::Body;
+use anteroom_proxy::cookies;
+use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::status::Refusal;
+
+/// Whether waiting pages ask by this path, which the rooms answer themselves. No other path is like it in
+/// any reading: it never gets to an origin.
+#[must_use]
+pub fn is_own_path(path: &str) -> bool {
+    matches!(
+        path,
+        place_endpoint::PATH | push::PATH | language_form::PATH
+    )
+}
+
+/// The room that a question names.
+enum Found<'a> {
+    /// This one, and it queues people.
+    Door(&'a Door),
+    /// One that is gone, or open to all: nobody has a reason to wait for it.
+    Open,
+    /// None.
+    Unnamed,
+}
+
+/// Which room `query` names, and what is said about the request if that was all.
+async fn door_of<'a>(
+    doors: &'a Doors,
+    query: &str,
+    client: &Client,
+    access: &mut Access,
+) -> Found<'a> {
+    let Some(room) = place_endpoint::room_of(query) else {
+        return Found::Unnamed;
+    };
+    let Some(door) = doors.by_name(&room, client.host()) else {
+        access.say(Verdict::NoRoom);
+        return Found::Open;
+    };
+    access.enter(door);
+    if door.room.is_suspended().await {
+        access.say(Verdict::Suspended);
+        return Found::Open;
+    }
+    Found::Door(door)
+}
+
+fn is_look(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
+}
+
+impl Gate {
+    /// Answers what waiting pages ask by paths of ours; `None` if it is another path.
+    pub(super) async fn own_path(
+        &self,
+        doors: &Doors,
+        request: &Request<()>,
+        client: &Client,
+        access: &mut Access,
+    ) -> Option<Response<Body>> {
+        Some(match request.uri().path() {
+            place_endpoint::PATH => self.tell_place(doors, request, client, access).await,
+            push::PATH => self.listen(doors, request, client, access).await,
+            language_form::PATH => remember_language(doors, request, client, access),
+            _ => return None,
+        })
+    }
+
+    /// Answers a waiting page that asks where it stands.
+    async fn tell_place(
+        &self,
+        doors: &Doors,
+        request: &Request<()>,
+        client: &Client,
+        access: &mut Access,
+    ) -> Response<Body> {
+        if !is_look(request.method()) {
+            return place_endpoint::bad_question().map(Body::full);
+        }
+        let query = request.uri().query().unwrap_or_default();
+        let door = match door_of(doors, query, client, access).await {
+            Found::Door(door) => door,
+            Found::Open => return place_endpoint::not_waiting().map(Body::full),
+            Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
+        };
+        // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
+        // another site must not take seats.
+        match ask(door, request.headers(), false, Wish::Look).await {
+            Outcome::MayCome => {
+                access.say(Verdict::Look);
+                place_endpoint::not_waiting().map(Body::full)
+            }
+            Outcome::Pass(pass) => {
+                access.pass(&pass);
+                note_ticket(request, true);
+                let response = place_endpoint::not_waiting().map(Body::full);
+                answer::carry_ticket(door, &pass, client.scheme, response)
+            }
+            Outcome::Queue { ticket, place } => {
+                note_ticket(request, false);
+                let language = place_endpoint::language_of(query);
+                let language = language.unwrap_or_else(|| door.language(request.headers()));
+                let holds = door.holds();
+                let view = holds.view(place, language);
+                access.queue(&view, &self.queued_lines);
+                let push = push::is_near(&view) && self.streams.has_room();
+                let response = place_endpoint::still_waiting(&view, push).map(Body::full);
+                hand_out(door, response, ticket, client.scheme, &view)
+            }
+        }
+    }
+
+    /// Lets somebody who waits listen for its turn. Asks no room.
+    async fn listen(
+        &self,
+        doors: &Doors,
+        request: &Request<()>,
+        client: &Client,
+        access: &mut Access,
+    ) -> Response<Body> {
+        if request.method() != Method::GET {
+            return place_endpoint::bad_question().map(Body::full);
+        };
+        let query = request.uri().query().unwrap_or_default();
+        let door = match door_of(doors, query, client, access).await {
+            Found::Door(door) => door,
+            Found::Open => return push::nothing_to_say().map(Body::full),
+            Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
+        };
+        let tickets = cookies::values(request.headers(), &door.cookie_name);
+        let Some(ticket) = door.room.waiting_ticket(&tickets) else {
+            return push::nothing_to_say().map(Body::full);
+        };
+        let room = Arc::clone(&door.room);
+        let Some(events) = self.streams.begin(room, ticket) else {
+            return push::too_many().map(Body::full);
+        };
+        access.say(Verdict::Listen);
+        push::stream(Body::events(events))
+    }
+}
+
+/// Remembers the language that was chosen in the page's form, and leads back to the page.
+fn remember_language(
+    doors: &Doors,
+    request: &Request<()>,
+    client: &Client,
+    access: &mut Access,
+) -> Response<Body> {
+    if !is_look(request.method()) {
+        return refuse(Refusal::BadRequest, request.headers());
+    }
+    let query = request.uri().query().unwrap_or_default();
+    let room = place_endpoint::room_of(query);
+    let door = room.and_then(|room| doors.by_name(&room, client.host()));
+    let choice = language_form::Choice::of(query, request.headers(), client.host());
+    let (Some(door), Some(choice)) = (door, choice) else {
+        return refuse(Refusal::BadRequest, request.headers());
+    };
+    access.enter(door);
+    access.say(Verdict::Language);
+    let mut response = language_form::go_back(&choice).map(Body::full);
+    answer::set_language(door, response.headers_mut(), choice.language, client.scheme);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_paths_are_our_own() {
+        for path in [place_endpoint::PATH, push::PATH, language_form::PATH] {
+            assert!(is_own_path(path), "{path}");
+            for end in ["/x", "/", "/../../v1/orders", "/%2e%2e/%2e%2e/v1/orders"] {
+                assert!(!is_own_path(&format!("{path}{end}")), "{path}{end}");
+            }
+            assert!(!is_own_path(&path.to_uppercase()), "{path}");
+        }
+        assert!(!is_own_path("/.well-known/anteroom/"));
+        assert!(!is_own_path("/.well-known/anteroom/../../v1/orders"));
+    }
+}

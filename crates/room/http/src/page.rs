@@ -1,0 +1,21 @@
+//! What does a visitor see who waits, and in which language?
+//!
+//! Turns the facts of a finished decision into words and the words into a page, our own or the
+//! operator's. Deliberately absent: deciding, HTTP, cookies, clocks, files. Whoever answers requests
+//! brings all facts and sends what comes out.
+
+mod custom;
+mod fields;
+mod grammar;
+mod html;
+#[cfg(test)]
+pub mod samples;
+mod texts;
+mod time_words;
+mod view;
+mod words;
+
+pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
+pub use html::{Links, SCRIPT, STYLE, html, prepare, reload_secs};
+pub use view::WaitingView;
+pub use words::Words;

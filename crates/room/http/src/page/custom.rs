@@ -1,0 +1,82 @@
+//! What does a page look like that the operator wrote? A Mustache template with the variables that
+//! templates of hosted waiting rooms know, and ours.
+//!
+//! Checked when the configuration is read, with a line for each mistake. A name that no variable has
+//! is one too: it would be an empty spot on the night of the sale.
+
+mod scan;
+mod variables;
+
+use std::sync::Arc;
+
+use ramhorns::Template;
+
+use crate::page::fields::ByName;
+use crate::page::html::Links;
+use crate::page::view::WaitingView;
+use variables::Variables;
+
+/// Largest template in bytes, as where such templates come from. Each waiting visitor gets it whole.
+pub const BYTES_MAX: usize = 1_048_576;
+
+/// A template that has been checked.
+#[derive(Clone)]
+pub struct CustomPage {
+    template: Arc<Template<'static>>,
+}
+
+/// Something wrong with a template.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mistake {
+    /// Line of the template, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+impl std::fmt::Debug for CustomPage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "CustomPage({} bytes)", self.template.source().len())
+    }
+}
+
+impl CustomPage {
+    /// Reads a template.
+    ///
+    /// # Errors
+    ///
+    /// Every [`Mistake`] in it, in the order of its lines.
+    pub fn new(source: &str) -> Result<Self, Vec<Mistake>> {
+        if source.len() > BYTES_MAX {
+            let message = format!("{} bytes, at most {BYTES_MAX} are allowed", source.len());
+            return Err(vec![Mistake { line: 1, message }]);
+        }
+        let mistakes = scan::mistakes(source);
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let template = Template::new(source.to_owned()).map_err(|error| {
+            let message = error.to_string();
+            vec![Mistake { line: 1, message }]
+        })?;
+        Ok(Self {
+            template: Arc::new(template),
+        })
+    }
+
+    /// Everything that is wrong with a template.
+    #[must_use]
+    pub fn mistakes(source: &str) -> Vec<Mistake> {
+        Self::new(source).err().unwrap_or_default()
+    }
+
+    /// The page of one visitor.
+    #[must_use]
+    pub fn html(&self, view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
+        let variables = Variables::new(view, links, after_post);
+        self.template.render(&ByName(variables))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,185 @@
+//! Are templates rendered as their authors expect, and their mistakes found with their lines?
+
+use anteroom_config::language::Language;
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::QueueingMethod;
+
+use super::*;
+use crate::page::samples::{self, LINKS};
+
+#[track_caller]
+fn check(source: &str, reason: QueueReason, expected: &str) {
+    let page = CustomPage::new(source).unwrap();
+    let mut view = samples::view(reason);
+    view.message = Some("<b>soon</b>");
+    assert_eq!(page.html(&view, LINKS, false), expected);
+}
+
+#[test]
+fn variables_of_the_reference_have_the_values_of_the_json() {
+    check(
+        "{{#waitTimeKnown}}{{waitTime}} {{waitTimeFormatted}}{{/waitTimeKnown}}",
+        QueueReason::Full,
+        "14 14 minutes",
+    );
+    check(
+        "{{waitTimeHours}}:{{waitTimeHourMinutes}} {{isFIFOQueue}} {{queueAll}}",
+        QueueReason::Full,
+        "0:14 true false",
+    );
+    check(
+        "{{#isEventPrequeueing}}{{timeUntilEventStart}} {{timeUntilEventStartHourMinutes}}{{/isEventPrequeueing}}",
+        QueueReason::NotOpenYet {
+            opens_at: samples::OPENING,
+        },
+        "19 19",
+    );
+    check("[{{{turnstile}}}]", QueueReason::Full, "[]");
+}
+
+#[test]
+fn every_key_of_the_json_is_a_variable_and_every_name_has_a_value() {
+    use crate::page::fields::Fields as _;
+    use variables::Value;
+
+    for reason in samples::REASONS {
+        let mut view = samples::view(reason);
+        view.message = Some("soon");
+        let variables = Variables::new(&view, LINKS, false);
+        let keys = serde_json::to_value(view.body().cf_waiting_room).unwrap();
+        let serde_json::Value::Object(keys) = keys else {
+            panic!("{keys}");
+        };
+        for (name, expected) in keys {
+            assert!(variables::NAMES.contains(&&*name), "{name}");
+            let found = match variables.field(&name).unwrap() {
+                Value::Unknown => serde_json::Value::Null,
+                Value::Switch(is_on) => is_on.into(),
+                Value::Number(number) => number.into(),
+                Value::Text(text) => text.into(),
+            };
+            assert_eq!(found, expected, "{name}");
+        }
+        for name in variables::NAMES {
+            assert!(variables.field(name).is_some(), "{name}");
+        }
+        assert!(variables.field("userId").is_none());
+    }
+}
+
+#[test]
+fn zero_unknown_and_empty_are_false_in_sections() {
+    let refresh = "{{#refreshIntervalSeconds}}yes{{/refreshIntervalSeconds}}{{^refreshIntervalSeconds}}no{{/refreshIntervalSeconds}}";
+    check(refresh, QueueReason::Full, "yes");
+    check(refresh, QueueReason::Rejecting, "no");
+    check("{{^opensAt}}-{{/opensAt}}", QueueReason::Full, "-");
+    check("{{#queueIsFull}}x{{/queueIsFull}}", QueueReason::Full, "");
+}
+
+#[test]
+fn our_variables_speak_the_language_of_the_visitor_and_are_escaped() {
+    check(
+        "{{heading}}|{{peopleAhead}}|{{position}}|{{admittedLastMinute}}|{{reason}}|{{message}}",
+        QueueReason::Full,
+        "You are in line|412|413|38|full|&lt;b&gt;soon&lt;/b&gt;",
+    );
+    check(
+        "{{opensAt}}",
+        QueueReason::NotOpenYet {
+            opens_at: samples::OPENING,
+        },
+        "2026-08-01T10:00:00Z",
+    );
+    let page = CustomPage::new("{{language}} {{direction}} {{heading}}").unwrap();
+    let mut view = samples::view(QueueReason::Full);
+    view.language = Language::Hebrew;
+    assert_eq!(page.html(&view, LINKS, false), "he rtl אתם בתור");
+}
+
+#[test]
+fn numbers_and_our_own_addresses_fit_into_a_script_the_latter_with_three_braces() {
+    let source = "var known = {{waitTimeKnown}}, ms = {{askAfterMs}}, url = \"{{{placeUrl}}}\";";
+    check(
+        source,
+        QueueReason::Full,
+        "var known = true, ms = 12300, url = \"/.well-known/anteroom/place?room=shop&lang=en\";",
+    );
+}
+
+#[test]
+fn no_text_ends_an_attribute_in_quotes_of_either_kind() {
+    let page = CustomPage::new("<p title='{{message}}' lang=\"{{message}}\">").unwrap();
+    let mut view = samples::view(QueueReason::Full);
+    view.message = Some("'it' is \"on\" </p>&");
+    let text = "&#39;it&#39; is &quot;on&quot; &lt;/p&gt;&amp;";
+    let expected = format!("<p title='{text}' lang=\"{text}\">");
+    assert_eq!(page.html(&view, LINKS, false), expected);
+}
+
+#[test]
+fn every_mistake_is_told_with_its_line() {
+    let check = |source: &str, expected: &[(usize, &str)]| {
+        let found = CustomPage::mistakes(source);
+        let lines: Vec<usize> = found.iter().map(|mistake| mistake.line).collect();
+        let wanted: Vec<usize> = expected.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, wanted, "{source}: {found:?}");
+        for (mistake, (_, part)) in found.iter().zip(expected) {
+            assert!(mistake.message.contains(part), "{mistake:?} lacks {part}");
+        }
+    };
+    check("<p>\n{{waitTime", &[(2, "}} is missing")]);
+    check("{{#queueAll}}\n\n<p>", &[(1, "queueAll is not closed")]);
+    check("a\nb{{/queueAll}}", &[(2, "not open")]);
+    check(
+        "{{#queueAll}}\n{{#waitTimeKnown}}\n{{/queueAll}}{{/waitTimeKnown}}",
+        &[(
+            3,
+            "{{/waitTimeKnown}} is expected, for the section of line 2",
+        )],
+    );
+    check(
+        "\n{{waittime}} {{people_ahead}}\n{{userId}}",
+        &[
+            (2, "did you mean waitTime?"),
+            (2, "did you mean peopleAhead?"),
+            (3, "no variable \"userId\""),
+        ],
+    );
+    check("{{> head}}\n{{=<% %>=}}", &[(1, "include"), (2, "marks")]);
+    check("{{! a\nremark }}{{nobody}}", &[(2, "nobody")]);
+    check("plain { text } with }} in it", &[]);
+}
+
+proptest::proptest! {
+    #[test]
+    fn any_text_is_told_wrong_or_can_be_rendered(
+        source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|reason|\\PC){0,24}",
+    ) {
+        match CustomPage::new(&source) {
+            Ok(page) => drop(page.html(&samples::view(QueueReason::Full), LINKS, false)),
+            Err(mistakes) => assert!(!mistakes.is_empty()),
+        }
+    }
+}
+
+#[test]
+fn a_template_that_is_too_large_is_refused() {
+    assert!(CustomPage::new(&"x".repeat(BYTES_MAX)).is_ok());
+    assert_eq!(CustomPage::mistakes(&"x".repeat(BYTES_MAX + 1)).len(), 1);
+}
+
+#[test]
+fn what_passes_the_check_can_be_rendered_in_every_state() {
+    let source: String = variables::NAMES
+        .iter()
+        .map(|name| format!("{{{{#{name}}}}}{{{{{name}}}}}{{{{{{{name}}}}}}}{{{{/{name}}}}}"))
+        .collect();
+    let page = CustomPage::new(&source).unwrap();
+    for reason in samples::REASONS {
+        for method in [QueueingMethod::Fifo, QueueingMethod::Random] {
+            let mut view = samples::view(reason);
+            view.method = method;
+            assert!(page.html(&view, LINKS, true).contains("/lamps?colour=red"));
+        }
+    }
+}

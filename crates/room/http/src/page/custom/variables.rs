@@ -1,0 +1,260 @@
+//! Which variables does a template have?
+//!
+//! All keys of the JSON answer by their names there, four that the templates of hosted waiting rooms
+//! compute from them, and ours: the words of our own page in the visitor's language, and addresses.
+
+use std::cell::OnceCell;
+
+use anteroom_room::decision::QueueReason;
+use anteroom_store::wire::place::PlaceBody;
+use ramhorns::Content;
+use ramhorns::encoding::Encoder;
+
+use crate::page::fields::{Fields, write_text};
+use crate::page::html::Links;
+use crate::page::view::WaitingView;
+use crate::page::words::Words;
+
+/// A value; in sections, zero, the empty text and what is not known are false.
+#[derive(Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    Unknown,
+    Switch(bool),
+    Number(u64),
+    Text(&'a str),
+}
+
+impl Content for Value<'_> {
+    fn is_truthy(&self) -> bool {
+        match self {
+            Self::Unknown => false,
+            Self::Switch(is_on) => *is_on,
+            Self::Number(number) => *number != 0,
+            Self::Text(text) => !text.is_empty(),
+        }
+    }
+
+    fn capacity_hint(&self, _: &ramhorns::Template<'_>) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            _ => 8,
+        }
+    }
+
+    fn render_escaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
+        match self {
+            Self::Unknown => Ok(()),
+            Self::Switch(is_on) => encoder.format_unescaped(is_on),
+            Self::Number(number) => encoder.format_unescaped(number),
+            Self::Text(text) => escaped(text, encoder),
+        }
+    }
+
+    fn render_unescaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
+        match self {
+            Self::Text(text) => encoder.write_unescaped(text),
+            other => other.render_escaped(encoder),
+        }
+    }
+}
+
+/// Single quotes, too: the engine leaves them as they are, and templates put attributes into them.
+fn escaped<E: Encoder>(text: &str, encoder: &mut E) -> Result<(), E::Error> {
+    for (at, part) in text.split('\'').enumerate() {
+        if at > 0 {
+            encoder.write_unescaped("&#39;")?;
+        }
+        write_text(part, encoder)?;
+    }
+    Ok(())
+}
+
+/// The variables for a visitor. None is worked out that the template does not name.
+pub(super) struct Variables<'a> {
+    view: &'a WaitingView<'a>,
+    links: Links<'a>,
+    after_post: bool,
+    body: OnceCell<PlaceBody>,
+    words: OnceCell<Words>,
+}
+
+/// Every name that a template may use: those of templates of hosted waiting rooms first, then ours.
+pub(super) const NAMES: [&str; 53] = [
+    "inWaitingRoom",
+    "waitTimeKnown",
+    "waitTime",
+    "waitTimeHours",
+    "waitTimeHourMinutes",
+    "waitTime25Percentile",
+    "waitTime50Percentile",
+    "waitTime75Percentile",
+    "waitTimeFormatted",
+    "queueIsFull",
+    "queueAll",
+    "lastUpdated",
+    "refreshIntervalSeconds",
+    "queueingMethod",
+    "isFIFOQueue",
+    "isRandomQueue",
+    "isPassthroughQueue",
+    "isRejectQueue",
+    "isEventActive",
+    "isEventPrequeueing",
+    "timeUntilEventStart",
+    "timeUntilEventStartHours",
+    "timeUntilEventStartHourMinutes",
+    "timeUntilEventStartFormatted",
+    "timeUntilEventEnd",
+    "timeUntilEventEndFormatted",
+    "shuffleAtEventStart",
+    "turnstile",
+    "infiniteQueue",
+    "position",
+    "peopleAhead",
+    "reason",
+    "message",
+    "room",
+    "language",
+    "direction",
+    "title",
+    "heading",
+    "reasonText",
+    "orderText",
+    "keptText",
+    "peopleAheadText",
+    "waitRangeText",
+    "peopleWaiting",
+    "admittedLastMinute",
+    "opensAt",
+    "reopensAt",
+    "askAfterMs",
+    "placeGraceSeconds",
+    "isAfterPost",
+    "placeUrl",
+    "languageUrl",
+    "backUrl",
+];
+
+impl<'a> Variables<'a> {
+    pub(super) const fn new(view: &'a WaitingView<'a>, links: Links<'a>, after_post: bool) -> Self {
+        Self {
+            view,
+            links,
+            after_post,
+            body: OnceCell::new(),
+            words: OnceCell::new(),
+        }
+    }
+
+    fn words(&self) -> &Words {
+        self.words.get_or_init(|| Words::of(self.view))
+    }
+
+    /// What the JSON answer says under this name, and what the templates compute from it.
+    fn of_reference(&self, name: &str) -> Option<Value<'_>> {
+        let room = || &self.body.get_or_init(|| self.view.body()).cf_waiting_room;
+        Some(match name {
+            "inWaitingRoom" => Value::Switch(room().in_waiting_room),
+            "waitTimeKnown" => Value::Switch(room().wait_time_known),
+            "waitTime" => Value::Number(room().wait_time),
+            "waitTimeHours" => Value::Number(room().wait_time / 60),
+            "waitTimeHourMinutes" => Value::Number(room().wait_time % 60),
+            "waitTime25Percentile" => Value::Number(room().wait_time_25_percentile),
+            "waitTime50Percentile" => Value::Number(room().wait_time_50_percentile),
+            "waitTime75Percentile" => Value::Number(room().wait_time_75_percentile),
+            "waitTimeFormatted" => text(&room().wait_time_formatted),
+            "queueIsFull" => Value::Switch(room().queue_is_full),
+            "queueAll" => Value::Switch(room().queue_all),
+            "lastUpdated" => text(&room().last_updated),
+            "refreshIntervalSeconds" => Value::Number(room().refresh_interval_seconds),
+            "queueingMethod" => text(&room().queueing_method),
+            "isFIFOQueue" => Value::Switch(room().is_fifo_queue),
+            "isRandomQueue" => Value::Switch(room().is_random_queue),
+            "isPassthroughQueue" => Value::Switch(room().is_passthrough_queue),
+            "isRejectQueue" => Value::Switch(room().is_reject_queue),
+            "isEventActive" => Value::Switch(room().is_event_active),
+            "isEventPrequeueing" => Value::Switch(room().is_event_prequeueing),
+            "timeUntilEventStart" => Value::Number(room().time_until_event_start),
+            "timeUntilEventStartHours" => Value::Number(room().time_until_event_start / 60),
+            "timeUntilEventStartHourMinutes" => Value::Number(room().time_until_event_start % 60),
+            "timeUntilEventStartFormatted" => text(&room().time_until_event_start_formatted),
+            "timeUntilEventEnd" => Value::Number(room().time_until_event_end),
+            "timeUntilEventEndFormatted" => text(&room().time_until_event_end_formatted),
+            "shuffleAtEventStart" => Value::Switch(room().shuffle_at_event_start),
+            "turnstile" => text(&room().turnstile),
+            "infiniteQueue" => Value::Switch(room().infinite_queue),
+            "position" => optional_number(room().position),
+            "peopleAhead" => optional_number(room().people_ahead.map(u64::from)),
+            "reason" => text(&room().reason),
+            "message" => optional(self.view.message),
+            _ => return None,
+        })
+    }
+
+    fn of_ours(&self, name: &str) -> Option<Value<'_>> {
+        let view = self.view;
+        let place = &view.place;
+        Some(match name {
+            "room" => text(view.room),
+            "language" => text(view.language.tag()),
+            "direction" => text(direction(view)),
+            "title" => text(&self.words().title),
+            "heading" => text(self.words().heading),
+            "reasonText" => text(&self.words().reason),
+            "orderText" => optional(self.words().order),
+            "keptText" => optional(self.words().kept.as_deref()),
+            "peopleAheadText" => optional(self.words().ahead.as_deref()),
+            "waitRangeText" => optional(self.words().wait.as_deref()),
+            "peopleWaiting" => Value::Number(place.people_waiting.into()),
+            "admittedLastMinute" => optional_number(view.admitted_last_minute.map(u64::from)),
+            "opensAt" => match place.reason {
+                QueueReason::NotOpenYet { .. } => moment(self.words()),
+                _ => Value::Unknown,
+            },
+            "reopensAt" => match place.reason {
+                QueueReason::Recovering { .. } => moment(self.words()),
+                _ => Value::Unknown,
+            },
+            "askAfterMs" => optional_number(place.ask_after.map(|span| span.0)),
+            "placeGraceSeconds" => Value::Number(view.place_grace.0 / 1_000),
+            "isAfterPost" => Value::Switch(self.after_post),
+            "placeUrl" => text(self.links.place),
+            "languageUrl" => text(self.links.language),
+            "backUrl" => text(self.links.back),
+            _ => return None,
+        })
+    }
+}
+
+impl Fields for Variables<'_> {
+    type Value<'v>
+        = Value<'v>
+    where
+        Self: 'v;
+
+    fn field(&self, name: &str) -> Option<Value<'_>> {
+        self.of_ours(name).or_else(|| self.of_reference(name))
+    }
+}
+
+fn direction(view: &WaitingView<'_>) -> &'static str {
+    if view.language.is_rtl() { "rtl" } else { "ltr" }
+}
+
+/// The point in time that the page counts down to.
+fn moment(words: &Words) -> Value<'_> {
+    let until = words.until.as_ref();
+    optional(until.map(|until| &*until.moment.iso))
+}
+
+const fn text(text: &str) -> Value<'_> {
+    Value::Text(text)
+}
+
+fn optional(known: Option<&str>) -> Value<'_> {
+    known.map_or(Value::Unknown, text)
+}
+
+fn optional_number(number: Option<u64>) -> Value<'static> {
+    number.map_or(Value::Unknown, Value::Number)
+}

@@ -1,0 +1,114 @@
+//! What of a page, a script or a style do only its readers need? Comments, indentation, blanks around signs.
+//!
+//! No minifier: names stay, so that an error in a browser can be found in the source. The
+//! script must not hold what this cannot tell apart: texts in double quotes, template literals, and
+//! expressions between slashes; a test sees to it.
+
+/// A page without what stands between its lines, which all begin and end with blocks.
+pub(super) fn html(source: &str) -> String {
+    lines(source).replace('\n', "")
+}
+
+/// A style in as few bytes as its rules allow.
+pub(super) fn style(source: &str) -> String {
+    lines(source).replace("}\n", "}")
+}
+
+/// A script in as few bytes as its names allow.
+pub(super) fn script(source: &str) -> String {
+    let source = lines(source);
+    let mut packed = String::with_capacity(source.len());
+    let mut rest = source.as_str();
+    while let Some(at) = rest.find(['\'', ' ', '/']) {
+        packed.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let taken = if tail.starts_with('\'') {
+            let end = end_of_text(tail);
+            packed.push_str(&tail[..end]);
+            end
+        } else if tail.starts_with("/*") {
+            tail.find("*/").map_or(tail.len(), |end| end + 2)
+        } else if tail.starts_with('/') {
+            packed.push('/');
+            1
+        } else {
+            let next = tail[1..].chars().next();
+            let divides =
+                packed.chars().next_back().is_some_and(is_of_name) && next.is_some_and(is_of_name);
+            if divides {
+                packed.push(' ');
+            }
+            1
+        };
+        rest = &tail[taken..];
+    }
+    packed.push_str(rest);
+    // A line that ends so goes on, or is over without the end of the line: every statement has its sign.
+    packed
+        .replace(";\n", ";")
+        .replace("}\n", "}")
+        .replace("{\n", "{")
+        .replace(",\n", ",")
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '$')
+}
+
+/// Where a text in single quotes, with which `tail` begins, is over.
+fn end_of_text(tail: &str) -> usize {
+    let mut is_escaped = false;
+    for (at, c) in tail.char_indices().skip(1) {
+        match c {
+            '\\' if !is_escaped => is_escaped = true,
+            '\'' if !is_escaped => return at + 1,
+            _ => is_escaped = false,
+        }
+    }
+    tail.len()
+}
+
+/// Without comments on lines of their own, indentation, and empty lines.
+fn lines(source: &str) -> String {
+    let lines = source.lines().map(str::trim);
+    let needed = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    needed.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: &str = include_str!("../../../templates/waiting.js");
+
+    #[test]
+    fn comments_and_blanks_go_and_texts_stay() {
+        let source =
+            "a();\n  // why\n\n  b('// no  comment', \"\" );\nif (c) return d / 2; /* e */\n";
+        let expected = "a();b('// no  comment',\"\");if(c)return d/2;";
+        assert_eq!(script(source), expected);
+        assert_eq!(script(r"x = 'it\'s  ' + y;"), r"x='it\'s  '+y;");
+        assert_eq!(script("var a = typeof b in c;"), "var a=typeof b in c;");
+        assert_eq!(script("function a() {\n}\nb();"), "function a(){}b();");
+        assert_eq!(html("<p>a\n  <p>b <i>c</i>\n"), "<p>a<p>b <i>c</i>");
+        assert_eq!(style("  a {\n\n b:c }\nd{}\n"), "a {\nb:c }d{}");
+    }
+
+    #[test]
+    fn the_script_holds_nothing_that_packing_takes_for_something_else() {
+        assert!(!SCRIPT.contains('`') && !SCRIPT.contains('"'));
+        let mut lines = SCRIPT.lines().map(str::trim);
+        let is_remark = |line: &str| line.starts_with("//");
+        let odd = lines.find(|line| !is_remark(line) && line.contains("//"));
+        assert_eq!(odd, None, "a remark behind code");
+        for sign in ["+ +", "- -", "(/", "= /", ", /"] {
+            assert!(!SCRIPT.replace("/*", "").contains(sign), "{sign}");
+        }
+    }
+
+    #[test]
+    fn packing_pays() {
+        let (before, after) = (SCRIPT.len(), script(SCRIPT).len());
+        assert!(after * 100 < before * 85, "{before} bytes became {after}");
+    }
+}

@@ -1,0 +1,269 @@
+//! Is the page small, whole, safe, and the same as its script and policy expect?
+
+use std::collections::BTreeSet;
+
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::QueueingMethod;
+use anteroom_room::time::{Millis, Span};
+
+use super::*;
+use crate::page::samples::{self, LINKS};
+
+/// As many characters as the message of an operator may have.
+const MESSAGE_CHARS_MAX: usize = 500;
+
+/// As long as names may be.
+const ROOM: &str = "a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-";
+
+/// As long as the gateway makes them.
+const LONG: Links<'static> = Links {
+    place: "/.well-known/anteroom/place?room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
+    language: LINKS.language,
+    back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
+};
+
+fn page(view: &WaitingView<'_>, after_post: bool) -> String {
+    html(view, LINKS, after_post)
+}
+
+/// Every state in every language, before and after a form, with everything that can stand on the page
+/// at once.
+fn views() -> Vec<(WaitingView<'static>, bool)> {
+    let mut views = Vec::new();
+    for language in Language::ALL {
+        for reason in samples::REASONS {
+            for method in [QueueingMethod::Fifo, QueueingMethod::Random] {
+                for after_post in [false, true] {
+                    let mut view = samples::view(reason);
+                    view.method = method;
+                    view.language = language;
+                    view.is_paused = after_post;
+                    view.message = Some("The payment service is being mended. Next news by 10:40.");
+                    view.place.people_ahead = Some(u32::MAX);
+                    view.place.people_waiting = u32::MAX;
+                    view.draw = true;
+                    view.room = ROOM;
+                    views.push((view, after_post));
+                }
+            }
+        }
+    }
+    views
+}
+
+/// What stands between two marks, without either.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
+    let (_, rest) = text.split_once(start).unwrap();
+    rest.split_once(end).unwrap().0
+}
+
+#[test]
+fn every_reason_is_on_its_page_in_every_language_and_nothing_of_the_template_is() {
+    for (view, after_post) in views() {
+        let page = html(&view, LONG, after_post);
+        let words = Words::of(&view);
+        assert!(
+            page.contains(&escaped(&words.reason)),
+            "{:?}",
+            view.place.reason
+        );
+        assert!(page.contains(&format!("<h1 id=\"heading\">{}</h1>", words.heading)));
+        let own = page.replace(&*STYLE, "").replace(&*SCRIPT, "");
+        for mark in ["{{", "}}", "[[", "]]", "{time}", "{n}"] {
+            assert!(!own.contains(mark), "{mark} in {own}");
+        }
+        assert_eq!(own.matches("<h1").count(), 1);
+        let tag = view.language.tag();
+        assert!(own.contains(&format!("<html lang=\"{tag}\" dir=")), "{tag}");
+        let chosen = format!("<option value={tag} lang={tag} selected>");
+        assert!(own.contains(&chosen), "{chosen}");
+        assert_eq!(own.matches(" selected>").count(), 1);
+        assert_eq!(own.matches("<option ").count(), Language::ALL.len());
+    }
+}
+
+#[test]
+fn every_name_of_the_template_has_a_value() {
+    let view = samples::view(QueueReason::Full);
+    let values = Values {
+        view: &view,
+        links: LINKS,
+        words: Words::of(&view),
+        after_post: false,
+    };
+    let source = include_str!("../../../templates/waiting.html");
+    let source = source.split_once("}}<!doctype").unwrap().1;
+    let asked: BTreeSet<&str> = source
+        .split("{{")
+        .skip(1)
+        .map(|rest| rest.split_once("}}").unwrap().0)
+        .map(|tag| tag.trim_matches(|c| "{#^/".contains(c)))
+        .collect();
+    for name in asked {
+        assert!(values.field(name).is_some(), "{name}");
+    }
+    assert!(
+        !STYLE.contains("{{") && !SCRIPT.contains("{{"),
+        "it would be taken for a tag"
+    );
+}
+
+#[test]
+fn a_page_is_small_in_every_language_and_state_with_any_message_and_asks_no_other_host() {
+    // As many characters as a message may have: plain ones, the longest ones, and those that take the
+    // most bytes as text of a page.
+    for (character, most) in [("e", 15_000), ("\u{1f3ab}", 16_500), ("\"", 17_500)] {
+        let message = character.repeat(MESSAGE_CHARS_MAX);
+        let mut largest = (0, String::new());
+        for (view, after_post) in views() {
+            let view = WaitingView {
+                message: Some(&message),
+                ..view
+            };
+            let page = html(&view, LONG, after_post);
+            let what = format!("{:?} {:?}", view.language, view.place.reason);
+            largest = largest.max((page.len(), what));
+            assert!(!page.contains("http:") && !page.contains("https:"));
+            assert!(!page.contains("src=") && !page.contains("@import"));
+            assert!(!page.contains("url("));
+        }
+        println!("the largest with {character}: {largest:?}");
+        assert!(largest.0 <= most, "{character}: {largest:?}");
+    }
+}
+
+#[test]
+fn scripts_and_styles_stand_in_the_page_as_they_are_told_to_the_policy() {
+    let page = page(&samples::view(QueueReason::Full), false);
+    assert_eq!(between(&page, "<style>", "</style>"), &*STYLE);
+    assert_eq!(between(&page, "<script>", "</script>"), &*SCRIPT);
+    let own = page.replace(&*SCRIPT, "");
+    let has_handler = own.split(" on").skip(1).any(|rest| {
+        let name_ends = rest.find(|c: char| !c.is_ascii_lowercase());
+        name_ends.is_some_and(|end| rest[end..].starts_with('='))
+    });
+    assert!(
+        !has_handler && !own.contains(" style="),
+        "the policy would block it"
+    );
+}
+
+#[test]
+fn what_an_operator_says_stands_there_only_if_it_was_said() {
+    let mut view = samples::view(QueueReason::QueueAll);
+    let hidden = "<p class=\"notice\" hidden><strong>Message from the organiser:</strong> \
+                  <span id=\"message\" dir=\"auto\"></span></p>";
+    assert!(page(&view, false).contains(hidden));
+    view.is_paused = true;
+    view.message = Some("Back at 10:40");
+    let said = page(&view, false);
+    assert!(said.contains("<p class=\"notice\"><strong>Message from"));
+    assert!(said.contains("<span id=\"message\" dir=\"auto\">Back at 10:40</span>"));
+    assert!(said.contains("paused the entry"));
+}
+
+#[test]
+fn only_after_a_post_the_page_says_that_nothing_was_passed_on() {
+    let view = samples::view(QueueReason::Full);
+    let notice = "What you sent was not passed on.";
+    assert!(page(&view, true).contains(notice));
+    assert!(!page(&view, false).contains(notice));
+    assert!(!page(&view, false).contains(" data-post"));
+}
+
+#[test]
+fn whatever_stands_in_a_name_a_message_or_an_address_is_text_and_not_markup() {
+    let mut view = samples::view(QueueReason::Full);
+    let evil = "\"><script>alert(1)</script>&'{{words}}[[what]]";
+    view.room = evil;
+    view.message = Some(evil);
+    let links = Links {
+        back: evil,
+        ..LINKS
+    };
+    let page = html(&view, links, false);
+    assert!(!page.contains("<script>alert"));
+    let as_text = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;'{{words}}[[what]]";
+    assert_eq!(
+        page.matches(as_text).count(),
+        4,
+        "message, room twice, back"
+    );
+    assert_eq!(page.matches("</script>").count(), 1);
+}
+
+#[test]
+fn without_script_the_page_reloads_slowly_and_never_in_vain() {
+    let mut view = samples::view(QueueReason::Full);
+    assert_eq!(reload_secs(&view, false), Some(30));
+    assert_eq!(reload_secs(&view, true), Some(60));
+    view.place.ask_after = Some(Span(44_001));
+    assert_eq!(reload_secs(&view, false), Some(45));
+    view.place_grace = Span::from_secs(50);
+    assert_eq!(reload_secs(&view, false), Some(25));
+    view.place_grace = Span::from_secs(10);
+    assert_eq!(reload_secs(&view, true), Some(20));
+    let once = page(&view, false);
+    let head = between(&once, "<head>", "</head>");
+    let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"20\"></noscript>";
+    assert!(head.contains(refresh));
+    assert_eq!(once.matches("http-equiv").count(), 1);
+    let rejected = page(&samples::view(QueueReason::Rejecting), false);
+    assert!(!rejected.contains("http-equiv"));
+    assert!(rejected.contains("data-ask=\"\""));
+}
+
+#[test]
+fn a_line_without_a_value_is_hidden() {
+    let rejected = page(&samples::view(QueueReason::Rejecting), false);
+    let own = rejected.replace(&*SCRIPT, "");
+    assert_eq!(own.matches("<div hidden>").count(), 7, "{own}");
+    assert!(own.contains("<p class=\"notice\" hidden>"));
+    let full = page(&samples::view(QueueReason::Full), false);
+    assert!(full.contains("<div><dt>People ahead of you<dd id=\"ahead\" class=\"big\">412<"));
+    assert!(full.contains("<div><dt>Let in during the last minute<dd id=\"moved\">38<"));
+    assert!(full.contains("10–20 minutes"));
+}
+
+#[test]
+fn extreme_values_still_make_a_page() {
+    let mut view = samples::view(QueueReason::NotOpenYet {
+        opens_at: Millis::NEVER,
+    });
+    view.now = Millis::NEVER;
+    view.place.arrived_at = Millis::NEVER;
+    view.place.ask_after = Some(Span(u64::MAX));
+    view.place_grace = Span(u64::MAX);
+    view.place.people_ahead = Some(u32::MAX);
+    assert!(page(&view, true).trim_end().ends_with("</html>"));
+}
+
+#[test]
+fn the_script_touches_only_what_is_there() {
+    let page = page(&samples::view(QueueReason::Full), false).replace(&*SCRIPT, "");
+    for call in ["el('", "put('", "line('", "local('", "label('"] {
+        for rest in SCRIPT.split(call).skip(1) {
+            let id = rest.split_once('\'').unwrap().0;
+            assert!(
+                page.contains(&format!("id=\"{id}\"")),
+                "nothing is called {id}"
+            );
+        }
+    }
+    for rest in SCRIPT.split("text('").skip(1) {
+        let name = rest.split_once('\'').unwrap().0;
+        assert!(
+            page.contains(&format!(" data-{name}=\"")),
+            "no text is called {name}"
+        );
+    }
+    let words = Words::of(&samples::view(QueueReason::Full));
+    let words = serde_json::to_value(words).unwrap();
+    for use_of_words in [" w.", "(w.", "!w.", "[w."] {
+        for rest in SCRIPT.split(use_of_words).skip(1) {
+            let is_in_key = |c: &char| c.is_ascii_alphabetic();
+            let key: String = rest.chars().take_while(is_in_key).collect();
+            assert!(words.get(&key).is_some(), "the endpoint sends no {key}");
+        }
+    }
+}

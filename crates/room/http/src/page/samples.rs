@@ -1,0 +1,64 @@
+//! A visitor who waits, for tests here and of whoever answers with these pages.
+
+use anteroom_room::decision::{Place, QueueReason, WaitRange};
+use anteroom_room::rules::{QueueingMethod, Rules};
+use anteroom_room::time::{Millis, Span};
+
+use crate::page::html::Links;
+use crate::page::view::WaitingView;
+
+/// Saturday, 1 August 2026, 10:00 UTC.
+pub const OPENING: Millis = Millis(1_785_578_400_000);
+
+/// Every reason there is.
+pub const REASONS: [QueueReason; 8] = [
+    QueueReason::Full,
+    QueueReason::NotYourTurn,
+    QueueReason::QueueAll,
+    QueueReason::NotOpenYet { opens_at: OPENING },
+    QueueReason::Rejecting,
+    QueueReason::StoreAway,
+    QueueReason::Recovering {
+        reopens_at: OPENING,
+    },
+    QueueReason::OriginDown,
+];
+
+/// Where its page asks, and the way back to it.
+pub const LINKS: Links<'static> = Links {
+    place: "/.well-known/anteroom/place?room=shop&lang=en",
+    language: "/.well-known/anteroom/language",
+    back: "/lamps?colour=red",
+};
+
+/// Somebody in the middle of a line of 1,204, a good 18 minutes before [`OPENING`].
+#[must_use]
+pub fn view(reason: QueueReason) -> WaitingView<'static> {
+    let now = OPENING - Span::from_secs(18 * 60 + 12);
+    let is_rejected = reason == QueueReason::Rejecting;
+    let place = Place {
+        reason,
+        people_ahead: Some(412),
+        people_waiting: 1_204,
+        wait: Some(WaitRange {
+            low: Span::from_secs(10 * 60),
+            middle: Span::from_secs(14 * 60),
+            high: Span::from_secs(20 * 60),
+        }),
+        ask_after: (!is_rejected).then_some(Span(12_300)),
+        arrived_at: now - Span::from_secs(95),
+    };
+    let rules = Rules {
+        queueing_method: if is_rejected {
+            QueueingMethod::Reject
+        } else {
+            QueueingMethod::Fifo
+        },
+        queue_all: reason == QueueReason::QueueAll,
+        ..Rules::default()
+    };
+    WaitingView {
+        admitted_last_minute: Some(38),
+        ..WaitingView::new("shop", &rules, place, now)
+    }
+}

@@ -1,0 +1,84 @@
+//! Has every language every text, with the same placeholders, and forms for every number?
+
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::page::grammar::Category;
+
+fn placeholders(text: &str) -> BTreeSet<&str> {
+    let parts = text.split('{').skip(1);
+    parts.map(|rest| rest.split('}').next().unwrap()).collect()
+}
+
+#[test]
+fn every_language_has_every_text_with_the_placeholders_of_english() {
+    let english = Texts::of(Language::English).all();
+    for language in Language::ALL {
+        for ((name, text), (_, in_english)) in Texts::of(language).all().iter().zip(&english) {
+            assert!(!text.trim().is_empty(), "{language:?} has no {name}");
+            assert_eq!(
+                text.trim(),
+                *text,
+                "{language:?} {name} has blanks around it"
+            );
+            let expected = placeholders(in_english);
+            assert_eq!(placeholders(text), expected, "{language:?} {name}");
+            assert!(!text.contains("  "), "{language:?} {name} has two blanks");
+            assert!(
+                !text.contains('<') && !text.contains('&'),
+                "{language:?} {name}: markup"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_was_left_in_english_and_no_two_languages_are_the_same() {
+    let english = Texts::of(Language::English).all();
+    for language in Language::ALL {
+        if language == Language::English {
+            continue;
+        }
+        for ((name, text), (_, in_english)) in Texts::of(language).all().iter().zip(&english) {
+            assert_ne!(text, in_english, "{language:?} {name}");
+        }
+    }
+    let whats: BTreeSet<_> = Language::ALL.iter().map(|l| Texts::of(*l).what).collect();
+    assert_eq!(whats.len(), Language::ALL.len());
+}
+
+#[test]
+fn no_sentence_of_a_language_stands_in_it_twice() {
+    for language in Language::ALL {
+        let mut seen = BTreeSet::new();
+        for (name, text) in Texts::of(language).all() {
+            assert!(
+                seen.insert(text),
+                "{language:?} says {name} already: {text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_unit_has_a_form_for_every_number_and_none_that_no_number_takes() {
+    for language in Language::ALL {
+        let grammar = &Texts::of(language).grammar;
+        let taken: BTreeSet<Category> = (0..=1_000).map(|n| (grammar.category)(n)).collect();
+        for unit in [
+            grammar.seconds,
+            grammar.minutes,
+            grammar.hours,
+            grammar.days,
+        ] {
+            for forms in [unit.alone, unit.bound] {
+                let there: BTreeSet<Category> = forms.iter().map(|(c, _)| *c).collect();
+                assert_eq!(there, taken, "{language:?} {forms:?}");
+                assert_eq!(there.len(), forms.len(), "{language:?} {forms:?}");
+                let last = forms.last().unwrap();
+                assert_eq!(last.0, Category::Other, "{language:?} {forms:?}");
+                assert!(last.1.contains("{n}"), "{language:?} {forms:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! How are lengths of time and points in time put into words? Every rounding errs towards the longer
+//! wait and the shorter promise.
+
+use anteroom_room::decision::WaitRange;
+use anteroom_room::time::{Millis, Span};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::Offset;
+
+use crate::page::grammar::filled;
+use crate::page::texts::Texts;
+
+const SECOND: u64 = 1_000;
+const MINUTE: u64 = 60 * SECOND;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+/// A point in time, in the forms that a page needs. Always UTC, and in figures: the server does not
+/// know where the visitor is; the script does, and writes it as people there do.
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Moment {
+    /// Unix time in ms.
+    pub(crate) at_ms: u64,
+    /// RFC 3339, for the `datetime` attribute.
+    pub(crate) iso: String,
+    /// For people, with the zone.
+    pub(crate) text: String,
+}
+
+impl Moment {
+    /// `2026-08-01 10:00 UTC`, with seconds where they are not zero. `None` beyond the year 9999, where no
+    /// calendar reaches.
+    pub(crate) fn of_day(at: Millis) -> Option<Self> {
+        let time = calendar(at)?;
+        let (date, hour, minute, second) = (time.date(), time.hour(), time.minute(), time.second());
+        let text = if at.0.is_multiple_of(MINUTE) {
+            format!("{date} {hour:02}:{minute:02} UTC")
+        } else {
+            format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
+        };
+        Some(Self::new(at, time, text))
+    }
+
+    /// `10:00:05 UTC`, for what is near.
+    pub(crate) fn of_clock(at: Millis) -> Option<Self> {
+        let time = calendar(at)?;
+        let mut text = String::with_capacity("10:00:05 UTC".len());
+        push_clock(&mut text, time);
+        text.push_str(" UTC");
+        Some(Self::new(at, time, text))
+    }
+
+    fn new(at: Millis, time: DateTime, text: String) -> Self {
+        let mut iso = String::with_capacity("2026-08-01T10:00:05Z".len());
+        push_four(&mut iso, time.year());
+        for part in [time.month(), time.day()] {
+            iso.push('-');
+            push_two(&mut iso, part);
+        }
+        iso.push('T');
+        push_clock(&mut iso, time);
+        iso.push('Z');
+        Self {
+            at_ms: at.0,
+            iso,
+            text,
+        }
+    }
+}
+
+fn calendar(at: Millis) -> Option<DateTime> {
+    let at_ms = i64::try_from(at.0).ok()?;
+    let stamp = Timestamp::from_millisecond(at_ms).ok()?;
+    Some(Offset::UTC.to_datetime(stamp))
+}
+
+/// `10:00:05`. Two of these stand on every page, and a formatter that reads a pattern takes as long for
+/// them as the rest of the page does.
+fn push_clock(text: &mut String, time: DateTime) {
+    push_two(text, time.hour());
+    for part in [time.minute(), time.second()] {
+        text.push(':');
+        push_two(text, part);
+    }
+}
+
+fn push_four(text: &mut String, number: i16) {
+    let number = number.unsigned_abs();
+    for part in [number / 100, number % 100] {
+        push_two(text, i8::try_from(part).unwrap_or_default());
+    }
+}
+
+/// Two digits of a number from 0 to 99.
+fn push_two(text: &mut String, number: i8) {
+    let number = number.unsigned_abs();
+    text.push(char::from(b'0' + number / 10 % 10));
+    text.push(char::from(b'0' + number % 10));
+}
+
+/// In which form a length of time stands in a sentence.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Case {
+    /// By itself.
+    Alone,
+    /// Behind "within" and the like.
+    Bound,
+}
+
+/// How long something is promised to last: whole units, rounded down.
+pub(crate) fn at_least(texts: &Texts, span: Span, case: Case) -> String {
+    let grammar = &texts.grammar;
+    let ms = span.0;
+    let (n, unit) = if ms < 2 * MINUTE {
+        (ms / SECOND, grammar.seconds)
+    } else if ms < 2 * HOUR {
+        (ms / MINUTE, grammar.minutes)
+    } else {
+        (ms / HOUR, grammar.hours)
+    };
+    let forms = match case {
+        Case::Alone => unit.alone,
+        Case::Bound => unit.bound,
+    };
+    grammar.units(n, forms)
+}
+
+/// How long until something that is fixed: whole units, rounded up.
+pub(crate) fn until(texts: &Texts, span: Span) -> String {
+    let grammar = &texts.grammar;
+    let ms = span.0;
+    if ms < MINUTE {
+        texts.less_than_minute.to_owned()
+    } else if ms <= 120 * MINUTE {
+        grammar.units(ms.div_ceil(MINUTE), grammar.minutes.alone)
+    } else if ms <= 2 * DAY {
+        grammar.units(ms.div_ceil(HOUR), grammar.hours.alone)
+    } else {
+        grammar.units(ms.div_ceil(DAY), grammar.days.alone)
+    }
+}
+
+/// A wait that is probably between two ends: the lower one rounded down, the upper one up. Big
+/// waits get words instead of numbers, which would promise a precision that nobody has.
+pub(crate) fn range(texts: &Texts, wait: WaitRange) -> String {
+    let grammar = &texts.grammar;
+    let low = wait.low.0.min(wait.high.0);
+    let high = wait.high.0;
+    let with = |text: &str, time: String| filled(text, "{time}", &time);
+    if low >= DAY {
+        return texts.more_than_day.to_owned();
+    }
+    if low >= 4 * HOUR {
+        return with(
+            texts.more_than,
+            grammar.units(low / HOUR, grammar.hours.bound),
+        );
+    }
+    if high <= MINUTE {
+        return texts.less_than_minute.to_owned();
+    }
+    let is_in_minutes = high <= 120 * MINUTE;
+    let (high_size, high_unit) = if is_in_minutes {
+        (MINUTE, grammar.minutes)
+    } else {
+        (HOUR, grammar.hours)
+    };
+    let is_low_in_minutes = is_in_minutes || low < HOUR;
+    let low_size = if is_low_in_minutes { MINUTE } else { HOUR };
+    let (low, high) = (low / low_size, high.div_ceil(high_size));
+    if low == 0 {
+        with(texts.up_to, grammar.units(high, high_unit.bound))
+    } else if is_low_in_minutes != is_in_minutes {
+        let low = grammar.units(low, grammar.minutes.alone);
+        let high = grammar.units(high, high_unit.alone);
+        format!("{low} \u{2013} {high}")
+    } else if low == high {
+        with(texts.about, grammar.units(high, high_unit.bound))
+    } else {
+        grammar.unit_range(low, high, high_unit.alone)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_config::language::Language;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(language: Language, low: u64, high: u64, expected: &str) {
+        let wait = WaitRange {
+            low: Span(low),
+            middle: Span(low),
+            high: Span(high),
+        };
+        assert_eq!(range(Texts::of(language), wait), expected);
+    }
+
+    #[track_caller]
+    fn check_range(low: u64, high: u64, expected: &str) {
+        check(Language::English, low, high, expected);
+    }
+
+    #[test]
+    fn a_wait_is_a_range_rounded_outwards() {
+        check_range(0, 0, "Less than a minute");
+        check_range(5 * SECOND, MINUTE, "Less than a minute");
+        check_range(0, MINUTE + 1, "Up to 2 minutes");
+        check_range(59 * SECOND, 5 * MINUTE, "Up to 5 minutes");
+        check_range(10 * MINUTE, 20 * MINUTE, "10–20 minutes");
+        check_range(90 * SECOND, 110 * SECOND, "1–2 minutes");
+        check_range(5 * MINUTE, 5 * MINUTE, "About 5 minutes");
+        check_range(80 * MINUTE, 110 * MINUTE, "80–110 minutes");
+        check_range(40 * MINUTE, 3 * HOUR, "40 minutes – 3 hours");
+        check_range(0, 5 * HOUR, "Up to 5 hours");
+        check_range(HOUR, 130 * MINUTE, "1–3 hours");
+        check_range(3 * HOUR, 3 * HOUR, "About 3 hours");
+        check_range(3 * HOUR, 9 * HOUR, "3–9 hours");
+        check_range(5 * HOUR, 9 * HOUR, "More than 5 hours");
+        check_range(30 * HOUR, 90 * HOUR, "More than a day");
+    }
+
+    #[test]
+    fn an_absurd_range_is_put_into_words_too() {
+        check_range(9 * MINUTE, 2 * MINUTE, "About 2 minutes");
+        check_range(u64::MAX, u64::MAX, "More than a day");
+        check_range(0, u64::MAX, "Up to 5,124,095,576,031 hours");
+    }
+
+    #[test]
+    fn behind_a_preposition_the_case_is_the_one_that_it_asks_for() {
+        check(Language::Russian, 0, 2 * MINUTE, "До 2 минут");
+        check(Language::Russian, 0, 21 * MINUTE, "До 21 минуты");
+        check(Language::Russian, MINUTE, 2 * MINUTE, "1–2 минуты");
+        check(Language::Polish, 0, 2 * MINUTE, "Do 2 minut");
+        check(Language::Polish, MINUTE, 2 * MINUTE, "1–2 minuty");
+        check(Language::Arabic, 0, 2 * MINUTE, "حتى دقيقتين");
+        check(Language::Hebrew, 4 * HOUR, 9 * HOUR, "מעל 4 שעות");
+    }
+
+    #[test]
+    fn promises_are_rounded_down_and_deadlines_up() {
+        let english = Texts::of(Language::English);
+        let at_least = |seconds| at_least(english, Span::from_secs(seconds), Case::Alone);
+        let until = |seconds| until(english, Span::from_secs(seconds));
+        assert_eq!(at_least(10), "10 seconds");
+        assert_eq!(at_least(119), "119 seconds");
+        assert_eq!(at_least(359), "5 minutes");
+        assert_eq!(at_least(86_399), "23 hours");
+        assert_eq!(until(59), "Less than a minute");
+        assert_eq!(until(60), "1 minute");
+        assert_eq!(until(61), "2 minutes");
+        assert_eq!(until(7_201), "3 hours");
+        assert_eq!(until(3 * 86_400), "3 days");
+    }
+
+    #[test]
+    fn points_in_time_name_their_zone() {
+        let opening = Millis(1_785_578_400_000);
+        let moment = Moment::of_day(opening).unwrap();
+        assert_eq!(moment.text, "2026-08-01 10:00 UTC");
+        assert_eq!(moment.iso, "2026-08-01T10:00:00Z");
+        let later = Millis(opening.0 + 5_250);
+        assert_eq!(Moment::of_clock(later).unwrap().text, "10:00:05 UTC");
+        let day = Moment::of_day(later).unwrap().text;
+        assert_eq!(day, "2026-08-01 10:00:05 UTC");
+    }
+
+    #[test]
+    fn a_time_beyond_the_calendar_is_left_out() {
+        assert_eq!(Moment::of_day(Millis::NEVER), None);
+        assert_eq!(Moment::of_clock(Millis(i64::MAX as u64)), None);
+    }
+}

@@ -1,0 +1,199 @@
+//! What is somebody told who waits? The sentences of the page, from the facts of the decision.
+//!
+//! The page is rendered from these words, and the script in it puts in the words that the place
+//! endpoint sends. Layout, escaping and HTTP are not known here.
+
+use std::borrow::Cow;
+
+use anteroom_room::decision::QueueReason;
+use anteroom_room::rules::QueueingMethod;
+
+use crate::page::grammar::filled;
+use crate::page::texts::Texts;
+use crate::page::time_words::{self, Case, Moment};
+use crate::page::view::WaitingView;
+
+/// What the page says; `None` = that line is not there.
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Words {
+    /// What the tab is called.
+    pub(crate) title: String,
+    /// What this is, in a few words.
+    pub(crate) heading: &'static str,
+    /// Why this visitor waits.
+    pub(crate) reason: Cow<'static, str>,
+    /// What the operator says.
+    pub(crate) message: Option<String>,
+    /// The rule of the line.
+    pub(crate) order: Option<&'static str>,
+    /// That nothing is lost by reloading, and for how long.
+    pub(crate) kept: Option<String>,
+    /// People ahead.
+    pub(crate) ahead: Option<Cow<'static, str>>,
+    /// People who wait in all; only where there is no order to stand in.
+    pub(crate) waiting: Option<String>,
+    /// How many went in during the last minute.
+    pub(crate) moved: Option<Cow<'static, str>>,
+    /// Estimated wait.
+    pub(crate) wait: Option<Cow<'static, str>>,
+    /// What happens at a fixed time.
+    pub(crate) until: Option<Until>,
+    /// Since when this visitor waits.
+    pub(crate) since: Option<Moment>,
+    /// When all this was true.
+    pub(crate) updated: Option<Moment>,
+}
+
+/// What happens at a fixed time; kept apart from the estimated wait.
+#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Until {
+    /// What happens then.
+    pub(crate) label: &'static str,
+    /// When.
+    pub(crate) moment: Moment,
+    /// How long until then.
+    pub(crate) left: String,
+}
+
+impl Words {
+    /// The words for these facts, in their language.
+    #[must_use]
+    pub fn of(view: &WaitingView<'_>) -> Self {
+        let texts = Texts::of(view.language);
+        Self {
+            title: title(view, texts),
+            heading: heading(view, texts),
+            reason: reason(view, texts),
+            message: view.message.map(str::to_owned),
+            order: order(view, texts),
+            kept: view.has_line().then(|| {
+                let time = time_words::at_least(texts, view.place_grace, Case::Bound);
+                filled(texts.kept, "{time}", &time)
+            }),
+            ahead: ahead(view, texts),
+            waiting: waiting(view, texts),
+            moved: moved(view, texts),
+            wait: wait(view, texts),
+            until: until(view, texts),
+            since: Some(view.place.arrived_at)
+                .filter(|_| view.has_line())
+                .and_then(Moment::of_clock),
+            updated: Moment::of_clock(view.now),
+        }
+    }
+}
+
+/// The number first: a tab in the background shows little more.
+fn title(view: &WaitingView<'_>, texts: &'static Texts) -> String {
+    let heading = heading(view, texts);
+    match view.place.people_ahead {
+        Some(ahead) if view.has_order() => {
+            format!("{} \u{b7} {heading}", texts.grammar.count(ahead.into()))
+        }
+        _ => heading.to_owned(),
+    }
+}
+
+fn heading(view: &WaitingView<'_>, texts: &'static Texts) -> &'static str {
+    match view.place.reason {
+        QueueReason::NotOpenYet { .. } => texts.heading_early,
+        QueueReason::Rejecting => texts.heading_rejecting,
+        _ if view.method == QueueingMethod::Random => texts.heading_lot,
+        _ => texts.heading_line,
+    }
+}
+
+fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
+    match view.place.reason {
+        QueueReason::Full => texts.full.into(),
+        QueueReason::NotYourTurn if view.method == QueueingMethod::Random => texts.lot_moves.into(),
+        QueueReason::NotYourTurn => texts.line_moves.into(),
+        QueueReason::QueueAll if view.is_paused => texts.paused.into(),
+        QueueReason::QueueAll => texts.queue_all.into(),
+        QueueReason::NotOpenYet { opens_at } => match Moment::of_day(opens_at) {
+            Some(_) => texts.early.into(),
+            None => texts.early_unknown.into(),
+        },
+        QueueReason::Rejecting => texts.rejecting.into(),
+        QueueReason::StoreAway => texts.store_away.into(),
+        QueueReason::Recovering { reopens_at } => match Moment::of_clock(reopens_at) {
+            Some(_) => texts.recovering.into(),
+            None => format!("{} {}", texts.recovering, texts.recovering_unknown).into(),
+        },
+        QueueReason::OriginDown => texts.origin_down.into(),
+    }
+}
+
+/// The rule of the line in plain words. Where nobody is let in by any rule, it says nothing.
+fn order(view: &WaitingView<'_>, texts: &'static Texts) -> Option<&'static str> {
+    let is_before = matches!(view.place.reason, QueueReason::NotOpenYet { .. });
+    match view.method {
+        _ if !view.has_line() => None,
+        QueueingMethod::Fifo if view.draw && is_before => Some(texts.order_draw),
+        QueueingMethod::Fifo if view.draw => Some(texts.order_drawn),
+        QueueingMethod::Fifo => Some(texts.order_first),
+        QueueingMethod::Random => Some(texts.order_lot),
+        QueueingMethod::Passthrough | QueueingMethod::Reject => None,
+    }
+}
+
+/// A number of people.
+fn people(n: u32, texts: &'static Texts) -> Cow<'static, str> {
+    match n {
+        0 => texts.nobody.into(),
+        n => texts.grammar.count(n.into()).into(),
+    }
+}
+
+fn ahead(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
+    view.has_order().then(|| match view.place.people_ahead {
+        None => texts.unknown.into(),
+        Some(n) => people(n, texts),
+    })
+}
+
+fn waiting(view: &WaitingView<'_>, texts: &'static Texts) -> Option<String> {
+    let is_known = view.place.people_waiting > 0;
+    (is_known && view.has_line() && !view.has_order())
+        .then(|| texts.grammar.count(view.place.people_waiting.into()))
+}
+
+/// Before an opening and where there is no line, nobody asks how it moved.
+fn moved(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
+    let is_before = matches!(view.place.reason, QueueReason::NotOpenYet { .. });
+    let known = view.admitted_last_minute;
+    let known = known.filter(|_| view.has_line() && !is_before);
+    known.map(|n| people(n, texts))
+}
+
+fn wait(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, str>> {
+    match view.place.reason {
+        QueueReason::Full | QueueReason::NotYourTurn => Some(match view.wait() {
+            Some(wait) => time_words::range(texts, wait).into(),
+            None => texts.unknown.into(),
+        }),
+        QueueReason::QueueAll => Some(texts.unknown_organiser.into()),
+        QueueReason::StoreAway | QueueReason::OriginDown => Some(texts.unknown_fault.into()),
+        QueueReason::NotOpenYet { .. }
+        | QueueReason::Recovering { .. }
+        | QueueReason::Rejecting => None,
+    }
+}
+
+fn until(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Until> {
+    let (label, at) = match view.place.reason {
+        QueueReason::NotOpenYet { opens_at } => (texts.label_opens, opens_at),
+        QueueReason::Recovering { reopens_at } => (texts.label_reopens, reopens_at),
+        _ => return None,
+    };
+    Some(Until {
+        label,
+        moment: Moment::of_day(at)?,
+        left: time_words::until(texts, at.since(view.now)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

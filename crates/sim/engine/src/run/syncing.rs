@@ -1,0 +1,497 @@
+//! Drives each node's loop: its actions become messages to stores, their answers come back to it.
+//!
+//! A message to a ledger has four legs: load, what is there, write, what came of it. Each may be
+//! lost, late or doubled. Worse than reality: a message that its loop has given up goes on all the
+//! same, and a copy of one goes on by itself, with tries of its own.
+
+use crate::scenario::model::Delay;
+use anteroom_room::id::Life;
+use anteroom_room::ledger_call::{
+    Deed, Exchange, LedgerRole, Next, Opening, STEP_ASIDE_MAX, Tries, Written,
+};
+use anteroom_room::sync::Reply;
+use anteroom_room::sync_loop::{Action, Sync};
+use anteroom_room::time::{Millis, Span};
+
+use super::Simulation;
+use super::event::Event;
+use super::slab::Key;
+use crate::deployment::ledgers::{Draft, Loaded, Outcome, Store};
+use crate::deployment::network::joined;
+use crate::deployment::node::Request;
+use crate::dice::Draw;
+
+/// A node may hold more than was in use: all nodes together at most one in so many of the slots that
+/// are left over when everybody who waits has got one.
+const KEPT_FOR_CHANCE: u32 = 8;
+
+/// Something on its way between a node and a store.
+#[derive(Clone, Debug)]
+pub(super) struct Message {
+    node: u32,
+    life: u32,
+    purpose: Purpose,
+    deed: Deed,
+    tries: Tries,
+    /// When this leg and the one that it answers began.
+    sent_at: Millis,
+    leg: Leg,
+}
+
+/// Whom the node speaks to, and why.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Purpose {
+    /// A sync with its parent.
+    Sync { round: u64 },
+    /// A request of its data center's ledger to the root's.
+    AskRoot { errand: u64 },
+    /// An answer of the root, for its data center's ledger; `is_last` of its loop.
+    Deliver { is_last: bool },
+}
+
+#[derive(Clone, Debug)]
+enum Leg {
+    Load,
+    Loaded(Loaded),
+    Write(Draft),
+    Written(Outcome),
+}
+
+impl Leg {
+    fn is_for_store(&self) -> bool {
+        matches!(self, Self::Load | Self::Write(_))
+    }
+}
+
+impl Simulation {
+    /// A request waits for what comes from above.
+    pub(super) fn park(&mut self, mut request: Request) {
+        let index = request.node;
+        self.judge_wait(&request);
+        let node = &mut self.deployment.nodes[index as usize];
+        let Some(wanted) = request.patience.begin(node.sync_loop.round()) else {
+            request.passage.set_may_ask_parent(false);
+            self.decide(request);
+            return;
+        };
+        request.asked += 1;
+        let gives_up_at = request.patience.ends_at();
+        let key = self.parked.insert(request);
+        self.plan(gives_up_at, Event::PatienceEnds { request: key });
+        let node = &mut self.deployment.nodes[index as usize];
+        node.waiting.push((key, wanted));
+        self.hurry(index);
+    }
+
+    /// Goes on with a request whose wait is over.
+    pub(super) fn end_wait(&mut self, mut request: Request, is_answered: bool) {
+        let index = request.node;
+        let round = self.deployment.nodes[index as usize].sync_loop.round();
+        let may_ask_again = request.patience.end(is_answered, round);
+        self.note(|deployment| {
+            let (name, visitor) = (deployment.name_of(index), request.owner.index);
+            format!("{name} ends the wait of visitor {visitor}; {round:?}")
+        });
+        request.passage.set_may_ask_parent(may_ask_again);
+        self.resume(request);
+    }
+
+    /// Has a node sync as soon as it can.
+    pub(super) fn hurry(&mut self, index: u32) {
+        self.deployment.nodes[index as usize].sync_loop.hurry();
+        self.drive(index);
+    }
+
+    /// Has a node's loop looked at in this moment, after what is under way.
+    pub(super) fn drive_soon(&mut self, index: u32) {
+        self.look_again(index, self.now);
+    }
+
+    pub(super) fn handle_loop_due(&mut self, index: u32, at: Millis) {
+        let node = &mut self.deployment.nodes[index as usize];
+        if node.is_alive && node.looked_at == Some(at) {
+            node.looked_at = None;
+            self.drive(index);
+        }
+    }
+
+    /// Does all that a node's loop wants done now, and plans when to look at it again.
+    pub(super) fn drive(&mut self, index: u32) {
+        let node = &self.deployment.nodes[index as usize];
+        if !node.is_alive {
+            return;
+        }
+        if node.paused_until > self.now {
+            self.look_again(index, node.paused_until);
+            return;
+        }
+        loop {
+            self.end_waits(index);
+            let now = self.now;
+            let node = &mut self.deployment.nodes[index as usize];
+            let is_awaited = !node.waiting.is_empty();
+            let Some(action) = node.sync_loop.poll_action(is_awaited, now) else {
+                break;
+            };
+            self.perform(index, action);
+        }
+        // A sync may just have failed, or the loop ended.
+        self.end_waits(index);
+        let node = &self.deployment.nodes[index as usize];
+        let is_awaited = !node.waiting.is_empty();
+        if let Some(at) = node.sync_loop.next_deadline(is_awaited, self.now) {
+            self.look_again(index, at.max(self.now + Span(u64::from(at <= self.now))));
+        }
+    }
+
+    fn look_again(&mut self, index: u32, at: Millis) {
+        let node = &mut self.deployment.nodes[index as usize];
+        if node.looked_at.is_none_or(|planned| at < planned) {
+            node.looked_at = Some(at);
+            self.plan(at, Event::LoopDue { node: index, at });
+        }
+    }
+
+    /// Goes on with those who waited for a sync that is over.
+    fn end_waits(&mut self, index: u32) {
+        let node = &mut self.deployment.nodes[index as usize];
+        if node.waiting.is_empty() {
+            return;
+        }
+        let round = if node.sync_loop.is_finished() {
+            node.sync_loop.last_round()
+        } else {
+            node.sync_loop.round()
+        };
+        let is_over = |(_, wanted): &(Key, u64)| *wanted <= round.ended;
+        let over: Vec<(Key, u64)> = node.waiting.extract_if(.., |wait| is_over(wait)).collect();
+        for (key, _) in over {
+            if let Some(request) = self.parked.remove(key) {
+                self.end_wait(request, true);
+            }
+        }
+    }
+
+    fn perform(&mut self, index: u32, action: Action) {
+        let (purpose, deed) = match action {
+            Action::Sync(sync) => (Purpose::Sync { round: sync.round }, self.sync(index, sync)),
+            Action::Goodbye(sync) => {
+                let node = &mut self.deployment.nodes[index as usize];
+                node.leave_folder();
+                let request = node.room.poll_goodbye(node.clock.read(self.now));
+                let purpose = Purpose::Sync { round: sync.round };
+                let (news, is_wanted) = (sync.news, sync.is_wanted);
+                let deed = Deed::Sync {
+                    request: Box::new(request),
+                    news,
+                    is_wanted,
+                };
+                (purpose, deed)
+            }
+            Action::AskRoot { errand, request } => {
+                let deed = Deed::Sync {
+                    request: Box::new(request),
+                    news: None,
+                    is_wanted: false,
+                };
+                self.trace_deed(index, "asks the root", &deed);
+                (Purpose::AskRoot { errand }, deed)
+            }
+            Action::Deliver(news) => (Purpose::Deliver { is_last: true }, Deed::Deliver(news)),
+        };
+        self.begin_message(index, purpose, deed);
+    }
+
+    fn sync(&mut self, index: u32, sync: Sync) -> Deed {
+        let now = self.now;
+        let node = &mut self.deployment.nodes[index as usize];
+        let node_now = node.clock.read(now);
+        let request = node.room.poll_sync(node_now);
+        let used = node.uses.tell(now);
+        let outlook = node.room.outlook();
+        let for_chance = outlook.slots_to_spare / (KEPT_FOR_CHANCE * outlook.nodes.max(1));
+        let kept = request.held.seats.saturating_sub(for_chance);
+        self.judge.check_kept(kept, used, now);
+        let deed = Deed::Sync {
+            request: Box::new(request),
+            news: sync.news,
+            is_wanted: sync.is_wanted,
+        };
+        self.trace_deed(index, "asks its store", &deed);
+        deed
+    }
+
+    fn begin_message(&mut self, index: u32, purpose: Purpose, deed: Deed) {
+        let message = Message {
+            node: index,
+            life: self.deployment.nodes[index as usize].life,
+            purpose,
+            deed,
+            tries: Tries::default(),
+            sent_at: self.now,
+            leg: Leg::Load,
+        };
+        self.send(message, Span::ZERO);
+    }
+
+    /// Sends a message on its next leg, after a pause.
+    fn send(&mut self, message: Message, pause: Span) {
+        let now = self.now;
+        let node = &self.deployment.nodes[message.node as usize];
+        let data_center = node.data_center;
+        let plan = &self.deployment.data_centers[data_center as usize].plan;
+        let is_far = matches!(message.purpose, Purpose::AskRoot { .. });
+        let delay: Delay = if is_far {
+            joined(plan.to_store, plan.to_world)
+        } else {
+            plan.to_store
+        };
+        if message.leg.is_for_store() {
+            if is_far {
+                self.measure.world_calls += 1;
+            } else {
+                self.measure.local_calls += 1;
+            }
+        }
+        let is_answer = matches!(message.leg, Leg::Written(_));
+        let deployment = &self.deployment;
+        if !deployment.is_linked(message.node, is_far, is_answer, now) {
+            return;
+        }
+        let copies = self.deployment.network.send(delay, now);
+        for after in [copies.second, copies.first].into_iter().flatten() {
+            let message = self.messages.insert(message.clone());
+            self.plan(now + pause + after, Event::Message { message });
+        }
+    }
+
+    pub(super) fn handle_message(&mut self, key: Key) {
+        let Some(message) = self.messages.get_mut(key) else {
+            return;
+        };
+        if message.leg.is_for_store() {
+            let message = self.messages.remove(key);
+            if let Some(message) = message {
+                self.handle_at_store(message);
+            }
+            return;
+        }
+        let node = &self.deployment.nodes[message.node as usize];
+        let is_for_this_life = node.is_alive && node.life == message.life;
+        if is_for_this_life && node.paused_until > self.now {
+            let at = node.paused_until;
+            self.plan(at, Event::Message { message: key });
+            return;
+        }
+        let message = self.messages.remove(key);
+        if let Some(message) = message.filter(|_| is_for_this_life) {
+            self.handle_at_node(message);
+        }
+    }
+
+    fn store_of(&mut self, message: &Message) -> &mut Store {
+        let data_center = self.deployment.nodes[message.node as usize].data_center;
+        let stores = &mut self.deployment.stores;
+        match message.purpose {
+            Purpose::AskRoot { .. } => stores.world(),
+            Purpose::Sync { .. } | Purpose::Deliver { .. } => stores.local(data_center),
+        }
+    }
+
+    fn handle_at_store(&mut self, message: Message) {
+        let now = self.now;
+        let store = self.store_of(&message);
+        let leg = match &message.leg {
+            Leg::Load => store.load(now).map(Leg::Loaded),
+            Leg::Write(draft) => store.write(*draft, &message.deed, now).map(Leg::Written),
+            Leg::Loaded(_) | Leg::Written(_) => return,
+        };
+        let is_root = matches!(message.purpose, Purpose::AskRoot { .. })
+            || !self.deployment.stores.has_two_levels();
+        if is_root && matches!(leg, Some(Leg::Written(Outcome::Written(_)))) {
+            self.check_root();
+        }
+        // A store that is down answers nobody.
+        if let Some(leg) = leg {
+            self.send(Message { leg, ..message }, Span::ZERO);
+        }
+    }
+
+    fn handle_at_node(&mut self, mut message: Message) {
+        let (next, loaded, exchange) = match &mut message.leg {
+            Leg::Loaded(loaded) => (Next::Decide, Some(*loaded), None),
+            Leg::Written(outcome) => {
+                let (written, loaded, exchange) = match outcome {
+                    Outcome::Written(exchange) => (Written::Yes, None, exchange.take()),
+                    Outcome::Conflict(loaded) => (Written::Conflict, Some(*loaded), None),
+                    Outcome::OtherStore => (Written::OtherStore, None, None),
+                };
+                let took = self.now.since(message.sent_at);
+                let next = message.tries.handle_written(written, took);
+                (next, loaded, exchange)
+            }
+            Leg::Load | Leg::Write(_) => return,
+        };
+        message.sent_at = self.now;
+        match (next, loaded) {
+            (Next::Done, _) => self.handle_done(message, exchange),
+            (Next::Decide, Some(loaded)) => {
+                message.leg = Leg::Write(self.draft(&message, loaded));
+                self.send(message, Span::ZERO);
+            }
+            (Next::Decide | Next::Load, _) => {
+                message.leg = Leg::Load;
+                self.send(message, Span::ZERO);
+            }
+            (Next::StepAside, _) => {
+                message.leg = Leg::Load;
+                let pause = self.deployment.lives().between(Span::ZERO, STEP_ASIDE_MAX);
+                self.send(message, pause);
+            }
+            (Next::GiveUp, _) => self.handle_given_up(&message),
+        }
+    }
+
+    fn draft(&mut self, message: &Message, loaded: Loaded) -> Draft {
+        let role: LedgerRole = self.store_of(message).role();
+        let seen = loaded.seen;
+        let life = if seen.keeper == Some(seen.expected.identity) {
+            Life::ALONE
+        } else {
+            Life(self.deployment.lives().word())
+        };
+        Draft {
+            expected: seen.expected,
+            now: seen.now,
+            opening: Opening::of(role, seen, life, loaded.is_first_start),
+        }
+    }
+
+    /// A message has done what it was sent for.
+    fn handle_done(&mut self, message: Message, exchange: Option<Exchange>) {
+        let (index, now) = (message.node, self.now);
+        match (message.purpose, exchange) {
+            (Purpose::Sync { round }, Some(exchange)) => {
+                self.handle_exchange(index, round, &message.deed, &exchange);
+            }
+            (Purpose::AskRoot { errand }, Some(exchange)) => {
+                let reply = exchange.reply;
+                self.note_reply(index, "hears from the root", &reply);
+                let node_loop = &mut self.deployment.nodes[index as usize].sync_loop;
+                if node_loop.is_out(errand) {
+                    node_loop.handle_root_reply(errand, reply, now);
+                } else {
+                    // Worse than reality: what nobody waits for any more is brought all the same.
+                    let purpose = Purpose::Deliver { is_last: false };
+                    self.begin_message(index, purpose, Deed::Deliver(reply));
+                }
+            }
+            (Purpose::Deliver { is_last: true }, _) => {
+                let node = &mut self.deployment.nodes[index as usize];
+                node.sync_loop.handle_delivered();
+            }
+            _ => {}
+        }
+        self.drive(index);
+    }
+
+    fn handle_exchange(&mut self, index: u32, round: u64, deed: &Deed, exchange: &Exchange) {
+        let Deed::Sync { request, .. } = deed else {
+            return;
+        };
+        self.note_reply(index, "hears", &exchange.reply);
+        let now = self.now;
+        let drawn = self.deployment.lives().unit();
+        let node = &mut self.deployment.nodes[index as usize];
+        let node_now = node.clock.read(now);
+        // A reply that counts no more is the room's business all the same.
+        node.room.handle_reply(exchange.reply.clone(), node_now);
+        node.renew_view();
+        if !request.is_leaving {
+            node.note_joined();
+        }
+        let jittered = |period: Span| jittered(period, drawn);
+        let both = (&**request, exchange);
+        let is_present = node
+            .sync_loop
+            .handle_exchange(round, both, &node.room, jittered, now);
+        let data_center = node.data_center;
+        if is_present && exchange.errand.is_some() {
+            let store = self.deployment.stores.local(data_center);
+            if let Some((kept, used)) = store.take_kept() {
+                self.judge.check_kept(kept, used, now);
+            }
+        }
+    }
+
+    /// Others wrote first every time.
+    fn handle_given_up(&mut self, message: &Message) {
+        let (index, now) = (message.node, self.now);
+        let node = &mut self.deployment.nodes[index as usize];
+        match message.purpose {
+            Purpose::Sync { round } => {
+                node.sync_loop.handle_failure(round, now);
+            }
+            Purpose::AskRoot { errand } => {
+                node.sync_loop.handle_root_failure(errand, now);
+            }
+            Purpose::Deliver { is_last: true } => node.sync_loop.handle_delivered(),
+            Purpose::Deliver { is_last: false } => {}
+        }
+        self.drive(index);
+    }
+
+    fn note_reply(&mut self, index: u32, how: &str, reply: &Reply) {
+        if self.trace.is_some() {
+            let told = tell(reply);
+            self.note(|deployment| format!("{} {how}: {told}", deployment.name_of(index)));
+        }
+    }
+
+    fn trace_deed(&mut self, index: u32, how: &str, deed: &Deed) {
+        let Deed::Sync { request, .. } = deed else {
+            return;
+        };
+        self.note(|deployment| {
+            let name = deployment.name_of(index);
+            let (held, wants) = (request.held, request.wants);
+            let (seats, slots, credits) = (held.seats, held.admissions, held.credits);
+            let waiting = &request.waiting;
+            format!(
+                "{name} {how}: holds {seats} seats, {slots} admissions, {credits} credits, \
+                 {wants:?}, {waiting:?}"
+            )
+        });
+    }
+}
+
+/// A sixteenth shorter or longer, as in the gateway.
+fn jittered(period: Span, drawn: f64) -> Span {
+    let eighth = period.0 as f64 / 8.0;
+    Span(period.0 - period.0 / 16 + crate::dice::whole(eighth * drawn))
+}
+
+/// A reply in a line for the trace.
+pub(super) fn tell(reply: &Reply) -> String {
+    match reply {
+        Reply::Stale => "stale".to_owned(),
+        Reply::Void { .. } => "void".to_owned(),
+        Reply::Lent(answer) => {
+            let (granted, outlook) = (answer.granted, &answer.outlook);
+            format!(
+                "{} seats, {} admissions, {} credits; inside {}, phantoms {}, lent {}, free {} and \
+                 {}, waiting {}, {:?}",
+                granted.seats,
+                granted.admissions,
+                granted.credits,
+                outlook.inside,
+                outlook.phantoms,
+                outlook.lent,
+                outlook.seats_free,
+                outlook.admissions_free,
+                outlook.waiting,
+                outlook.watermark,
+            )
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Which faults did seeds meet, and which of them at the same time?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
+use anteroom_room::time::Span;
+
+/// A fault that is over at once still has messages under way for so long.
+const AFTERMATH: Span = Span::from_secs(5);
+
+/// How many seeds met what.
+#[derive(Clone, Debug, Default)]
+pub struct Coverage {
+    /// Seeds in which a kind of fault happened before the run was over.
+    pub seeds: BTreeMap<&'static str, u64>,
+    /// Seeds in which two kinds were under way at the same time.
+    pub at_once: BTreeMap<(&'static str, &'static str), u64>,
+}
+
+impl Coverage {
+    /// Counts what happened in the first `elapsed` of a scenario.
+    pub fn note(&mut self, scenario: &Scenario, elapsed: Span) {
+        let faults = scenario.faults.iter();
+        let faults: Vec<_> = faults.filter(|fault| fault.at < elapsed).collect();
+        let names: BTreeSet<_> = faults.iter().map(|fault| name_of(&fault.kind)).collect();
+        for name in names {
+            *self.seeds.entry(name).or_insert(0) += 1;
+        }
+        let mut pairs = BTreeSet::new();
+        for (index, one) in faults.iter().enumerate() {
+            for other in &faults[index + 1..] {
+                if one.at <= over_at(other) && other.at <= over_at(one) {
+                    let (one, other) = (name_of(&one.kind), name_of(&other.kind));
+                    pairs.insert((one.min(other), one.max(other)));
+                }
+            }
+        }
+        for pair in pairs {
+            *self.at_once.entry(pair).or_insert(0) += 1;
+        }
+    }
+}
+
+/// A name for every kind of fault.
+#[must_use]
+pub const fn name_of(fault: &FaultKind) -> &'static str {
+    match fault {
+        FaultKind::Crash { .. } => "crash",
+        FaultKind::Restart { .. } => "restart",
+        FaultKind::Pause { .. } => "pause",
+        FaultKind::Cut {
+            answers_only: true, ..
+        } => "answers lost",
+        FaultKind::Cut {
+            link: LinkPlace::NodeToStore(_),
+            ..
+        } => "node cut off",
+        FaultKind::Cut {
+            link: LinkPlace::ToWorld(_),
+            ..
+        } => "data center cut off",
+        FaultKind::BadNetwork { .. } => "bad network",
+        FaultKind::StoreDown { .. } => "store down",
+        FaultKind::StoreWiped {
+            store: StorePlace::Local(_),
+        } => "local store wiped",
+        FaultKind::StoreWiped {
+            store: StorePlace::World,
+        } => "global store wiped",
+        FaultKind::StoreLosesWrites { .. } => "store loses writes",
+        FaultKind::StoreClockSteps { .. } => "store's clock steps",
+        FaultKind::NodeClockIsOff { .. } => "node's clock is off",
+        FaultKind::Limits { .. } => "limits change",
+        FaultKind::Pacing { .. } => "pacing changes",
+        FaultKind::SessionDuration { .. } => "session_duration changes",
+    }
+}
+
+/// How many names [`name_of`] has.
+pub const NAMES: usize = 16;
+
+/// When a fault is over, from the start of the run.
+fn over_at(fault: &FaultPlan) -> Span {
+    let lasts = match fault.kind {
+        FaultKind::Crash { after, .. } | FaultKind::Restart { after, .. } => after,
+        FaultKind::Pause { lasts, .. }
+        | FaultKind::Cut { lasts, .. }
+        | FaultKind::BadNetwork { lasts, .. }
+        | FaultKind::StoreDown { lasts, .. } => lasts,
+        FaultKind::StoreWiped { .. }
+        | FaultKind::StoreLosesWrites { .. }
+        | FaultKind::StoreClockSteps { .. } => AFTERMATH,
+        // Until the end.
+        FaultKind::NodeClockIsOff { .. } => return Span(u64::MAX),
+        FaultKind::Limits { within, .. }
+        | FaultKind::Pacing { within, .. }
+        | FaultKind::SessionDuration { within, .. } => within,
+    };
+    fault.at + lasts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds;
+
+    #[test]
+    fn faults_are_at_once_where_their_times_overlap() {
+        let down = |at, lasts| FaultPlan {
+            at: Span(at),
+            kind: FaultKind::StoreDown {
+                store: StorePlace::World,
+                lasts: Span(lasts),
+            },
+        };
+        let pacing = |at| FaultPlan {
+            at: Span(at),
+            kind: FaultKind::Pacing {
+                pacing: true,
+                within: Span(10),
+            },
+        };
+        let mut scenario = seeds::scenario(0);
+        scenario.faults = vec![down(100, 50), pacing(140), pacing(900)];
+        let mut coverage = Coverage::default();
+        coverage.note(&scenario, Span(800));
+        assert_eq!(coverage.seeds["store down"], 1);
+        assert_eq!(coverage.at_once[&("pacing changes", "store down")], 1);
+        // Two of a kind, one of them beyond the end of the run.
+        assert!(
+            !coverage
+                .at_once
+                .contains_key(&("pacing changes", "pacing changes"))
+        );
+    }
+}

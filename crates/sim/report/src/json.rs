@@ -1,0 +1,89 @@
+//! The report for programs. Names of fields are kept: a new one may come, none goes or changes its
+//! meaning.
+//!
+//! ```text
+//! scenario     name, about, seed, starts_at (RFC 3339), length_ms, sample_every_ms,
+//!              data_centers: [{name, nodes, share}]
+//! assumptions  sentences for people
+//! outcomes     one for each room, setting and allocation, in the order of the table:
+//!   room, allocation ("even" | "curve" | "counters" | "leases")
+//!   settings      [{key, value}]: what was changed against the file, as typed
+//!   limits        {total_active_users, new_users_per_minute}, at the start
+//!   figures       numbers of the table; shares are in 0..=1, times in ms; null = cannot be known
+//!   samples       [{at_ms, inside, seats_limit, waiting, ...}], by time since the start
+//!   data_centers  [{name, samples: [{admitted, arrived, waiting}]}], at the times of `samples`
+//!   violations    [{promise ("I1" to "I6"), at_ms, seen}]: broken promises, the first hundred
+//! ```
+
+use anteroom_config::time_text::rfc3339_millis;
+use anteroom_config::words;
+use anteroom_sim::outcome::{DataCenterOutcome, Outcome, Promise, Violation};
+use anteroom_sim::scenario::model::{DataCenterPlan, Scenario};
+use serde_json::{Value, json};
+
+use crate::ASSUMPTIONS;
+
+/// Shows outcomes as JSON; the fields are listed in the head of `json.rs`:
+/// `scenario`, `assumptions` and `outcomes`, each of these with `room`, `allocation`, `settings`,
+/// `limits`, `figures`, `samples`, `data_centers` and `violations`.
+#[must_use]
+pub fn json(scenario: &Scenario, outcomes: &[Outcome]) -> Value {
+    json!({
+        "scenario": {
+            "name": scenario.name,
+            "about": scenario.about,
+            "seed": scenario.seed,
+            "starts_at": rfc3339_millis(scenario.starts_at),
+            "length_ms": scenario.length.0,
+            "sample_every_ms": scenario.sample_every.0,
+            "data_centers": scenario.data_centers.iter().map(plan).collect::<Vec<_>>(),
+        },
+        "assumptions": ASSUMPTIONS,
+        "outcomes": outcomes.iter().map(outcome).collect::<Vec<_>>(),
+    })
+}
+
+fn plan(plan: &DataCenterPlan) -> Value {
+    json!({ "name": plan.name, "nodes": plan.nodes, "share": plan.share })
+}
+
+fn outcome(outcome: &Outcome) -> Value {
+    let setting = |(key, value): &(String, String)| json!({ "key": key, "value": value });
+    json!({
+        "room": outcome.room,
+        "allocation": words::allocation(outcome.allocation),
+        "settings": outcome.settings.iter().map(setting).collect::<Vec<_>>(),
+        "limits": {
+            "total_active_users": outcome.limits.total_active_users,
+            "new_users_per_minute": outcome.limits.new_users_per_minute,
+        },
+        "figures": outcome.figures,
+        "samples": outcome.samples,
+        "data_centers": outcome.data_centers.iter().map(data_center).collect::<Vec<_>>(),
+        "violations": outcome.violations.iter().map(violation).collect::<Vec<_>>(),
+    })
+}
+
+fn data_center(data_center: &DataCenterOutcome) -> Value {
+    json!({ "name": data_center.name, "samples": data_center.samples })
+}
+
+fn violation(violation: &Violation) -> Value {
+    json!({
+        "promise": promise(violation.promise),
+        "at_ms": violation.at_ms,
+        "seen": violation.seen,
+    })
+}
+
+/// The number under which a promise is known.
+pub(super) const fn promise(promise: Promise) -> &'static str {
+    match promise {
+        Promise::Seats => "I1",
+        Promise::Rate => "I2",
+        Promise::Inside => "I3",
+        Promise::Order => "I4",
+        Promise::NoWaste => "I5",
+        Promise::Recovery => "I6",
+    }
+}

@@ -1,0 +1,317 @@
+//! `anteroom simulate limits`: what is compared, and how it is shown.
+
+use std::path::{Path, PathBuf};
+
+use anteroom_config::terminal::print;
+use anteroom_config::{RateText, duration};
+use anteroom_limit::algorithm::Algorithm as _;
+use anteroom_limit::policy::Policy;
+use anteroom_limit::rate::Rate;
+use anteroom_limit::time::MicroSpan;
+use anyhow::Context as _;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use self::adding::Added;
+use self::asked::Asked;
+use self::pairs::{Pairs, pairs, unfit};
+use crate::lab::algorithm::{Algorithm, Settings};
+use crate::lab::outcome::Outcome;
+use crate::lab::printing::{check_folder, write_story};
+use crate::lab::routing::Routing;
+use crate::lab::run::{NODES_MAX, Plan, StoreKind, run as run_one};
+use crate::lab::traffic::{self, Demand, Traffic};
+use crate::lab::{json, story, table};
+
+pub(crate) use self::pairs::LeftOut;
+
+mod adding;
+mod asked;
+mod drawing;
+mod pairs;
+
+/// Parts of a window where nobody says how many: the article's, 15 seconds of a minute.
+const SUB_WINDOWS: u32 = 4;
+/// Most messages of a run: a gigabyte of them, if none has come when the last is sent.
+const MESSAGES_MAX: u64 = 20_000_000;
+
+/// Flags of `anteroom simulate limits`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct LimitsOptions {
+    /// An algorithm to compare; several times or with commas. Without it all that the stores can keep
+    #[arg(long, value_name = "ALGORITHM", value_delimiter = ',',
+        value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::word)))]
+    algorithm: Vec<String>,
+    /// The limit, of each client
+    #[arg(long, value_name = "CALLS/TIME", default_value = "100/min")]
+    limit: RateText,
+    /// Parts of the window of sub-windows; one counter more is read [default: 4]
+    #[arg(long, value_name = "N")]
+    sub_windows: Option<u32>,
+    /// How many calls at once, for token-bucket and gcra [default: as many as the limit]
+    #[arg(long, value_name = "CALLS")]
+    burst: Option<u32>,
+    /// How many calls may wait, for leaky-bucket
+    #[arg(long, value_name = "CALLS", default_value_t = 0)]
+    queue: u32,
+    /// What comes: random, bursty, adversary (knows where windows end), or a CSV file with a time in
+    /// each line, then, if you like, a comma and a client; its first line may be time,client
+    #[arg(long, value_name = "KIND|FILE.csv", default_value = "random")]
+    traffic: String,
+    /// How much each client calls, for random and bursty [default: a tenth more than the limit]
+    #[arg(long, value_name = "CALLS/TIME")]
+    rate: Option<RateText>,
+    /// For how long, for random and bursty [default: ten windows]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    length: Option<MicroSpan>,
+    /// How many clients, for random and bursty [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    clients: Option<u32>,
+    /// How many nodes calls are spread over
+    #[arg(long, value_name = "N", default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
+    nodes: u32,
+    /// Add so many nodes so long after the beginning; several times or with commas. Who comes knows by
+    /// then what the others were told
+    #[arg(long, value_name = "N@DURATION", value_delimiter = ',', value_parser = Added::parse)]
+    add_nodes: Vec<Added>,
+    /// The same node for the same client, as long as there are as many nodes
+    #[arg(long)]
+    sticky: bool,
+    /// How nodes share counts; several times or with commas
+    #[arg(long, value_name = "STORE", value_delimiter = ',', default_value = "local",
+        value_parser = PossibleValuesParser::new(StoreKind::ALL.map(StoreKind::word)))]
+    store: Vec<String>,
+    /// How long a message takes, one way; some take half as long
+    #[arg(long, value_name = "DURATION", default_value = "2ms", value_parser = parse_duration)]
+    delay: MicroSpan,
+    /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each call at once
+    #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = parse_duration)]
+    interval: MicroSpan,
+    /// How many events a second are counted, for kafka: one for each client, node and interval
+    #[arg(long, value_name = "N", default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    events_per_second: u32,
+    /// Another throw of the dice; the same seed gives the same figures
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Also draw what each algorithm counts and admits into this folder, for the busiest client
+    #[arg(long, value_name = "DIR")]
+    charts: Option<PathBuf>,
+    /// Print what limits of calls get wrong and why, with figures from this program's own code, and
+    /// write that text and its charts into this folder; run nothing else
+    #[arg(long, value_name = "DIR", exclusive = true)]
+    story: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Which algorithm is right, and at what price?
+  anteroom simulate limits
+  anteroom simulate limits --traffic adversary --algorithm fixed-window,sub-windows-strict
+  anteroom simulate limits --traffic bursty --charts charts
+Many nodes: who counts, and how late do the others know?
+  anteroom simulate limits --nodes 6 --store local,gossip,valkey,leases --rate 1000/min
+  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min --events-per-second 80
+  anteroom simulate limits --nodes 2 --add-nodes 2@4m,4@7m --sticky --clients 50 --rate 200/min
+Your own traffic, your own limit: a line for each call, such as 2022-02-24T07:10:23.5Z,client-7
+  anteroom simulate limits --traffic calls.csv --limit 20/10s
+The algorithms are those that run in the gateway. Stores and networks are models without failures;
+clocks agree. A client is judged by its own calls alone.
+Exit code: 0; 1 if something cannot be read, run or written; 2 if a flag cannot be understood.";
+
+/// One algorithm over one store.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    pub(crate) algorithm: Algorithm,
+    pub(crate) store: StoreKind,
+    pub(crate) policy: Policy,
+    /// What is promised.
+    pub(crate) most: u64,
+    pub(crate) outcome: Outcome,
+}
+
+/// All that is shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Comparison {
+    pub(crate) asked: Asked,
+    pub(crate) traffic: Traffic,
+    pub(crate) runs: Vec<Run>,
+    pub(crate) left_out: Vec<LeftOut>,
+}
+
+/// Compares, and prints what came out.
+///
+/// # Errors
+///
+/// If a flag cannot be followed, a file not be read, or charts not be written.
+pub fn run(options: &LimitsOptions) -> anyhow::Result<()> {
+    if let Some(folder) = &options.story {
+        return write_story(folder, story::tell);
+    }
+    if let Some(folder) = &options.charts {
+        check_folder("--charts", folder)?;
+    }
+    let comparison = compare(options)?;
+    if options.json {
+        print(&json::json(&comparison))?;
+    } else {
+        print(&table::table(&comparison))?;
+    }
+    match &options.charts {
+        Some(folder) => drawing::draw(folder, &comparison),
+        None => Ok(()),
+    }
+}
+
+fn compare(options: &LimitsOptions) -> anyhow::Result<Comparison> {
+    let settings = Settings {
+        rate: options.limit.rate(),
+        sub_windows: options.sub_windows.unwrap_or(SUB_WINDOWS),
+        burst: options.burst,
+        queue: options.queue,
+    };
+    let Pairs { fit, left_out } = pairs(options, &settings)?;
+    let nodes = adding::in_all(options.nodes, &options.add_nodes)?;
+    check_traffic_flags(options)?;
+    let policies: Vec<Policy> = fit.iter().map(|(_, _, policy)| *policy).collect();
+    let traffic = make_traffic(options, &policies, nodes)?;
+    let grown = adding::grown(options.nodes, &options.add_nodes, traffic.span)?;
+    let routing = if options.sticky {
+        Routing::Sticky(grown)
+    } else {
+        Routing::Spread(grown)
+    };
+    let mut runs = Vec::with_capacity(fit.len());
+    for (algorithm, store, policy) in fit {
+        check_messages(store, traffic.calls.len() as u64, nodes)?;
+        let plan = Plan {
+            policy,
+            store,
+            nodes,
+            routing: routing.clone(),
+            delay: options.delay,
+            interval: options.interval,
+            events_per_second: options.events_per_second,
+            seed: options.seed,
+        };
+        let outcome = run_one(&plan, &traffic).with_context(|| unfit(algorithm, store))?;
+        runs.push(Run {
+            algorithm,
+            store,
+            policy,
+            most: store.most_in_any_window(&policy, routing.nodes_of_one_client(nodes)),
+            outcome,
+        });
+    }
+    Ok(Comparison {
+        asked: Asked::new(options, &settings),
+        traffic,
+        runs,
+        left_out,
+    })
+}
+
+/// Those who tell all others what they let through fill the memory with it.
+fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()> {
+    let messages = calls.saturating_mul(u64::from(nodes));
+    let tells_all = matches!(store, StoreKind::Gossip | StoreKind::Kafka);
+    anyhow::ensure!(
+        !tells_all || messages <= MESSAGES_MAX,
+        "--store {} would send up to {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
+         --nodes, or fewer calls",
+        store.word()
+    );
+    Ok(())
+}
+
+/// What says how much comes is for traffic that is made up by it.
+fn check_traffic_flags(options: &LimitsOptions) -> anyhow::Result<()> {
+    if matches!(options.traffic.as_str(), "random" | "bursty") {
+        return Ok(());
+    }
+    for (flag, is_given) in [
+        ("--rate", options.rate.is_some()),
+        ("--length", options.length.is_some()),
+        ("--clients", options.clients.is_some()),
+    ] {
+        anyhow::ensure!(
+            !is_given,
+            "{flag} says what random and bursty traffic is, and --traffic {} is neither; leave it out",
+            options.traffic
+        );
+    }
+    Ok(())
+}
+
+fn make_traffic(
+    options: &LimitsOptions,
+    policies: &[Policy],
+    nodes: u32,
+) -> anyhow::Result<Traffic> {
+    let rate = options.limit.rate();
+    let demand = Demand {
+        rate: match options.rate {
+            Some(rate) => rate.rate(),
+            None => a_tenth_more(rate)?,
+        },
+        length: options.length.unwrap_or_else(|| rate.window().times(10)),
+        clients: options.clients.unwrap_or(1),
+        seed: options.seed,
+    };
+    let most = policies.iter().map(|policy| policy.most_in_any_window(1));
+    let made = match options.traffic.as_str() {
+        "random" => traffic::random(&demand),
+        "bursty" => traffic::bursty(&demand),
+        "adversary" => {
+            let way = longest_way(options);
+            let made = traffic::adversary(rate, most.max().unwrap_or(0), nodes, way);
+            return made.context(
+                "an adversary of this limit: take a lower --limit or --burst, or fewer nodes",
+            );
+        }
+        file => return recorded(Path::new(file)),
+    };
+    let made = made.context("take a lower --rate, fewer --clients, or a shorter --length")?;
+    anyhow::ensure!(
+        !made.calls.is_empty(),
+        "no calls come; take a higher --rate, or a longer --length"
+    );
+    Ok(made)
+}
+
+/// How long it may take until a call is decided, over the slowest of the stores.
+fn longest_way(options: &LimitsOptions) -> MicroSpan {
+    let stores = options.store.iter();
+    let stores = stores.filter_map(|word| StoreKind::of_word(word));
+    options
+        .delay
+        .times(stores.map(StoreKind::ways).max().unwrap_or(0))
+}
+
+fn recorded(file: &Path) -> anyhow::Result<Traffic> {
+    let is_csv = file.extension().is_some_and(|extension| extension == "csv");
+    anyhow::ensure!(
+        file.exists() || is_csv,
+        "--traffic {}: no such traffic; write random, bursty, adversary, or the name of a CSV file",
+        file.display()
+    );
+    Ok(traffic::read(file)?)
+}
+
+fn a_tenth_more(rate: Rate) -> anyhow::Result<Rate> {
+    let calls = rate.calls().saturating_add(rate.calls().div_ceil(10));
+    Rate::new(calls, rate.window()).context("--limit")
+}
+
+fn parse_duration(text: &str) -> Result<MicroSpan, String> {
+    let span = duration::parse(text);
+    let span = span.ok_or("write whole numbers with units, such as 250ms, 90s or 1h30m")?;
+    Ok(MicroSpan(span.0.saturating_mul(1_000)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+//! Chance that can be repeated: the same seed gives the same numbers on every platform.
+//!
+//! Each purpose has a stream of its own, so that the same calls come whatever the network does.
+//! Logarithms come from `libm`: the standard library's differ between platforms.
+
+use anteroom_limit::time::MicroSpan;
+use anteroom_room::split_mix::SplitMix;
+use rand_core::{Rng as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
+
+/// What a stream of numbers is for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Purpose {
+    /// When calls come, and whose they are.
+    Traffic,
+    /// To which node each of them goes.
+    Routing,
+    /// How long messages travel.
+    Network,
+    /// Names of epochs.
+    Names,
+    /// When nodes tell what they have gathered.
+    Rounds,
+    /// How long writers wait who came too late.
+    Pauses,
+}
+
+/// A stream of numbers for one purpose.
+#[derive(Clone, Debug)]
+pub(crate) struct Dice(Pcg64Mcg);
+
+impl Dice {
+    pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
+        let salt = match purpose {
+            Purpose::Traffic => 1,
+            Purpose::Routing => 2,
+            Purpose::Network => 3,
+            Purpose::Names => 4,
+            Purpose::Rounds => 5,
+            Purpose::Pauses => 6,
+        };
+        Self(Pcg64Mcg::seed_from_u64(mixed(seed) ^ mixed(salt)))
+    }
+
+    pub(crate) fn word(&mut self) -> u64 {
+        self.0.next_u64()
+    }
+
+    /// Uniform in 0..1.
+    fn unit(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1u64 << 53) as f64;
+        (self.word() >> 11) as f64 * STEP
+    }
+
+    /// Uniform in 0..`bound`; 0 if that is empty.
+    pub(crate) fn below(&mut self, bound: u32) -> u32 {
+        // The upper half of a product of two halves is below the second of them.
+        u32::try_from(((self.word() >> 32) * u64::from(bound)) >> 32).unwrap_or(0)
+    }
+
+    /// Between half of a length and all of it.
+    pub(crate) fn half_or_more(&mut self, most: MicroSpan) -> MicroSpan {
+        let half = most.0 / 2;
+        MicroSpan(most.0 - self.whole_below(half + 1))
+    }
+
+    /// Below this length; 0 if it is 0.
+    pub(crate) fn part_of(&mut self, length: MicroSpan) -> MicroSpan {
+        MicroSpan(self.whole_below(length.0))
+    }
+
+    /// Exponential with this mean.
+    pub(crate) fn exponential(&mut self, mean: MicroSpan) -> MicroSpan {
+        MicroSpan(self.whole_exponential(mean.0))
+    }
+
+    /// Exponential with this mean, in whole numbers of whatever it is.
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "conversions of floats saturate; fractions are meant to be cut off"
+    )]
+    pub(crate) fn whole_exponential(&mut self, mean: u64) -> u64 {
+        (-(mean as f64) * libm::log(1.0 - self.unit())) as u64
+    }
+
+    fn whole_below(&mut self, bound: u64) -> u64 {
+        let product = u128::from(self.word()) * u128::from(bound);
+        u64::try_from(product >> 64).unwrap_or(0)
+    }
+}
+
+/// Neighbours among seeds get words that have nothing in common.
+pub(crate) fn mixed(seed: u64) -> u64 {
+    SplitMix(seed).word()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_repeat_and_differ_by_seed_and_purpose() {
+        let first = |seed, purpose| Dice::new(seed, purpose).word();
+        assert_eq!(first(1, Purpose::Traffic), first(1, Purpose::Traffic));
+        assert_ne!(first(1, Purpose::Traffic), first(2, Purpose::Traffic));
+        assert_ne!(first(1, Purpose::Traffic), first(1, Purpose::Network));
+    }
+
+    #[test]
+    fn means_and_bounds_are_what_was_asked_for() {
+        let mut dice = Dice::new(7, Purpose::Network);
+        let sum: u64 = (0..20_000)
+            .map(|_| dice.exponential(MicroSpan(5_000)).0)
+            .sum();
+        assert!((4_850..5_150).contains(&(sum / 20_000)), "{sum}");
+        for _ in 0..1_000 {
+            assert!(dice.below(3) < 3);
+            assert!((5..=10).contains(&dice.half_or_more(MicroSpan(10)).0));
+        }
+        assert_eq!(dice.below(0), 0);
+        assert_eq!(dice.half_or_more(MicroSpan(0)), MicroSpan(0));
+    }
+}

@@ -1,0 +1,288 @@
+//! The same argument with a crowd: three rehearsals, each under all four allocations.
+
+use crate::chart::Chart;
+use crate::chart::number::{duration, grouped, percent};
+use anteroom_config::words;
+use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::time::{Millis, Span};
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::run::run;
+use anteroom_sim::scenario::model::{
+    Arrivals, Behaviour, DataCenterPlan, Delay, RatePoint, RoomPlan, Scenario,
+};
+
+use super::tell::{push, push_chart};
+use crate::charts::charts;
+use crate::variant::Variant;
+
+const KINDS: [AllocationKind; 4] = [
+    AllocationKind::Even,
+    AllocationKind::Curve,
+    AllocationKind::Counters,
+    AllocationKind::Leases,
+];
+/// Small enough to be run with every test, large enough that no node sees a tenth of the crowd.
+const DATA_CENTERS: u32 = 10;
+const NODES: u32 = 3;
+const LIMITS: Limits = Limits {
+    total_active_users: 2_000,
+    new_users_per_minute: 1_000,
+};
+const SESSION: Span = Span::from_secs(60);
+const LENGTH: Span = Span::from_secs(420);
+/// Nobody comes before: a gateway is not installed while people stand at the door.
+const OPENS_AT: Span = Span::from_secs(20);
+/// In the middle of a minute, when everybody believes the room to be empty.
+const SPIKE_AT: Span = Span::from_secs(200);
+/// Visitors a second: 60 % of the admissions.
+const CALM: f64 = 10.0;
+/// A little more than a tenth of them.
+const QUIET: f64 = 2.0;
+/// More than three times as many as may come in.
+const RUSH: f64 = 60.0;
+/// 2023-09-11T11:45:00Z.
+const START: Millis = Millis(1_694_432_700_000);
+
+/// What was run, and what came of it.
+pub(super) struct Rehearsals {
+    steady: Vec<Outcome>,
+    spike: Vec<Outcome>,
+    uniform: Vec<Outcome>,
+    /// The charts of the text.
+    pub(super) charts: Vec<Chart>,
+}
+
+/// How the crowd is spread over data centers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Spread {
+    /// The second one has half of the first one's visitors, the third one a third, and so on.
+    Uneven,
+    /// All alike.
+    Uniform,
+}
+
+/// Runs all of it.
+pub(super) fn rehearse() -> Rehearsals {
+    let at = |at: Span, per_second: f64| RatePoint { at, per_second };
+    let steady = vec![at(OPENS_AT, CALM), at(LENGTH, CALM)];
+    let spike = vec![
+        at(OPENS_AT, QUIET),
+        at(SPIKE_AT, QUIET),
+        at(SPIKE_AT, RUSH),
+        at(LENGTH, RUSH),
+    ];
+    let steady = compare(&scenario("steady", Spread::Uneven, steady));
+    let uniform = compare(&scenario("uniform", Spread::Uniform, spike.clone()));
+    let spike = compare(&scenario("spike", Spread::Uneven, spike));
+    let mut charts = drawn(&steady, "steady", &["waiting"]);
+    charts.extend(drawn(&spike, "spike", &["inside", "admissions"]));
+    charts.extend(drawn(&uniform, "uniform", &["inside", "admissions"]));
+    Rehearsals {
+        steady,
+        spike,
+        uniform,
+        charts,
+    }
+}
+
+fn compare(scenario: &Scenario) -> Vec<Outcome> {
+    let outcome = |kind| run(scenario, 0, kind, &mut |_| {});
+    scenario.compare.iter().map(|kind| outcome(*kind)).collect()
+}
+
+fn drawn(outcomes: &[Outcome], prefix: &str, slugs: &[&str]) -> Vec<Chart> {
+    let variants = Variant::all(outcomes);
+    let all = variants.iter().flat_map(|variant| charts(variant, prefix));
+    all.filter(|chart| {
+        let is_wanted = |slug: &&str| chart.file_name == format!("{prefix}-{slug}.svg");
+        slugs.iter().any(is_wanted)
+    })
+    .collect()
+}
+
+fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
+    let ms = |from, to| Delay {
+        from: Span(from),
+        to: Span(to),
+    };
+    let data_center = |at: u32| DataCenterPlan {
+        name: format!("dc{at}"),
+        nodes: NODES,
+        share: match spread {
+            Spread::Uneven => 1.0 / f64::from(at),
+            Spread::Uniform => 1.0,
+        },
+        to_store: ms(1, 3),
+        to_world: ms(20, 90),
+    };
+    Scenario {
+        name: name.to_owned(),
+        about: String::new(),
+        seed: 1,
+        starts_at: START,
+        length: LENGTH,
+        sample_every: Span::from_secs(2),
+        world_lease: anteroom_room::ledger::LendingTerms::WORLD.ttl,
+        compare: KINDS.to_vec(),
+        rooms: vec![RoomPlan {
+            name: "shop".to_owned(),
+            rules: Rules {
+                limits: LIMITS,
+                session_duration: SESSION,
+                // Spreading admissions over the minute is another subject.
+                pacing: false,
+                ..Rules::default()
+            },
+            arrivals: vec![Arrivals {
+                data_center: None,
+                points,
+            }],
+            behaviour: behaviour(),
+        }],
+        data_centers: (1..=DATA_CENTERS).map(data_center).collect(),
+        faults: vec![],
+    }
+}
+
+/// Visitors without whims: what is to be seen is the allocation.
+fn behaviour() -> Behaviour {
+    Behaviour {
+        pages: 4.0,
+        think_time: Span::from_secs(20),
+        parallel_requests: 0,
+        second_tab: 0.0,
+        patience: None,
+        no_shows: 0.0,
+        changes_node: 0.0,
+        changes_data_center: 0.0,
+        without_cookies: 0.0,
+        log_out: 0.0,
+        replays: 0.0,
+    }
+}
+
+impl Rehearsals {
+    /// Tells what was run and what came of it.
+    pub(super) fn push(&self, text: &mut String) {
+        push_frame(text);
+        push(
+            text,
+            format_args!(
+                "### An ordinary day\n\
+                 \n\
+                 {CALM} visitors a second: 60 % of the admissions, and somewhat more of the seats. Nobody should have to wait. The busiest data center has a\n\
+                 third of all visitors, the next one half as many, and so on.\n\
+                 \n"
+            ),
+        );
+        push_table(text, &self.steady);
+        push_chart(text, &self.charts, "steady-waiting");
+        text.push_str(
+            "`even` makes people wait all the time although there is room: busy nodes use up their part within a minute, while others keep theirs.\n\
+             \n",
+        );
+        push(
+            text,
+            format_args!(
+                "### A spike from a quiet moment\n\
+                 \n\
+                 {QUIET} visitors a second, and then, from one moment to the next and in the middle of a minute, {RUSH}. People have to wait now. The questions are\n\
+                 whether the limits hold, and whether the room is well filled meanwhile: an empty seat is a visitor who waits for nothing.\n\
+                 \n"
+            ),
+        );
+        push_table(text, &self.spike);
+        push_chart(text, &self.charts, "spike-inside");
+        push_chart(text, &self.charts, "spike-admissions");
+        text.push_str(
+            "`curve` lets too many in within the minute of the spike, as the example above promised. `even` and `counters` leave seats empty: `even` at nodes\n\
+             to which fewer people come, `counters` because a seat that becomes free has to wait for the next minute. `leases` uses them. That `counters` can be above a limit too\n\
+             is the price of old news: the slots of a minute are counted from statistics that do not yet know the last admissions.\n\
+             \n\
+             ### The same spike, from everywhere at once\n\
+             \n\
+             All data centers get the same number of visitors: the kindest case for `even`, and the worst one for who hands out more than there is.\n\
+             \n",
+        );
+        push_table(text, &self.uniform);
+        push_chart(text, &self.charts, "uniform-inside");
+        push_chart(text, &self.charts, "uniform-admissions");
+        push_cost(text);
+    }
+}
+
+fn push_frame(text: &mut String) {
+    push(
+        text,
+        format_args!(
+            "## With a crowd\n\
+             \n\
+             Worked examples are one thing. Here is the same with visitors: {data_centers} data centers with {nodes} nodes each, at most {seats} visitors inside and {rate}\n\
+             admissions a minute. A visitor looks at {pages} pages on average, one every {think} s, and is inside for {session} s after the last one. A message takes 1 to 3 ms\n\
+             to the store of the data center, and 20 to 90 ms more to the one of the world. The nodes run the gateway's code; crowd, clocks and network\n\
+             are simulated. Each table compares the same crowd under the four allocations.\n\
+             \n\
+             How to read the tables: *above* is by how much a limit was exceeded at most. *Waited although a slot was free* is the part of all newcomers for\n\
+             whom there was a free seat and a free admission somewhere in the world at that moment. Some of them are unavoidable: when a new minute begins,\n\
+             its slots are free until those who wait have asked again, and who comes within these seconds waits behind them. *Filled* is how much of the\n\
+             limit that binds was used while people waited. *Added latency* is what a newcomer waits for the decision itself.\n\
+             \n",
+            data_centers = DATA_CENTERS,
+            nodes = NODES,
+            seats = grouped(LIMITS.total_active_users.into()),
+            rate = grouped(LIMITS.new_users_per_minute.into()),
+            pages = behaviour().pages,
+            think = behaviour().think_time.secs_ceil(),
+            session = SESSION.secs_ceil(),
+        ),
+    );
+}
+
+fn push_cost(text: &mut String) {
+    text.push_str(
+        "What does `leases` cost? A newcomer pays nothing where its node holds a slot, a round trip to the data center where it does not, and one to the\n\
+         world when the data center has none either. On a calm day idle slots go back, so that a node rarely holds one when somebody comes: the short trip is\n\
+         the rule. Nobody waits longer than 250 ms for a decision. And when all stores fail, admissions stop as soon as the leases end, while those inside\n\
+         stay.\n\
+         \n\
+         These are small rehearsals, made to fit into a test. One crowd, one seed: look at the size of a difference, not at its last digit.\n\
+         \n",
+    );
+}
+
+fn push_table(text: &mut String, outcomes: &[Outcome]) {
+    text.push_str(
+        "| | above the seats | above the admissions | waited although a slot was free | filled | half waited less than | added latency: half, 99 % |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+    );
+    for outcome in outcomes {
+        let figures = &outcome.figures;
+        let limits = outcome.limits;
+        push(
+            text,
+            format_args!(
+                "| `{}` | {} | {} | {} | {} | {} | {}, {} |\n",
+                words::allocation(outcome.allocation),
+                above(figures.above_seats, limits.total_active_users),
+                above(figures.above_rate, limits.new_users_per_minute),
+                percent(figures.queued_although_free),
+                figures
+                    .fill_while_overloaded
+                    .map_or_else(|| "-".to_owned(), percent),
+                figures.wait_ms_p50.map_or_else(|| "-".to_owned(), duration),
+                duration(figures.added_latency_ms_p50),
+                duration(figures.added_latency_ms_p99),
+            ),
+        );
+    }
+    text.push('\n');
+}
+
+/// `never`, or `**14 (7.0 %)**`.
+fn above(by: u32, limit: u32) -> String {
+    if by == 0 {
+        return "never".to_owned();
+    }
+    let part = percent(f64::from(by) / f64::from(limit.max(1)));
+    format!("**{} ({part})**", grouped(by.into()))
+}

@@ -1,0 +1,66 @@
+//! Everything works, and far too many come.
+
+use std::time::Duration;
+
+use anteroom_e2e::cluster::NodeAt;
+use anteroom_e2e::crowd::{Crowd, Habits, Phase, Tally, Wander};
+use anteroom_e2e::eventually;
+
+use super::{Run, is_told_full, limits, meanwhile};
+
+/// From a tenth of the seats to ten times as many visitors as seats, within two seconds.
+fn spike(seats: u32) -> [Phase; 2] {
+    [(6, seats / 10), (2, seats * 10)].map(|(secs, visitors)| Phase {
+        lasts: Duration::from_secs(secs),
+        visitors,
+    })
+}
+
+/// Sends such a crowd; returns what it met.
+async fn check_spike(run: &Run, habits: Habits) -> Tally {
+    let crowd = Crowd::send(&run.cluster.doors(), &spike(40), &habits, 1);
+    is_told_full(&crowd).await;
+    meanwhile(25).await;
+    let tally = crowd.go_home().await;
+    run.cluster.assert_kept(&tally);
+    assert_eq!(tally.ran_out, 0, "{tally}");
+    tally
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spike_from_a_tenth_to_ten_times_the_limit() {
+    let run = Run::small().await;
+    check_spike(&run, Habits::default()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_spike_that_is_even_over_all_nodes() {
+    let run = Run::small().await;
+    let habits = Habits {
+        first_data_center_percent: 50,
+        ..Habits::default()
+    };
+    check_spike(&run, habits).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_visitors_come_to_one_node() {
+    let run = Run::small().await;
+    let habits = Habits {
+        wander: Wander::Only(NodeAt(1, 2)),
+        ..Habits::default()
+    };
+    check_spike(&run, habits).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_minute_allows_fewer_than_there_are_seats() {
+    let run = Run::start(limits(400, 60, 12)).await;
+    let crowd = Crowd::at_once(&run.cluster.doors(), 300, &Habits::default(), 2);
+    let has_two_minutes = async || run.cluster.origin().minutes().len() >= 2;
+    eventually("somebody is admitted in another minute", has_two_minutes).await;
+    meanwhile(5).await;
+    let tally = crowd.go_home().await;
+    run.cluster.assert_kept(&tally);
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}

@@ -1,0 +1,104 @@
+//! Nodes die, sleep, and are replaced, under load.
+//!
+//! How soon somebody is admitted again is not judged: those who waited at a node that is gone are
+//! counted for a minute or two more, and hold back those behind them if they have gone elsewhere.
+
+mod carriers;
+
+use anteroom_e2e::cluster::NodeAt;
+use anteroom_e2e::crowd::Habits;
+
+use super::{Run, limits, meanwhile};
+
+/// Longer than a node's lease of ten seconds.
+const LONGER_THAN_A_LEASE_SECS: u64 = 11;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_killed_and_comes_back() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 30).await;
+    run.cluster.node_mut(NodeAt(0, 1)).kill().await;
+    // What the node held is free again when the last seat that it could have given has ended.
+    meanwhile(20).await;
+    run.cluster.restart(NodeAt(0, 1)).await;
+    meanwhile(15).await;
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_nodes_are_killed_and_come_back_at_once() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 40).await;
+    let victims = [NodeAt(0, 0), NodeAt(0, 2), NodeAt(1, 1)];
+    for victim in victims {
+        run.cluster.node_mut(victim).kill().await;
+    }
+    for victim in victims {
+        run.cluster.restart(victim).await;
+    }
+    meanwhile(25).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_nodes_of_a_data_center_are_killed() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 50).await;
+    for number in 0..3 {
+        run.cluster.node_mut(NodeAt(0, number)).kill().await;
+    }
+    // Its visitors go to the other data center.
+    meanwhile(15).await;
+    for number in 0..3 {
+        run.cluster.restart(NodeAt(0, number)).await;
+    }
+    meanwhile(10).await;
+    run.judge_limits(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_are_killed_again_and_again_while_the_rate_holds_visitors_back() {
+    let mut run = Run::start(limits(400, 60, 12)).await;
+    let load = run.load(&Habits::default(), 45).await;
+    let nodes = run.cluster.all();
+    let mut kills = 0;
+    // Into the next minute: most are admitted at its beginning.
+    while kills < nodes.len() || run.cluster.origin().minutes().len() < 2 {
+        let node = nodes[kills % nodes.len()];
+        run.cluster.node_mut(node).kill().await;
+        run.cluster.restart(node).await;
+        meanwhile(1).await;
+        kills += 1;
+    }
+    meanwhile(3).await;
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_paused_for_longer_than_its_lease_and_woken() {
+    // Seats outlast the pause, so that requests that were under way are not late.
+    let run = Run::start(limits(40, 600, 15)).await;
+    let load = run.load(&Habits::default(), 60).await;
+    let sleeper = NodeAt(0, 0);
+    run.cluster.node(sleeper).pause();
+    meanwhile(LONGER_THAN_A_LEASE_SECS).await;
+    run.cluster.node(sleeper).resume();
+    meanwhile(15).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_nodes_are_restarted_one_after_the_other() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 70).await;
+    for node in run.cluster.all() {
+        run.cluster.node_mut(node).terminate().await;
+        run.cluster.restart(node).await;
+        meanwhile(1).await;
+    }
+    meanwhile(20).await;
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}

@@ -1,0 +1,112 @@
+//! Stores die, forget, and cannot be reached, under load.
+
+mod clocks;
+mod failovers;
+
+use anteroom_e2e::cluster::NodeAt;
+use anteroom_e2e::crowd::{Crowd, Habits, Wander};
+
+use super::{Run, limits, meanwhile};
+
+/// Longer than a node's lease of ten seconds.
+const LONGER_THAN_A_LEASE_SECS: u64 = 12;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_of_a_data_center_is_killed_and_comes_back_empty() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 80).await;
+    run.cluster.local_mut(0).restart().await;
+    // Longer than all seats that were given before.
+    meanwhile(30).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_of_a_data_center_is_lost_together_with_a_node() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 90).await;
+    run.cluster.node_mut(NodeAt(0, 1)).kill().await;
+    run.cluster.local_mut(0).kill();
+    meanwhile(2).await;
+    run.cluster.local_mut(0).restart().await;
+    run.cluster.restart(NodeAt(0, 1)).await;
+    meanwhile(28).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_world_cannot_be_reached_for_longer_than_a_lease() {
+    let run = Run::small().await;
+    let load = run.load(&Habits::default(), 100).await;
+    for data_center in 0..2 {
+        run.cluster.world_link(data_center).stall();
+    }
+    meanwhile(LONGER_THAN_A_LEASE_SECS).await;
+    for data_center in 0..2 {
+        run.cluster.world_link(data_center).heal();
+    }
+    run.cluster.admits(20).await;
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_centers_are_cut_from_each_other() {
+    let run = Run::small().await;
+    let mut load = run.load(&Habits::default(), 110).await;
+    for data_center in 0..2 {
+        run.cluster.world_link(data_center).cut();
+    }
+    // Some travel, and take their tickets along.
+    let travellers = Habits {
+        wander: Wander::Anywhere,
+        ..Habits::default()
+    };
+    let travellers = Crowd::at_once(&run.cluster.doors(), 60, &travellers, 112);
+    load.others.push(travellers);
+    meanwhile(20).await;
+    for data_center in 0..2 {
+        run.cluster.world_link(data_center).heal();
+    }
+    run.cluster.admits(20).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_cannot_reach_their_own_store_for_longer_than_a_lease() {
+    // Seats outlast the outage: after its lease a node renews nobody.
+    let run = Run::start(limits(40, 600, 20)).await;
+    let load = run.load(&Habits::default(), 130).await;
+    run.cluster.local_link(0).stall();
+    meanwhile(LONGER_THAN_A_LEASE_SECS).await;
+    run.cluster.local_link(0).heal();
+    meanwhile(15).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_sleeps_while_the_store_of_its_data_center_is_lost() {
+    // Seats outlast the pause, so that requests that were under way are not late.
+    let mut run = Run::start(limits(40, 600, 20)).await;
+    let load = run.load(&Habits::default(), 140).await;
+    run.cluster.node(NodeAt(0, 0)).pause();
+    meanwhile(3).await;
+    run.cluster.local_mut(0).restart().await;
+    meanwhile(LONGER_THAN_A_LEASE_SECS).await;
+    run.cluster.node(NodeAt(0, 0)).resume();
+    meanwhile(15).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_store_of_the_world_is_killed_and_comes_back_empty() {
+    let mut run = Run::small().await;
+    let load = run.load(&Habits::default(), 150).await;
+    run.cluster.world_mut().restart().await;
+    meanwhile(15).await;
+    // A node that starts now must not begin another deployment.
+    run.cluster.node_mut(NodeAt(1, 0)).kill().await;
+    run.cluster.restart(NodeAt(1, 0)).await;
+    meanwhile(20).await;
+    run.judge(load).await;
+}

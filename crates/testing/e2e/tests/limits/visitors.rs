@@ -1,0 +1,60 @@
+//! Everything works, and visitors do not stay where they are.
+
+use anteroom_e2e::crowd::{Habits, Wander};
+
+use super::{Run, meanwhile};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn visitors_change_the_node_with_every_request() {
+    let run = Run::small().await;
+    let habits = Habits {
+        wander: Wander::InDataCenter,
+        ..Habits::default()
+    };
+    let load = run.load(&habits, 140).await;
+    meanwhile(25).await;
+    let tally = run.judge(load).await;
+    assert_eq!(tally.ran_out, 0, "{tally}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn visitors_change_the_data_center_with_every_request() {
+    let run = Run::small().await;
+    let habits = Habits {
+        wander: Wander::Anywhere,
+        pages: 8..=16,
+        ..Habits::default()
+    };
+    let load = run.load(&habits, 150).await;
+    meanwhile(30).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_visitor_sends_six_requests_at_once_to_different_nodes() {
+    let run = Run::small().await;
+    let habits = Habits {
+        wander: Wander::Anywhere,
+        at_once: 6,
+        ..Habits::default()
+    };
+    let load = run.load(&habits, 160).await;
+    meanwhile(25).await;
+    run.judge(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn old_tickets_are_replayed_and_tickets_of_those_who_logged_out() {
+    let run = Run::small().await;
+    let habits = Habits {
+        wander: Wander::Anywhere,
+        pages: 2..=4,
+        replay_percent: 60,
+        log_out_percent: 80,
+        ..Habits::default()
+    };
+    let load = run.load(&habits, 170).await;
+    meanwhile(25).await;
+    let tally = run.judge(load).await;
+    assert!(tally.replayed.0 > 0 && tally.replayed.1 > 0, "{tally}");
+}

@@ -1,0 +1,229 @@
+//! A gateway without rooms in front of one origin, and raw sockets at both ends.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts};
+use anteroom_proxy::body::Body;
+use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
+use anteroom_proxy::downstream::hold::ConnectionObserver;
+use anteroom_proxy::downstream::listener::listen;
+use anteroom_proxy::downstream::server::Server;
+use anteroom_proxy::downstream::table::{ConnectionLimits, ConnectionTable};
+use anteroom_proxy::forwarded::TrustedProxies;
+use anteroom_proxy::intake::{Checked, Intake};
+use anteroom_proxy::proxy::{OriginOutcome, ReverseProxy, Upstream};
+use anteroom_proxy::upstream::{Group, Limits, Origins};
+use anteroom_room::time::Span;
+pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
+use http::{HeaderValue, Request, Response};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tower::ServiceExt;
+
+/// What a test may want to set.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) time_outs: TimeOuts,
+    pub(crate) sizes: SizeLimits,
+    pub(crate) trusted: Vec<ipnet::IpNet>,
+    pub(crate) http2: Http2,
+    pub(crate) head_bytes: usize,
+    pub(crate) headers: usize,
+    pub(crate) idle: Duration,
+    /// What the kernel may hold of what goes to one client; `None` = as much as it likes.
+    pub(crate) socket_bytes: Option<u32>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            time_outs: TimeOuts {
+                request_head: Span::from_secs(20),
+                origin_connect: Span::from_secs(20),
+                origin_response: Span::from_secs(20),
+                body_idle: Span::from_secs(20),
+                keep_alive: Span::from_secs(20),
+                drain: Span::from_secs(20),
+            },
+            sizes: SizeLimits {
+                request_head_bytes: 16_384,
+                request_headers: 100,
+                request_uri_bytes: 8_192,
+                request_body_bytes: 0,
+                body_bytes_per_second_min: 0,
+                connections: 100,
+                connections_per_address: 0,
+                requests_per_connection: 0,
+                http2_streams: 100,
+            },
+            trusted: Vec::new(),
+            http2: Http2::Never,
+            head_bytes: 16_384,
+            headers: 100,
+            idle: Duration::from_secs(20),
+            socket_bytes: None,
+        }
+    }
+}
+
+/// Counts what happens to connections.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) opened: AtomicUsize,
+    pub(crate) closed: AtomicUsize,
+    pub(crate) paused: AtomicUsize,
+    changed: Notify,
+}
+
+impl Counts {
+    /// Waits until `count` has reached `target`.
+    pub(crate) async fn wait(&self, count: fn(&Self) -> &AtomicUsize, target: usize) {
+        loop {
+            let changed = self.changed.notified();
+            if count(self).load(Ordering::SeqCst) >= target {
+                return;
+            }
+            changed.await;
+        }
+    }
+
+    fn add(&self, count: &AtomicUsize) {
+        count.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_waiters();
+    }
+}
+
+impl ConnectionObserver for Counts {
+    fn opened(&self) {
+        self.add(&self.opened);
+    }
+
+    fn closed(&self) {
+        self.add(&self.closed);
+    }
+
+    fn accept_paused(&self) {
+        self.add(&self.paused);
+    }
+}
+
+/// A gateway that sends everything to one origin, and says `x-outcome` in its answers.
+pub(crate) struct Gateway {
+    pub(crate) address: SocketAddr,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) trigger: DrainTrigger,
+    pub(crate) ended: JoinHandle<()>,
+    pub(crate) group: Arc<Group<Body>>,
+}
+
+impl Gateway {
+    /// What became of requests at the first origin, as far as anything did.
+    pub(crate) fn outcomes(&self) -> Vec<(&'static str, u64)> {
+        let mut outcomes = self.group.figures().origins.remove(0).outcomes;
+        outcomes.retain(|(_, count)| *count > 0);
+        outcomes
+    }
+}
+
+pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
+    gateway_to(setup, &[origin]).await
+}
+
+/// The same with several origins.
+pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway {
+    let proxy = ReverseProxy::new(&setup.time_outs);
+    let upstream = Upstream::new(group(&setup, origins));
+    let group = Arc::clone(&upstream.group);
+    let service = tower::service_fn(move |mut request: Request<Body>| {
+        let upstream = upstream.clone();
+        async move {
+            if request.uri().path() != "/no-origin" {
+                request.extensions_mut().insert(upstream);
+            }
+            let mut response = proxy.oneshot(request).await?;
+            tell_outcome(&mut response);
+            Ok::<_, Infallible>(response)
+        }
+    });
+    let listener = listener(setup.socket_bytes);
+    let address = listener.local_addr().unwrap();
+    let counts = Arc::new(Counts::default());
+    let (trigger, signal) = drain();
+    let server = Server::new(
+        &setup.time_outs,
+        &setup.sizes,
+        ConnectionTable::new(ConnectionLimits {
+            connections: setup.sizes.connections,
+            per_address: setup.sizes.connections_per_address,
+            trusted_proxies: setup.trusted.clone(),
+        }),
+        Arc::clone(&counts) as Arc<dyn ConnectionObserver>,
+    );
+    let trusted = TrustedProxies::new(setup.trusted);
+    let intake = Intake::new(&setup.time_outs, &setup.sizes, trusted);
+    let handler = Checked::new(intake, service);
+    let ended = tokio::spawn(server.serve(listener, handler, signal));
+    Gateway {
+        address,
+        counts,
+        trigger,
+        ended,
+        group,
+    }
+}
+
+fn listener(socket_bytes: Option<u32>) -> TcpListener {
+    let address = "127.0.0.1:0".parse().unwrap();
+    let Some(bytes) = socket_bytes else {
+        return listen(address, true).unwrap();
+    };
+    let socket = TcpSocket::new_v4().unwrap();
+    // Sockets that are accepted are like the one that accepts.
+    socket.set_send_buffer_size(bytes).unwrap();
+    socket.bind(address).unwrap();
+    socket.listen(1_024).unwrap()
+}
+
+fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
+    let urls = origins.iter().map(|address| format!("http://{address}"));
+    let origins = RoomOrigins {
+        list: urls.map(|url| OriginConfig::parse(&url).unwrap()).collect(),
+        http2: setup.http2,
+        ca_file: None,
+        health_check: None,
+    };
+    let limits = Limits {
+        connect: Duration::from_millis(setup.time_outs.origin_connect.0),
+        idle: setup.idle,
+        head_bytes: setup.head_bytes,
+        headers: setup.headers,
+    };
+    let room = RoomName::new("shop").unwrap();
+    Origins::new(limits).single(&room, &origins).unwrap()
+}
+
+fn tell_outcome(response: &mut Response<Body>) {
+    let outcome = match response.extensions().get::<OriginOutcome>() {
+        Some(OriginOutcome::Answered(_)) => "answered",
+        Some(OriginOutcome::ConnectFailed) => "connect-failed",
+        Some(OriginOutcome::TimedOut) => "timed-out",
+        Some(OriginOutcome::Broken) => "broken",
+        Some(OriginOutcome::Abandoned) => unreachable!("nobody would be there to be told"),
+        None => "none",
+    };
+    let outcome = HeaderValue::from_static(outcome);
+    response.headers_mut().insert("x-outcome", outcome);
+}
+
+/// A gateway with default settings, its origin, and a connected client.
+pub(crate) async fn all(setup: Setup) -> (Wire, Gateway, Origin) {
+    let origin = Origin::new().await;
+    let gateway = gateway(setup, origin.address).await;
+    let client = Wire::connect(gateway.address).await;
+    (client, gateway, origin)
+}

@@ -1,0 +1,111 @@
+//! What happens in recordings? A replay in which nothing happens compares nothing.
+
+use anteroom_room::sync::{Answer, Reply, SyncRequest};
+use anteroom_sim::recording::{Deed, Found, LedgerRole, Operation, Recording};
+use anteroom_sim::scenario::model::StorePlace;
+
+/// How often each thing happened.
+#[derive(Debug, Default)]
+pub(crate) struct Met {
+    operations: usize,
+    /// Ledgers in the journal of one node.
+    alone: usize,
+    /// Ledgers of data centers.
+    below: usize,
+    worlds_wiped: usize,
+    locals_wiped: usize,
+    worlds_that_lost_writes: usize,
+    locals_that_lost_writes: usize,
+    clocks_stepped_back: usize,
+    /// Requests with sessions that were ended.
+    revocations_told: usize,
+    /// Answers with such sessions.
+    revocations_passed_on: usize,
+    lines_inherited: usize,
+    phantoms: usize,
+    leases_given_up: usize,
+    old_requests: usize,
+    goodbyes: usize,
+    requests_to_the_world: usize,
+    replies_of_the_world: usize,
+    /// Replies of the root that came after their errand was given up.
+    deliveries: usize,
+}
+
+impl Met {
+    pub(crate) fn look_at(&mut self, recordings: &[Recording]) {
+        for recording in recordings {
+            self.alone += usize::from(recording.role == LedgerRole::Alone);
+            self.below += usize::from(matches!(recording.place, StorePlace::Local(_)));
+            let pairs = recording.operations.windows(2);
+            self.clocks_stepped_back += pairs.filter(|pair| pair[1].at < pair[0].at).count();
+            for operation in &recording.operations {
+                self.look_at_operation(recording.place, operation);
+            }
+        }
+    }
+
+    fn look_at_operation(&mut self, place: StorePlace, operation: &Operation) {
+        self.operations += 1;
+        match (&operation.found, place) {
+            (Found::WhatWasLeft, _) => {}
+            (Found::Nothing { .. }, StorePlace::World) => self.worlds_wiped += 1,
+            (Found::Nothing { .. }, StorePlace::Local(_)) => self.locals_wiped += 1,
+            (Found::Older { .. }, StorePlace::World) => self.worlds_that_lost_writes += 1,
+            (Found::Older { .. }, StorePlace::Local(_)) => self.locals_that_lost_writes += 1,
+        }
+        match &operation.deed {
+            Deed::Sync { request, news, .. } => {
+                self.replies_of_the_world += usize::from(news.is_some());
+                if let Some(exchange) = &operation.exchange {
+                    self.requests_to_the_world += usize::from(exchange.errand.is_some());
+                    self.look_at_sync(request, &exchange.reply);
+                }
+            }
+            Deed::Deliver(_) => self.deliveries += 1,
+            Deed::AssumeEmpty => {}
+        }
+    }
+
+    fn look_at_sync(&mut self, request: &SyncRequest, reply: &Reply) {
+        self.revocations_told += usize::from(!request.revocations.is_empty());
+        self.goodbyes += usize::from(request.is_leaving);
+        match reply {
+            Reply::Lent(answer) => self.look_at_answer(answer),
+            Reply::Void { .. } => self.leases_given_up += 1,
+            Reply::Stale => self.old_requests += 1,
+        }
+    }
+
+    fn look_at_answer(&mut self, answer: &Answer) {
+        let revoked = answer.revoked.as_ref();
+        self.revocations_passed_on +=
+            usize::from(revoked.is_some_and(|(_, news)| !news.is_empty()));
+        self.lines_inherited += usize::from(answer.inherited.total() > 0);
+        self.phantoms += usize::from(answer.outlook.phantoms > 0);
+    }
+
+    /// Checks that nothing is missing.
+    pub(crate) fn check(&self) {
+        let counts = [
+            self.alone,
+            self.below,
+            self.worlds_wiped,
+            self.locals_wiped,
+            self.worlds_that_lost_writes,
+            self.locals_that_lost_writes,
+            self.clocks_stepped_back,
+            self.revocations_told,
+            self.revocations_passed_on,
+            self.lines_inherited,
+            self.phantoms,
+            self.leases_given_up,
+            self.old_requests,
+            self.goodbyes,
+            self.requests_to_the_world,
+            self.replies_of_the_world,
+            self.deliveries,
+        ];
+        assert!(counts.iter().all(|&count| count > 0), "{self:#?}");
+    }
+}

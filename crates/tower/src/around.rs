@@ -1,0 +1,50 @@
+//! What limits of calls ask what is around them: the time, and who shows a ticket.
+
+use std::sync::Arc;
+
+use anteroom_limit::time::Micros;
+use anteroom_limit_http::Surroundings;
+use anteroom_node::NodeClock;
+use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::path::{Decoding, Readings};
+use anteroom_proxy::visitor::KnownVisitor;
+use anteroom_room_http::layer::{WaitingRoomLayer, is_own_path};
+use http::HeaderMap;
+
+/// Rooms around limits.
+pub(crate) struct Around {
+    pub(crate) clock: Arc<dyn NodeClock>,
+    pub(crate) rooms: WaitingRoomLayer,
+}
+
+impl Surroundings for Around {
+    /// Room time: no step of the wall clock gives anybody calls back.
+    fn now(&self) -> Micros {
+        Micros(self.clock.now().0.saturating_mul(1_000))
+    }
+
+    fn wall_seconds(&self) -> u64 {
+        self.clock.wall().0 / 1_000
+    }
+
+    fn has_rooms(&self) -> bool {
+        self.rooms.stands()
+    }
+
+    fn is_polling(&self, path: &str) -> bool {
+        self.rooms.stands() && is_own_path(path)
+    }
+
+    fn decoding(&self) -> Decoding {
+        self.rooms.decoding()
+    }
+
+    fn visitor(
+        &self,
+        client: &Client,
+        readings: &Readings<'_>,
+        headers: &HeaderMap,
+    ) -> Option<KnownVisitor> {
+        self.rooms.visitor_of(client, readings, headers)
+    }
+}

@@ -1,0 +1,105 @@
+//! Who asks? Put in front of the other layers, where nothing of ours stands at the sockets.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use anteroom_config::ServerConfig;
+use anteroom_proxy::body::AnswerBody;
+use anteroom_proxy::error_page;
+use anteroom_proxy::forwarded::{Scheme, TrustedProxies};
+use anteroom_proxy::intake::Intake;
+use anteroom_proxy::status::Refusal;
+use futures_util::future::Either;
+use http::{Request, Response};
+
+/// Tells the layers behind it who asks, and refuses requests that can be read in two ways or are too large.
+///
+/// The peer of a request is what axum's `into_make_service_with_connect_info::<SocketAddr>()` has found out, or
+/// an extension of type [`SocketAddr`]. Without either every request is refused: nobody could say whom to count it to.
+#[derive(Clone, Debug)]
+pub struct ClientLayer {
+    intake: Arc<Intake>,
+    scheme: Scheme,
+}
+
+impl ClientLayer {
+    pub(crate) fn new(server: &ServerConfig) -> Self {
+        let trusted = TrustedProxies::of(server);
+        let intake = Intake::new(&server.time_outs, &server.size_limits, trusted);
+        Self {
+            intake: Arc::new(intake),
+            scheme: Scheme::Http,
+        }
+    }
+
+    /// The same where TLS ends in this process. Behind a proxy that ends it, what that one says counts.
+    #[must_use]
+    pub fn over_tls(mut self) -> Self {
+        self.scheme = Scheme::Https;
+        self
+    }
+}
+
+impl<S> tower::Layer<S> for ClientLayer {
+    type Service = OfKnown<S>;
+
+    fn layer(&self, inner: S) -> OfKnown<S> {
+        let layer = self.clone();
+        OfKnown { layer, inner }
+    }
+}
+
+/// A service for those who are known.
+#[derive(Clone, Debug)]
+pub struct OfKnown<S> {
+    layer: ClientLayer,
+    inner: S,
+}
+
+impl<S, B, R> tower::Service<Request<B>> for OfKnown<S>
+where
+    S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
+    R: AnswerBody,
+{
+    type Response = Response<R>;
+    type Error = Infallible;
+    type Future = Either<S::Future, Ready<Result<Response<R>, Infallible>>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let (mut head, body) = request.into_parts();
+        let checked = match peer_of(&head.extensions) {
+            Some(peer) => {
+                let ClientLayer { intake, scheme } = &self.layer;
+                intake.check(&mut head, peer, *scheme)
+            }
+            None => {
+                tracing::error!(
+                    "a request came without its peer: serve with into_make_service_with_connect_info"
+                );
+                Err(Refusal::BadRequest)
+            }
+        };
+        match checked {
+            Ok(()) => Either::Left(self.inner.call(Request::from_parts(head, body))),
+            Err(refusal) => {
+                let answer = error_page::answer_to(&head.headers, refusal);
+                Either::Right(ready(Ok(answer.map(R::from_own))))
+            }
+        }
+    }
+}
+
+fn peer_of(extensions: &http::Extensions) -> Option<SocketAddr> {
+    #[cfg(feature = "axum")]
+    if let Some(peer) = extensions.get::<axum::extract::ConnectInfo<SocketAddr>>() {
+        return Some(peer.0);
+    }
+    extensions.get::<SocketAddr>().copied()
+}
