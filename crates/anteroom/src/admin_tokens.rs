@@ -4,7 +4,7 @@
 use crate::check::token_file;
 use anteroom_admin::Token;
 use anteroom_config::ServerConfig;
-use anteroom_store::DataDir;
+use anteroom_embedded::DataDir;
 
 /// What the token is called that was drawn for the data folder.
 const DRAWN: &str = "local";

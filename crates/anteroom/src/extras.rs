@@ -11,7 +11,7 @@ use anteroom_proxy::downstream::hold::{BrokenOff, ConnectionObserver};
 use anteroom_proxy::downstream::table::{ConnectionTable, Reclaimed, TurnedAway};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::layer::WaitingRoomLayer;
-use anteroom_store::Embedded;
+use anteroom_embedded::Embedded;
 use anteroom_tower::Layers;
 use parking_lot::Mutex;
 

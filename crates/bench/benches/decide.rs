@@ -12,7 +12,8 @@ use anteroom_config::Config;
 use anteroom_node::{
     Arrival, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
 };
-use anteroom_store::{Clock, DataDir, Embedded, Identity};
+use anteroom_embedded::{DataDir, Embedded};
+use anteroom_store::{Clock, Identity};
 use divan::{AllocProfiler, Bencher};
 use futures_util::FutureExt as _;
 use tempfile::TempDir;

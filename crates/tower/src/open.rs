@@ -5,7 +5,8 @@ use anteroom_limit_http::{PlanError, TokensError};
 use anteroom_limit_store::lending::NoRandomnessError;
 use anteroom_node::StartError;
 use anteroom_room_http::layer::DoorsError;
-use anteroom_store::{DataDirError, JoinError, StoreError};
+use anteroom_embedded::{DataDirError};
+use anteroom_store::{JoinError, StoreError};
 use anteroom_valkey::SetupError;
 
 /// Why nothing stands.

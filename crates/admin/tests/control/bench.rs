@@ -15,7 +15,8 @@ use anteroom_node::{
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
 use anteroom_room::time::{Millis, Span};
-use anteroom_store::{Clock, DataDir, Embedded, Identity, faults::Faults};
+use anteroom_embedded::{DataDir, Embedded, faults::Faults};
+use anteroom_store::{Clock, Identity};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anteroom_admin::{ConnectionFigures, ExtraFigures, Health, LimitFigures};
-use anteroom_store::faults::Faults;
+use anteroom_embedded::faults::Faults;
 use serde_json::json;
 
 use crate::bench::Bench;

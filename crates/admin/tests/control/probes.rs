@@ -2,7 +2,7 @@
 
 use anteroom_admin::ExtraFigures;
 use anteroom_room::time::Span;
-use anteroom_store::faults::Faults;
+use anteroom_embedded::faults::Faults;
 use serde_json::json;
 
 use crate::bench::{Bench, room_name};

@@ -5,8 +5,10 @@
 //! a visitor whose ticket says everything out of the ticket alone. Knows no backend and no HTTP.
 
 mod clock;
+mod held_file;
 mod node;
 mod outcome;
+mod processes;
 mod random;
 mod room;
 mod stores;

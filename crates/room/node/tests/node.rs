@@ -9,8 +9,9 @@ use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomH
 use anteroom_room::decision::QueueReason;
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::time::{Millis, Span};
-use anteroom_store::faults::Faults;
-use anteroom_store::{Clock, DataDir, Embedded, Identity, Store};
+use anteroom_embedded::faults::Faults;
+use anteroom_embedded::{DataDir, Embedded};
+use anteroom_store::{Clock, Identity, Store};
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
 const START: Millis = Millis(1_694_432_700_000);

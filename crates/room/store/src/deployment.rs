@@ -8,15 +8,27 @@
 use std::collections::BTreeMap;
 
 use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
+use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{BirthId, DataCenterId};
 use anteroom_room::ledger_call::{FirstStart, Kept};
 use anteroom_room::time::Span;
 
-use crate::data_dir::{Deployment, TicketKeys};
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 
 /// A race here is lost once for each node that starts at the same time.
 const TRIES: u32 = 32;
+
+/// What makes a deployment itself: drawn at the first start and kept from then on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Deployment {
+    /// Tickets of another birth are no tickets.
+    pub birth: BirthId,
+    /// The secret of its lotteries.
+    pub lottery_key: LotteryKey,
+}
+
+/// Ticket keys, newest first.
+pub type TicketKeys = Vec<[u8; 32]>;
 
 /// What nodes have in common.
 #[derive(Clone, Eq, PartialEq)]

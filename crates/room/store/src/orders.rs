@@ -19,7 +19,8 @@ const ORDERS: &str = "/settings";
 const LOG: &str = "/audit";
 
 /// Whether a record is one of these, and no ledger.
-pub(crate) fn is_orders(key: &RecordKey) -> bool {
+#[must_use]
+pub fn is_orders(key: &RecordKey) -> bool {
     key.0.ends_with(ORDERS) || key.0.ends_with(LOG)
 }
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 use anteroom::gateway::Gateway;
 use anteroom_node::NodeClock;
 use anteroom_room::time::{Millis, Span};
-use anteroom_store::{Clock, DataDir};
+use anteroom_embedded::{DataDir};
+use anteroom_store::{Clock};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use anteroom::gateway::Gateway;
 use anteroom_node::{RoomClock, WallClock};
 use anteroom_room::time::{Millis, Span};
-use anteroom_store::DataDir;
+use anteroom_embedded::DataDir;
 
 use crate::limits::limits;
 use crate::support::crowd::{Crowd, Habits};

@@ -8,8 +8,9 @@ use anteroom::gateway::Gateway;
 use anteroom_config::Config;
 use anteroom_node::RoomClock;
 use anteroom_room::rules::OnStoreFailure;
-use anteroom_store::faults::Faults;
-use anteroom_store::{Clock, DataDir, Embedded, Identity};
+use anteroom_embedded::faults::Faults;
+use anteroom_embedded::{DataDir, Embedded};
+use anteroom_store::{Clock, Identity};
 use http::StatusCode;
 
 use crate::limits::{PLENTY, limits};

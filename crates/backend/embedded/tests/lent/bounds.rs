@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use anteroom_embedded::Bounds;
+use anteroom_embedded::leases::Bounds;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;

@@ -12,10 +12,10 @@ use redb::ReadableDatabase as _;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 
-use crate::change::{Change, Read, Setting, write_all};
-use crate::failure::{Failure, cause};
-use crate::file::{Open, Place};
-use crate::tables::{Name, ReadTables};
+use crate::leases::change::{Change, Read, Setting, write_all};
+use crate::leases::failure::{Failure, cause};
+use crate::leases::file::{Open, Place};
+use crate::leases::tables::{Name, ReadTables};
 
 /// So many wait at once: as many as whoever lends asks at once, four times over. More are told that there is no time.
 const JOBS_MAX: usize = 4_096;

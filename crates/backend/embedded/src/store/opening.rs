@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::wire::ledger as record;
+use anteroom_store::wire::ledger as record;
 use anteroom_room::time::Span;
 use redb::Database;
 
@@ -25,8 +25,8 @@ use super::loss::{JournalLoss, LossKind};
 use super::progress::{Found, Progress, ProgressFile, sync_folder};
 use crate::damage::is_damage;
 use crate::data_dir::DataDir;
-use crate::orders::is_orders;
-use crate::store::{Clock, Record, RecordKey, StoreError};
+use anteroom_store::is_orders;
+use anteroom_store::{Clock, Record, RecordKey, StoreError};
 
 /// How a journal is called until it is complete.
 const DRAFT: &str = "redb.new";

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit_store::lending::record::encode_epoch;
 use anteroom_limit_store::lent::{Kept, Token};
-use anteroom_store::{DataDir, is_damage};
+use crate::{DataDir, is_damage};
 use redb::{Builder, Database, DatabaseError, ReadableDatabase as _};
 
-use crate::failure::{Failure, cause};
-use crate::mark::Mark;
-use crate::tables::{About, FORM, Tables, about, begin};
-use crate::time::FileClock;
+use crate::leases::failure::{Failure, cause};
+use crate::leases::mark::Mark;
+use crate::leases::tables::{About, FORM, Tables, about, begin};
+use crate::leases::time::FileClock;
 
 /// What of the file is kept in memory. A few thousand clients who are busy fit; the others lie in the system's own
 /// cache.

@@ -5,7 +5,7 @@ use anteroom_limit::time::Micros;
 use anteroom_limit_store::lent::{Kept, Loaded, Token};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
-use crate::mark::Mark;
+use crate::leases::mark::Mark;
 
 /// What the file is, by these words.
 const ABOUT: TableDefinition<'_, &str, u64> = TableDefinition::new("about");

@@ -12,10 +12,8 @@ use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_room::time::{Millis, Minute, Span};
-use anteroom_store::{
-    Clock, CounterName, DataDir, Embedded, Identity, LedgerPlace, LedgerRole, OrdersPlace,
-    RecordKey, Store, StoreError, SyncError, conformance, faults::Faults,
-};
+use anteroom_embedded::{DataDir, Embedded, faults::Faults};
+use anteroom_store::{Clock, CounterName, Identity, LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store, StoreError, SyncError, conformance};
 
 struct HandClock(AtomicU64);
 

@@ -2,7 +2,7 @@
 
 /// Whether the file is damaged. A disk that does not work says nothing of the file.
 #[must_use]
-pub fn is_damage(error: &redb::Error) -> bool {
+pub(crate) fn is_damage(error: &redb::Error) -> bool {
     use std::io::ErrorKind::{InvalidData, UnexpectedEof};
     match error {
         redb::Error::Io(error) => matches!(error.kind(), InvalidData | UnexpectedEof),

@@ -8,17 +8,18 @@ use std::time::Duration;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
-use anteroom_store::{Clock, DataDir};
+use crate::{DataDir};
+use anteroom_store::{Clock};
 use redb::{Database, DatabaseError};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
-use crate::change::{Change, Read};
-use crate::failure::Failure;
-use crate::file::{Place, open_file};
-use crate::queue::{Job, Shared, told};
-use crate::tables::Name;
-use crate::time::{FileClock, OfRooms};
+use crate::leases::change::{Change, Read};
+use crate::leases::failure::Failure;
+use crate::leases::file::{Place, open_file};
+use crate::leases::queue::{Job, Shared, told};
+use crate::leases::tables::Name;
+use crate::leases::time::{FileClock, OfRooms};
 
 /// How long a read waits for a predecessor to let go of the file, which it does a moment after its successor serves. Less
 /// than whoever lends waits for a store, so that what it is told is the reason.

@@ -16,7 +16,7 @@ use redb::{
 
 use super::loss::{JournalLoss, LossKind};
 use super::progress::{Progress, ProgressFile};
-use crate::store::{Clock, CounterName, Record, RecordKey, RecordVersion, StoreError};
+use anteroom_store::{Clock, CounterName, Record, RecordKey, RecordVersion, StoreError};
 
 /// Room -> (version, ledger).
 const LEDGERS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("ledgers");

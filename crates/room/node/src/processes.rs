@@ -17,7 +17,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::wire::deployment::{from_hex, hex};
+use anteroom_store::wire::deployment::{from_hex, hex};
 use anteroom_room::id::{NodeId, VisitorId};
 use anteroom_room::room::Predecessors;
 use anteroom_room::sync::Revocation;
@@ -32,8 +32,7 @@ const LAG: Span = Span::from_secs(600);
 
 /// The file of this process, and what it found when it came.
 #[derive(Debug)]
-pub struct ProcessFile {
-    id: NodeId,
+pub(crate) struct ProcessFile {
     own: Mutex<Own>,
     predecessors: Vec<Predecessor>,
 }
@@ -73,7 +72,7 @@ impl ProcessFile {
     /// # Errors
     ///
     /// [`io::Error`] if the folder cannot be read or written.
-    pub fn enter(data_dir: &Path, id: NodeId) -> io::Result<Self> {
+    pub(crate) fn enter(data_dir: &Path, id: NodeId) -> io::Result<Self> {
         let folder = data_dir.join(FOLDER);
         fs::create_dir_all(&folder)?;
         let mut predecessors = Vec::new();
@@ -87,21 +86,14 @@ impl ProcessFile {
             left: BTreeSet::new(),
         };
         Ok(Self {
-            id,
             own: Mutex::new(own),
             predecessors,
         })
     }
 
-    /// The name of this process.
-    #[must_use]
-    pub fn id(&self) -> NodeId {
-        self.id
-    }
-
     /// Who was here before, as far as `room` is concerned.
     #[must_use]
-    pub fn predecessors(&self, room: &str) -> Predecessors {
+    pub(crate) fn predecessors(&self, room: &str) -> Predecessors {
         let counted = self.predecessors.iter();
         let counted: Vec<_> = counted
             .filter_map(|before| before.rooms.get(room))
@@ -123,7 +115,7 @@ impl ProcessFile {
     /// # Errors
     ///
     /// [`io::Error`] if that cannot be written down; the process vouches for no successor then.
-    pub fn note_joined(
+    pub(crate) fn note_joined(
         &self,
         room: &str,
         in_touch_until: Millis,
@@ -153,7 +145,7 @@ impl ProcessFile {
 
     /// The ledgers of all rooms have heard that those before are dead: their files are not needed
     /// any more.
-    pub fn forget_predecessors(&self) {
+    pub(crate) fn forget_predecessors(&self) {
         for before in &self.predecessors {
             // What cannot be deleted is told once more by the next process, and does no harm.
             let _ = fs::remove_file(&before.path);
@@ -167,7 +159,7 @@ impl ProcessFile {
     /// # Errors
     ///
     /// [`io::Error`] if that cannot be written down; then no goodbye may be said.
-    pub fn leave(&self, room: &str) -> io::Result<()> {
+    pub(crate) fn leave(&self, room: &str) -> io::Result<()> {
         let mut own = self.own.lock();
         own.rooms.remove(room);
         own.left.insert(room.to_owned());

@@ -18,13 +18,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::wire::ledger as record;
+use anteroom_store::wire::ledger as record;
 use anteroom_config::time_text::rfc3339_secs;
 use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};
-use crate::orders::is_orders;
-use crate::store::{
+use anteroom_store::is_orders;
+use anteroom_store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap,
 };

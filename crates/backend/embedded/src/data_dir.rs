@@ -11,12 +11,12 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::wire::deployment::{from_hex, hex};
+use anteroom_store::wire::deployment::{from_hex, hex};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
 use parking_lot::Mutex;
 
-use crate::deployment::Membership;
+use anteroom_store::{Deployment, Membership, TicketKeys};
 
 /// A node's folder. Clones know what one of them has read.
 #[derive(Clone)]
@@ -33,18 +33,6 @@ impl fmt::Debug for DataDir {
         write!(f, "DataDir({})", self.path.display())
     }
 }
-
-/// What makes a deployment itself: drawn at the first start and kept from then on.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Deployment {
-    /// Tickets of another birth are no tickets.
-    pub birth: BirthId,
-    /// The secret of its lotteries.
-    pub lottery_key: LotteryKey,
-}
-
-/// Ticket keys, newest first.
-pub type TicketKeys = Vec<[u8; 32]>;
 
 /// Why the folder could not be used.
 #[derive(Debug, thiserror::Error)]

@@ -6,8 +6,8 @@ use anteroom_limit_store::lent::{Expected, Kept, Loaded, Swapped, Token};
 use redb::Database;
 use tokio::sync::oneshot::Sender;
 
-use crate::failure::{Failure, cause};
-use crate::tables::{Name, Tables, begin, bytes_of};
+use crate::leases::failure::{Failure, cause};
+use crate::leases::tables::{Name, Tables, begin, bytes_of};
 
 /// Ends are rounded up to this, so that a client who calls all the time does not move in the table of ends with every
 /// write.

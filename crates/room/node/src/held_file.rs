@@ -17,7 +17,7 @@ const FOLDER: &str = "held";
 
 /// The file of one room. While one process replaces another, both use it.
 #[derive(Debug)]
-pub struct HeldFile {
+pub(crate) struct HeldFile {
     path: PathBuf,
     /// What the file held when this process looked last. Locked while it is written, so that what
     /// is written last is what is held last.
@@ -27,7 +27,7 @@ pub struct HeldFile {
 impl HeldFile {
     /// The file of `room` in a data folder. Nothing is read or written yet.
     #[must_use]
-    pub fn of(data_dir: &Path, room: &str) -> Self {
+    pub(crate) fn of(data_dir: &Path, room: &str) -> Self {
         Self {
             path: data_dir.join(FOLDER).join(format!("{room}.json")),
             known: Mutex::default(),
@@ -36,14 +36,14 @@ impl HeldFile {
 
     /// When a file of any room was written, put there or removed last; `None` before the first.
     #[must_use]
-    pub fn changed_at(data_dir: &Path) -> Option<SystemTime> {
+    pub(crate) fn changed_at(data_dir: &Path) -> Option<SystemTime> {
         fs::metadata(data_dir.join(FOLDER)).ok()?.modified().ok()
     }
 
     /// What another process holds, or one before this held. A file that cannot be read holds
     /// nothing, and the log says so.
     #[must_use]
-    pub fn read(&self) -> Held {
+    pub(crate) fn read(&self) -> Held {
         let mut known = self.known.lock();
         *known = self.find().unwrap_or_default();
         known.clone()
@@ -76,7 +76,7 @@ impl HeldFile {
     /// # Errors
     ///
     /// [`io::Error`] if the folder cannot be written.
-    pub fn update(&self, next: impl FnOnce(&Held, &Held) -> Held) -> io::Result<()> {
+    pub(crate) fn update(&self, next: impl FnOnce(&Held, &Held) -> Held) -> io::Result<()> {
         let mut known = self.known.lock();
         let found = self.find();
         let held = next(&known, found.as_ref().unwrap_or(&known));
