@@ -7,50 +7,89 @@ mod table;
 
 use anyhow::bail;
 
-use self::table::{ARROWS_OF_TESTS, FOR_TESTS, LAYERS, ONLY_TESTS};
-use crate::workspace::{Depth, Metadata, metadata};
+use self::table::{CRATES_MAX, LAYERS, Layer, Ships};
+use crate::workspace::{Depth, Metadata, Package, metadata, root};
 
 /// Checks the crates of this workspace.
 ///
 /// # Errors
 ///
-/// Names every arrow that is not in the table, and every crate without a row.
+/// Names every arrow that is not in the table, every crate without a row, every row without a
+/// crate, and crates beyond the number that there may be.
 pub(crate) fn check() -> anyhow::Result<()> {
-    let problems = problems(&metadata(Depth::Members)?);
+    let metadata = metadata(Depth::Members)?;
+    let mut problems = problems(&metadata);
+    problems.extend(places(&metadata));
     if !problems.is_empty() {
         bail!("{}", problems.join("\n"));
     }
     Ok(())
 }
 
+fn layer_of(name: &str) -> Option<&'static Layer> {
+    LAYERS.iter().find(|layer| layer.name == name)
+}
+
+/// Arrows that are not in the table.
 fn problems(metadata: &Metadata) -> Vec<String> {
+    metadata.packages.iter().flat_map(arrows_of).collect()
+}
+
+fn arrows_of(package: &Package) -> Vec<String> {
+    let from = &package.name;
+    let Some(layer) = layer_of(from) else {
+        return vec![format!(
+            "{from} has no row in LAYERS (xtask/src/layers/table.rs): say there what boundary it \
+             holds and what it may use; without a boundary it is a module"
+        )];
+    };
     let mut problems = Vec::new();
-    for package in &metadata.packages {
-        let from = &package.name;
-        let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| name == from) else {
-            problems.push(format!(
-                "{from} has no row in LAYERS (xtask/src/layers/table.rs): say there what it may use"
-            ));
+    for dependency in &package.dependencies {
+        let to = &dependency.name;
+        // A crate that tests itself with other features draws no arrow.
+        if dependency.path.is_none() || to == from || layer.uses.contains(&to.as_str()) {
             continue;
-        };
-        for dependency in &package.dependencies {
-            let to = &dependency.name;
-            // A crate that tests itself with other features draws no arrow.
-            if dependency.path.is_none() || to == from || allowed.contains(&to.as_str()) {
-                continue;
-            }
-            let kind = dependency.kind.as_deref().unwrap_or("normal");
-            let is_for_tests = FOR_TESTS.contains(&to.as_str())
-                || ARROWS_OF_TESTS.contains(&(from.as_str(), to.as_str()));
-            let is_test = kind == "dev" || ONLY_TESTS.contains(&from.as_str());
-            if is_test && is_for_tests {
-                continue;
-            }
-            problems.push(format!(
-                "{from} -> {to} ({kind} dependency) is not in LAYERS: move the code that needs it \
-                 up, or pass it in as an argument or a trait"
-            ));
         }
+        let kind = dependency.kind.as_deref().unwrap_or("normal");
+        if kind == "dev" && layer.tests_use.contains(&to.as_str()) {
+            continue;
+        }
+        problems.push(format!(
+            "{from} -> {to} ({kind} dependency) is not in LAYERS: move the code that needs it up, \
+             or pass it in as an argument or a trait"
+        ));
+    }
+    problems
+}
+
+/// Crates that are not where the table has them, rows without a crate, and too many crates.
+fn places(metadata: &Metadata) -> Vec<String> {
+    let mut problems = Vec::new();
+    for layer in LAYERS {
+        let manifest = root().join(layer.folder).join("Cargo.toml");
+        let found = metadata.packages.iter().find(|it| it.name == layer.name);
+        match found {
+            None => problems.push(format!(
+                "{} has a row in LAYERS and is no crate",
+                layer.name
+            )),
+            Some(package) if package.manifest_path != manifest => problems.push(format!(
+                "{} is in {}, and its row in LAYERS says {}",
+                layer.name,
+                package.manifest_path.display(),
+                layer.folder
+            )),
+            Some(_) => {}
+        }
+    }
+    let in_crates = LAYERS
+        .iter()
+        .filter(|layer| layer.folder.starts_with("crates/"));
+    let count = in_crates.count();
+    if count > CRATES_MAX {
+        problems.push(format!(
+            "{count} crates, and at most {CRATES_MAX} may be: make a module of one"
+        ));
     }
     problems
 }
@@ -64,6 +103,7 @@ mod tests {
         let json = format!(
             r#"{{"packages": [{{
                 "name": "{from}", "version": "0.1.0", "license": null, "source": null,
+                "manifest_path": "Cargo.toml",
                 "dependencies": [
                     {{"name": "{to}", "kind": {kind}, "path": "crates/{to}"}},
                     {{"name": "serde", "kind": null}}
@@ -90,15 +130,13 @@ mod tests {
 
     #[test]
     fn dependencies_of_tests_and_build_scripts_are_judged_alike() {
-        assert_eq!(
-            check_arrow("anteroom-admin", "anteroom-proxy", r#""dev""#).len(),
-            1
-        );
-        assert_eq!(
-            check_arrow("anteroom-sim", "anteroom-node", r#""build""#).len(),
-            1
-        );
-        assert_eq!(check_arrow("xtask", "anteroom-room", "null").len(), 1);
+        for (from, to, kind) in [
+            ("anteroom-proxy", "anteroom-admin", r#""dev""#),
+            ("anteroom-sim", "anteroom-node", r#""build""#),
+            ("xtask", "anteroom-room", "null"),
+        ] {
+            assert_eq!(check_arrow(from, to, kind).len(), 1, "{from} -> {to}");
+        }
     }
 
     #[test]
@@ -108,39 +146,45 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_is_for_tests_alone() {
-        let testkit = "anteroom-testkit";
-        assert!(check_arrow("anteroom-ticket", testkit, r#""dev""#).is_empty());
-        assert_eq!(check_arrow("anteroom-ticket", testkit, "null").len(), 1);
-        assert_eq!(
-            check_arrow("anteroom-ticket", testkit, r#""build""#).len(),
-            1
-        );
-        for (name, allowed) in LAYERS {
-            let may_use = allowed.iter().any(|below| FOR_TESTS.contains(below));
-            assert!(!may_use, "{name} may use it in what ships");
-        }
-    }
-
-    #[test]
-    fn a_crate_that_is_nothing_but_tests_uses_what_is_for_tests_and_is_used_by_none() {
-        assert!(check_arrow("anteroom-e2e", "anteroom-testkit", "null").is_empty());
-        for (name, allowed) in LAYERS {
-            let uses_tests = allowed.iter().any(|below| ONLY_TESTS.contains(below));
-            assert!(
-                !uses_tests,
-                "{name} may use a crate that is nothing but tests"
-            );
-        }
-    }
-
-    #[test]
     fn an_arrow_of_tests_is_for_tests_alone() {
-        assert!(check_arrow("anteroom-admin", "anteroom-store", r#""dev""#).is_empty());
-        assert_eq!(
-            check_arrow("anteroom-admin", "anteroom-store", "null").len(),
-            1
-        );
+        let (from, to) = ("anteroom-ticket", "anteroom-testkit");
+        assert!(check_arrow(from, to, r#""dev""#).is_empty());
+        assert_eq!(check_arrow(from, to, "null").len(), 1);
+        assert_eq!(check_arrow(from, to, r#""build""#).len(), 1);
+    }
+
+    #[test]
+    fn nothing_that_ships_contains_what_never_does() {
+        for layer in LAYERS.iter().filter(|layer| layer.ships == Ships::Yes) {
+            let stray = layer
+                .uses
+                .iter()
+                .find(|name| layer_of(name).is_some_and(|below| below.ships == Ships::Never));
+            assert_eq!(stray, None, "{}", layer.name);
+        }
+    }
+
+    #[test]
+    fn rooms_and_limits_do_not_know_each_other() {
+        for layer in LAYERS {
+            let is_of_limits = layer.folder.starts_with("crates/limit/");
+            let is_of_rooms = layer.folder.starts_with("crates/room/");
+            for below in layer.uses {
+                let folder = layer_of(below).expect("a row").folder;
+                // Times stand in the core of rooms.
+                let knows_rooms = folder.starts_with("crates/room/") && *below != "anteroom-room";
+                let knows_limits = folder.starts_with("crates/limit/");
+                assert!(!(is_of_limits && knows_rooms), "{} -> {below}", layer.name);
+                assert!(!(is_of_rooms && knows_limits), "{} -> {below}", layer.name);
+            }
+        }
+    }
+
+    #[test]
+    fn each_row_states_a_boundary() {
+        for layer in LAYERS {
+            assert!(!layer.boundary.is_empty(), "{}", layer.name);
+        }
     }
 
     #[test]
@@ -154,12 +198,13 @@ mod tests {
 
     #[test]
     fn every_row_names_earlier_rows_only() {
-        for (index, (name, allowed)) in LAYERS.iter().enumerate() {
-            for below in *allowed {
-                let earlier = &LAYERS[..index];
+        for (index, layer) in LAYERS.iter().enumerate() {
+            for below in layer.uses {
+                let mut earlier = LAYERS[..index].iter();
                 assert!(
-                    earlier.iter().any(|(name, _)| name == below),
-                    "{name} -> {below} does not go down"
+                    earlier.any(|row| row.name == *below),
+                    "{} -> {below} does not go down",
+                    layer.name
                 );
             }
         }

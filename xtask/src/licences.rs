@@ -150,6 +150,7 @@ mod tests {
         .unwrap();
         let package = Package {
             name: name.to_owned(),
+            manifest_path: "Cargo.toml".into(),
             version: "1.0.0".to_owned(),
             license: license.map(str::to_owned),
             source: source.map(str::to_owned),

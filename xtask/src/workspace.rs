@@ -2,7 +2,7 @@
 //!
 //! Only the part of `cargo metadata` that the checks read; not a general model of Cargo.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
@@ -22,6 +22,8 @@ pub(crate) struct Metadata {
 pub(crate) struct Package {
     pub(crate) name: String,
     pub(crate) version: String,
+    /// Its `Cargo.toml`.
+    pub(crate) manifest_path: PathBuf,
     /// An SPDX expression.
     pub(crate) license: Option<String>,
     /// `None` for a folder, else where it is downloaded from.

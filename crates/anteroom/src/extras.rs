@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_admin::{ConnectionFigures, ExtraFigures};
+use anteroom_embedded::Embedded;
 use anteroom_envoy::RateLimitService;
 use anteroom_limit_http::Meter;
 use anteroom_proxy::downstream::hold::{BrokenOff, ConnectionObserver};
 use anteroom_proxy::downstream::table::{ConnectionTable, Reclaimed, TurnedAway};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::layer::WaitingRoomLayer;
-use anteroom_embedded::Embedded;
 use anteroom_tower::Layers;
 use parking_lot::Mutex;
 

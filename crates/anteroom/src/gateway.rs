@@ -10,6 +10,7 @@ use anteroom_config::{
     Config, GossipConfig, KafkaConfig, MemcachedConfig, RateLimitServiceConfig, ServerConfig,
     StoreConfig,
 };
+use anteroom_embedded::{DataDir, Embedded};
 use anteroom_envoy::{Doors, RateLimitService};
 use anteroom_node::{Node, NodeClock, RoomClock};
 use anteroom_proxy::downstream::handover::{Inherited, Legacy};
@@ -18,8 +19,7 @@ use anteroom_proxy::downstream::sockets::Sockets;
 use anteroom_proxy::downstream::table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::layer::WaitingRoomLayer;
-use anteroom_embedded::{DataDir, Embedded};
-use anteroom_store::{Clock};
+use anteroom_store::Clock;
 use anteroom_tower::{Layers, Opened};
 use tokio::net::TcpListener;
 use tokio::sync::watch;

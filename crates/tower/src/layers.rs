@@ -7,13 +7,13 @@ use std::time::Duration;
 use anteroom_admin::overrides::{LiveLimits, Prepared};
 use anteroom_config::{Config, ServerConfig};
 use anteroom_embedded::leases::LentFile;
+use anteroom_embedded::{DataDir, Embedded};
 use anteroom_gossip::GossipCounts;
 use anteroom_limit_http::{Meter, RateLimitLayer, Tokens, TokensError};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
 use anteroom_proxy::downstream::drain::{DrainSignal, DrainTrigger, drain};
 use anteroom_room_http::layer::{NextRooms, WaitingRoomLayer};
-use anteroom_embedded::{DataDir, Embedded};
-use anteroom_store::{Clock};
+use anteroom_store::Clock;
 use tokio::task::JoinHandle;
 
 use crate::around::Around;

@@ -1,11 +1,11 @@
 //! Why can the layers of a configuration not be opened?
 
+use anteroom_embedded::DataDirError;
 use anteroom_gossip::SecretFileError;
 use anteroom_limit_http::{PlanError, TokensError};
 use anteroom_limit_store::lending::NoRandomnessError;
 use anteroom_node::StartError;
 use anteroom_room_http::layer::DoorsError;
-use anteroom_embedded::{DataDirError};
 use anteroom_store::{JoinError, StoreError};
 use anteroom_valkey::SetupError;
 

@@ -9,6 +9,7 @@ use anteroom_config::{
     Config, GossipConfig, LimitConfig, LimitStore, MemcachedConfig, StoreConfig, ValkeyConfig,
 };
 use anteroom_embedded::leases::LentFile;
+use anteroom_embedded::{DataDir, Embedded};
 use anteroom_gossip::{GossipCounts, GossipSettings, Secret};
 use anteroom_limit::time::Micros;
 use anteroom_limit_store::lending::LeasedCounts;
@@ -16,8 +17,10 @@ use anteroom_limit_store::lent::LentRecords;
 use anteroom_limit_store::shared::SharedCounts;
 use anteroom_memcached::MemcachedCounts;
 use anteroom_node::Stores;
-use anteroom_embedded::{DataDir, Embedded};
-use anteroom_store::{Clock, Deployment, Identity, JoinError, Membership, Store, StoreError, TicketKeys, chain, join, restore};
+use anteroom_store::{
+    Clock, Deployment, Identity, JoinError, Membership, Store, StoreError, TicketKeys, chain, join,
+    restore,
+};
 use anteroom_valkey::{SetupError, Valkey, ValkeyCounts, ValkeyLent};
 use tokio::task::JoinHandle;
 

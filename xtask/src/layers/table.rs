@@ -1,185 +1,338 @@
-//! The table: every crate, and which of those below it it may use.
+//! The table: every crate, the boundary that it exists for, and which crates below it may use.
 
-/// A crate and the crates below it that it may use. Lowest first: a row may name earlier rows
-/// only. Rows of crates that do not exist yet are decisions already taken.
-pub(super) const LAYERS: &[(&str, &[&str])] = &[
-    // Before the core, for it knows nothing; who may use it is in `FOR_TESTS`.
-    ("anteroom-testkit", &[]),
-    ("anteroom-limit", &[]),
-    ("anteroom-limit-store", &["anteroom-limit"]),
-    ("anteroom-room", &[]),
-    ("anteroom-ticket", &["anteroom-room"]),
-    ("anteroom-config", &["anteroom-room", "anteroom-limit"]),
-    ("anteroom-store", &["anteroom-room", "anteroom-config"]),
-    (
-        "anteroom-valkey",
-        &[
+/// One crate.
+pub(super) struct Layer {
+    /// The package.
+    pub(super) name: &'static str,
+    /// Its folder, from the root of the workspace.
+    pub(super) folder: &'static str,
+    /// What Cargo must keep out of it, or keep in it. A crate without such a boundary is a module.
+    pub(super) boundary: &'static str,
+    /// Crates of earlier rows that it may use.
+    pub(super) uses: &'static [&'static str],
+    /// Crates that only its tests may use, wherever their rows are.
+    pub(super) tests_use: &'static [&'static str],
+    /// Whether a program that users run may contain it.
+    pub(super) ships: Ships,
+}
+
+/// Whether a program that users run may contain a crate.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Ships {
+    /// It may.
+    Yes,
+    /// It serves tests, measurements or the work on the project alone.
+    Never,
+}
+
+/// All crates, lowest first: a row may use earlier rows only.
+pub(super) const LAYERS: &[Layer] = &[
+    Layer {
+        name: "anteroom-testkit",
+        folder: "crates/testing/kit",
+        boundary: "servers and relays for tests; never shipped, knows no other crate",
+        uses: &[],
+        tests_use: &[],
+        ships: Ships::Never,
+    },
+    Layer {
+        name: "anteroom-room",
+        folder: "crates/room/core",
+        boundary: "no_std: no clock, random numbers, async, serde or I/O can reach a decision",
+        uses: &[],
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-limit",
+        folder: "crates/limit/core",
+        boundary: "no_std, and no rooms: the decisions of rate limits",
+        uses: &[],
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-ticket",
+        folder: "crates/room/ticket",
+        boundary: "the only crate that seals and opens tickets: the cryptography library",
+        uses: &["anteroom-room"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-limit-store",
+        folder: "crates/limit/store",
+        boundary: "async, but no client library: each backend implements its traits",
+        uses: &["anteroom-limit"],
+        // Leases are also tried over a real store.
+        tests_use: &["anteroom-testkit", "anteroom-config", "anteroom-valkey"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-config",
+        folder: "crates/config",
+        boundary: "TOML; opens no file, resolves no name",
+        uses: &["anteroom-room", "anteroom-limit"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-store",
+        folder: "crates/room/store",
+        boundary: "async and serde, but no client library: each backend implements its trait",
+        uses: &["anteroom-room", "anteroom-config"],
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-embedded",
+        folder: "crates/backend/embedded",
+        boundary: "redb, and the files of the data folder",
+        uses: &[
             "anteroom-room",
+            "anteroom-limit",
+            "anteroom-limit-store",
             "anteroom-config",
-            "anteroom-limit",
-            "anteroom-limit-store",
             "anteroom-store",
         ],
-    ),
-    (
-        "anteroom-memcached",
-        &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
-    ),
-    (
-        "anteroom-kafka",
-        &["anteroom-limit", "anteroom-limit-store"],
-    ),
-    (
-        "anteroom-gossip",
-        &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
-    ),
-    (
-        "anteroom-embedded",
-        &[
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-valkey",
+        folder: "crates/backend/valkey",
+        boundary: "the client library of Valkey and Redis",
+        uses: &[
             "anteroom-room",
             "anteroom-limit",
             "anteroom-limit-store",
+            "anteroom-config",
             "anteroom-store",
         ],
-    ),
-    (
-        "anteroom-envoy",
-        &["anteroom-config", "anteroom-limit", "anteroom-limit-store"],
-    ),
-    (
-        "anteroom-node",
-        &[
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-memcached",
+        folder: "crates/backend/memcached",
+        boundary: "memcached's protocol",
+        uses: &["anteroom-limit", "anteroom-limit-store", "anteroom-config"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-gossip",
+        folder: "crates/backend/gossip",
+        boundary: "the membership library",
+        uses: &["anteroom-limit", "anteroom-limit-store", "anteroom-config"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-kafka",
+        folder: "crates/backend/kafka",
+        boundary: "librdkafka, which takes a C compiler: left out unless asked for",
+        uses: &["anteroom-limit", "anteroom-limit-store"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-node",
+        folder: "crates/room/node",
+        boundary: "tokio and the clock, but no HTTP and no backend",
+        uses: &[
             "anteroom-room",
             "anteroom-ticket",
             "anteroom-config",
             "anteroom-store",
         ],
-    ),
-    (
-        "anteroom-room-http",
-        &["anteroom-room", "anteroom-config", "anteroom-store"],
-    ),
-    (
-        "anteroom-proxy",
-        &[
+        tests_use: &["anteroom-embedded"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-proxy",
+        folder: "crates/proxy",
+        boundary: "HTTP, sockets and TLS; of rooms it knows times, of limits nothing",
+        uses: &["anteroom-room", "anteroom-config"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-room-http",
+        folder: "crates/room/http",
+        boundary: "templates and expressions of bypass rules; no rate limits",
+        uses: &[
             "anteroom-room",
-            "anteroom-ticket",
             "anteroom-config",
             "anteroom-store",
             "anteroom-node",
-            "anteroom-room-http",
+            "anteroom-proxy",
         ],
-    ),
-    (
-        "anteroom-limit-http",
-        &[
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-limit-http",
+        folder: "crates/limit/http",
+        boundary: "HTTP and JSON Web Tokens; no waiting rooms",
+        // Of the core of rooms it uses times.
+        uses: &[
+            "anteroom-room",
             "anteroom-limit",
             "anteroom-limit-store",
-            "anteroom-room",
             "anteroom-config",
             "anteroom-proxy",
         ],
-    ),
-    (
-        "anteroom-tower",
-        &[
-            "anteroom-config",
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-envoy",
+        folder: "crates/limit/envoy",
+        boundary: "gRPC, YAML and Envoy's messages; no waiting rooms",
+        uses: &["anteroom-limit", "anteroom-limit-store", "anteroom-config"],
+        tests_use: &["anteroom-testkit", "anteroom-valkey"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-admin",
+        folder: "crates/admin",
+        boundary: "the framework of the control API and the metrics library",
+        uses: &[
+            "anteroom-room",
             "anteroom-limit",
+            "anteroom-limit-store",
+            "anteroom-config",
             "anteroom-store",
-            "anteroom-valkey",
             "anteroom-node",
             "anteroom-proxy",
             "anteroom-limit-http",
-            "anteroom-admin",
-            "anteroom-limit-store",
-            "anteroom-embedded",
-            "anteroom-memcached",
-            "anteroom-kafka",
-            "anteroom-gossip",
         ],
-    ),
-    (
-        "anteroom-admin",
-        &[
-            "anteroom-room",
+        tests_use: &["anteroom-embedded"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-tower",
+        folder: "crates/tower",
+        boundary: "what other Rust programs embed: layers, without the program",
+        uses: &[
+            "anteroom-limit",
+            "anteroom-limit-store",
             "anteroom-config",
             "anteroom-store",
+            "anteroom-embedded",
+            "anteroom-valkey",
+            "anteroom-memcached",
+            "anteroom-gossip",
+            "anteroom-kafka",
             "anteroom-node",
             "anteroom-proxy",
+            "anteroom-room-http",
+            "anteroom-limit-http",
+            "anteroom-admin",
         ],
-    ),
-    ("anteroom-demo", &["anteroom-room"]),
-    ("anteroom-sim", &["anteroom-room", "anteroom-ticket"]),
-    (
-        "anteroom-report",
-        &[
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-demo",
+        folder: "crates/demo",
+        boundary: "knows the gateway by its HTTP alone, so that what it checks is what users see",
+        uses: &["anteroom-room"],
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-sim",
+        folder: "crates/sim/engine",
+        boundary: "no tokio and no sockets: virtual time alone",
+        uses: &["anteroom-room", "anteroom-config"],
+        tests_use: &["anteroom-testkit"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-report",
+        folder: "crates/sim/report",
+        boundary: "the chart library; no tokio and no sockets",
+        uses: &[
             "anteroom-room",
-            "anteroom-config",
             "anteroom-limit",
+            "anteroom-config",
             "anteroom-sim",
         ],
-    ),
-    (
-        "anteroom",
-        &[
+        tests_use: &[],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom",
+        folder: "crates/anteroom",
+        boundary: "the program: the only crate that users run",
+        uses: &[
             "anteroom-room",
+            "anteroom-limit",
+            "anteroom-limit-store",
             "anteroom-config",
             "anteroom-store",
-            "anteroom-valkey",
+            "anteroom-embedded",
+            "anteroom-gossip",
             "anteroom-node",
             "anteroom-proxy",
             "anteroom-room-http",
             "anteroom-limit-http",
-            "anteroom-tower",
-            "anteroom-admin",
-            "anteroom-demo",
-            "anteroom-limit",
-            "anteroom-limit-store",
             "anteroom-envoy",
+            "anteroom-admin",
+            "anteroom-tower",
+            "anteroom-demo",
+            "anteroom-report",
         ],
-    ),
-    // Asks what `anteroom check` says, and what holds where a file says nothing.
-    // Looks at what comes out on either side of the gateway, with rooms and without.
-    // Starts the binary as a process, so it knows none of what the binary is made of.
-    ("anteroom-e2e", &["anteroom-room", "anteroom-demo"]),
-    // Runs nodes in its own process, to see what they take and what they cost.
-    (
-        "anteroom-bench",
-        &[
+        tests_use: &["anteroom-testkit", "anteroom-valkey"],
+        ships: Ships::Yes,
+    },
+    Layer {
+        name: "anteroom-e2e",
+        folder: "crates/testing/e2e",
+        boundary: "never shipped; starts the program, so it stands above it",
+        uses: &[
+            "anteroom-testkit",
             "anteroom-room",
             "anteroom-config",
             "anteroom-store",
+            "anteroom-embedded",
+            "anteroom-valkey",
+            "anteroom-proxy",
+            "anteroom-admin",
+            "anteroom-demo",
+            "anteroom-sim",
+            "anteroom",
+        ],
+        tests_use: &[],
+        ships: Ships::Never,
+    },
+    Layer {
+        name: "anteroom-bench",
+        folder: "crates/bench",
+        boundary: "never shipped; measures, beside peers",
+        uses: &[
+            "anteroom-testkit",
+            "anteroom-room",
+            "anteroom-config",
+            "anteroom-store",
+            "anteroom-embedded",
             "anteroom-valkey",
             "anteroom-node",
         ],
-    ),
-    // Plays what the simulator recorded on real stores, so it sees both.
-    // Starts the binary as a process, beside others.
-    ("xtask", &[]),
+        tests_use: &[],
+        ships: Ships::Never,
+    },
+    Layer {
+        name: "xtask",
+        folder: "xtask",
+        boundary: "never shipped; must build before anything else does",
+        uses: &[],
+        tests_use: &[],
+        ships: Ships::Never,
+    },
 ];
 
-/// Crates that every crate's tests may use, and nothing but tests. They know no crate of ours.
-pub(super) const FOR_TESTS: &[&str] = &["anteroom-testkit"];
-
-/// Crates that are nothing but tests and measurements: what is for tests they may use in all that
-/// they are. No row above names one.
-pub(super) const ONLY_TESTS: &[&str] = &[
-    "anteroom-e2e",
-    "anteroom-e2e",
-    "anteroom-bench",
-    "anteroom-bench",
-    "anteroom-e2e",
-    "anteroom-e2e",
-];
-
-/// Arrows of tests alone: whoever runs a node in a test must bring a store.
-pub(super) const ARROWS_OF_TESTS: &[(&str, &str)] = &[
-    // Leases are tried over a real store, which has an address.
-    ("anteroom-limit-store", "anteroom-config"),
-    ("anteroom-limit-store", "anteroom-valkey"),
-    ("anteroom-admin", "anteroom-limit"),
-    ("anteroom-admin", "anteroom-limit-http"),
-    ("anteroom-admin", "anteroom-store"),
-    ("anteroom-proxy", "anteroom-store"),
-    ("anteroom-envoy", "anteroom-valkey"),
-];
+/// At most so many under `crates/`: a crate exists for a boundary.
+pub(super) const CRATES_MAX: usize = 25;

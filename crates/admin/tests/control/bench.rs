@@ -7,6 +7,7 @@ use std::time::Duration;
 use anteroom_admin::overrides::LiveLimits;
 use anteroom_admin::{Control, ExtraFigures, Extras, Token, Tokens, serve};
 use anteroom_config::{Config, RoomName};
+use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::Micros;
 use anteroom_limit_http::{Meter, Surroundings};
 use anteroom_node::{
@@ -15,7 +16,6 @@ use anteroom_node::{
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
 use anteroom_room::time::{Millis, Span};
-use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_store::{Clock, Identity};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;

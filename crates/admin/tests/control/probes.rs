@@ -1,8 +1,8 @@
 //! `/livez` and `/readyz`: neither fails because a store is away.
 
 use anteroom_admin::ExtraFigures;
-use anteroom_room::time::Span;
 use anteroom_embedded::faults::Faults;
+use anteroom_room::time::Span;
 use serde_json::json;
 
 use crate::bench::{Bench, room_name};

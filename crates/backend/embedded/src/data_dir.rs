@@ -11,9 +11,9 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anteroom_store::wire::deployment::{from_hex, hex};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::BirthId;
+use anteroom_store::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
 use anteroom_store::{Deployment, Membership, TicketKeys};

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_store::wire::ledger as record;
 use anteroom_config::time_text::rfc3339_secs;
+use anteroom_store::wire::ledger as record;
 use parking_lot::Mutex;
 
 use crate::data_dir::{DataDir, DataDirLock};

@@ -6,14 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::orders::{Orders, Record as _};
+use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Answer, Held, Reply, SyncRequest, Terms, Used, Wants};
 use anteroom_room::time::{Millis, Minute, Span};
-use anteroom_embedded::{DataDir, Embedded, faults::Faults};
-use anteroom_store::{Clock, CounterName, Identity, LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store, StoreError, SyncError, conformance};
+use anteroom_store::{
+    Clock, CounterName, Identity, LedgerPlace, LedgerRole, OrdersPlace, RecordKey, Store,
+    StoreError, SyncError, conformance,
+};
 
 struct HandClock(AtomicU64);
 

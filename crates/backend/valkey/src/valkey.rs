@@ -3,7 +3,9 @@
 use std::fmt;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_store::{BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap};
+use anteroom_store::{
+    BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
+};
 
 use crate::access::SetupError;
 use crate::checking::{self, Findings};

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use crate::held_file::HeldFile;
+use crate::processes::ProcessFile;
 use anteroom_config::{RoomConfig, RoomName};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{BirthId, DataCenterId, NodeId};
 use anteroom_room::room::RoomIdentity;
 use anteroom_store::{Store, introduce};
-use crate::held_file::HeldFile;
-use crate::processes::ProcessFile;
 use anteroom_ticket::KeyRing;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;

@@ -17,11 +17,11 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use anteroom_store::wire::deployment::{from_hex, hex};
 use anteroom_room::id::{NodeId, VisitorId};
 use anteroom_room::room::Predecessors;
 use anteroom_room::sync::Revocation;
 use anteroom_room::time::{Millis, Span};
+use anteroom_store::wire::deployment::{from_hex, hex};
 use parking_lot::Mutex;
 
 const FOLDER: &str = "processes";

@@ -18,6 +18,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
+use crate::held_file::HeldFile;
+use crate::processes::ProcessFile;
 use anteroom_config::RoomConfig;
 use anteroom_config::orders::Orders;
 use anteroom_room::decision::{Place, QueueReason};
@@ -29,8 +31,6 @@ use anteroom_room::room::{Capacity, Room, RoomIdentity};
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::{Millis, Span};
 use anteroom_store::{CounterName, SyncError};
-use crate::held_file::HeldFile;
-use crate::processes::ProcessFile;
 use anteroom_ticket::{Binding, KeyRing};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;

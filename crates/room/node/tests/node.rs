@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use anteroom_config::orders::{Actor, Order};
 use anteroom_config::{Config, RoomConfig};
+use anteroom_embedded::faults::Faults;
+use anteroom_embedded::{DataDir, Embedded};
 use anteroom_node::{Arrival, HandClock, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores};
 use anteroom_room::decision::QueueReason;
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::time::{Millis, Span};
-use anteroom_embedded::faults::Faults;
-use anteroom_embedded::{DataDir, Embedded};
 use anteroom_store::{Clock, Identity, Store};
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom::gateway::Gateway;
+use anteroom_embedded::DataDir;
 use anteroom_node::NodeClock;
 use anteroom_room::time::{Millis, Span};
-use anteroom_embedded::{DataDir};
-use anteroom_store::{Clock};
+use anteroom_store::Clock;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 

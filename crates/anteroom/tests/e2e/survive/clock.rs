@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use anteroom::gateway::Gateway;
+use anteroom_embedded::DataDir;
 use anteroom_node::{RoomClock, WallClock};
 use anteroom_room::time::{Millis, Span};
-use anteroom_embedded::DataDir;
 
 use crate::limits::limits;
 use crate::support::crowd::{Crowd, Habits};

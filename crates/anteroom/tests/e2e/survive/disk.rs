@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use anteroom::gateway::Gateway;
 use anteroom_config::Config;
-use anteroom_node::RoomClock;
-use anteroom_room::rules::OnStoreFailure;
 use anteroom_embedded::faults::Faults;
 use anteroom_embedded::{DataDir, Embedded};
+use anteroom_node::RoomClock;
+use anteroom_room::rules::OnStoreFailure;
 use anteroom_store::{Clock, Identity};
 use http::StatusCode;
 

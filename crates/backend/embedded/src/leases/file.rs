@@ -6,10 +6,10 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::{DataDir, is_damage};
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit_store::lending::record::encode_epoch;
 use anteroom_limit_store::lent::{Kept, Token};
-use crate::{DataDir, is_damage};
 use redb::{Builder, Database, DatabaseError, ReadableDatabase as _};
 
 use crate::leases::failure::{Failure, cause};

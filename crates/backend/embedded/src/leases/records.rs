@@ -5,11 +5,11 @@ use std::fs::File;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::DataDir;
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::lent::{Kept, LentRecords, LentTo, Loaded, Shelf, Swapped, Write};
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
-use crate::{DataDir};
-use anteroom_store::{Clock};
+use anteroom_store::Clock;
 use redb::{Database, DatabaseError};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};

@@ -16,8 +16,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anteroom_store::wire::ledger as record;
 use anteroom_room::time::Span;
+use anteroom_store::wire::ledger as record;
 use redb::Database;
 
 use super::journal::{About, Content, Journal, Opener, commit, content, place_of, put_records};

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use std::sync::Arc;
 
+use anteroom_embedded::DataDir;
 use anteroom_embedded::leases::{Bounds, FileClock, LentFile};
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, Judgement, Sight, judge};
 use anteroom_limit::time::{MicroSpan, Micros};
@@ -12,7 +13,6 @@ use anteroom_limit_store::CallKey;
 use anteroom_limit_store::lending::record::decode_epoch;
 use anteroom_limit_store::lent::{LentRecords as _, LentTo, Loaded, Shelf, Swapped, Token, Write};
 use anteroom_limit_store::shared::{CountsError, TestTime};
-use anteroom_embedded::DataDir;
 use redb::{Database, DatabaseError};
 use tempfile::TempDir;
 

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::PathBuf;
 
+use anteroom_embedded::faults::Faults;
 use anteroom_embedded::leases::LentFile;
 use anteroom_limit::lending::epoch::Before;
 use anteroom_limit::time::{MicroSpan, Micros};
 use anteroom_limit_store::lent::Loaded;
 use anteroom_limit_store::shared::{CountsError, chain};
-use anteroom_embedded::faults::Faults;
 use redb::{Database, TableDefinition};
 
 use crate::folder::{BEGIN, Folder, before, epoch, load, must_write, token, write};

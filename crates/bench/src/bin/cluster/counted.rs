@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use anteroom_store::{BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap};
+use anteroom_store::{
+    BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
+};
 
 /// Counts the calls to a store.
 #[derive(Clone)]

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::held_file::HeldFile;
 use anteroom_config::Problems;
 use anteroom_config::orders::{Actor, Held, HeldStop, Order, Orders, Record as _, Stop};
 use anteroom_room::time::Millis;
 use anteroom_store::{ChangeError, StoreError, chain};
-use crate::held_file::HeldFile;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;

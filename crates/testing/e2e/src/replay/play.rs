@@ -7,7 +7,9 @@ use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{BirthId, Life};
 use anteroom_room::ledger::{Ledger, Sums};
 use anteroom_sim::recording::{Deed, Exchange, Found, LedgerRole, Recording};
-use anteroom_store::{BoxFuture, Deployment, JoinError, LedgerPlace, Membership, RecordKey, Store, SyncError, join};
+use anteroom_store::{
+    BoxFuture, Deployment, JoinError, LedgerPlace, Membership, RecordKey, Store, SyncError, join,
+};
 use parking_lot::Mutex;
 
 use crate::replay::stage::Stage;

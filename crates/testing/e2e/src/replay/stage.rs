@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use anteroom_room::time::Millis;
-use anteroom_store::{BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap};
+use anteroom_store::{
+    BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
+};
 use parking_lot::Mutex;
 
 /// The store as the ledger sees it.

@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::{HostPort, Topology, ValkeyAddress};
 use anteroom_e2e::replay::Rig;
+use anteroom_embedded::{DataDir, Embedded};
 use anteroom_room::time::Millis;
 use anteroom_store::memory::Memory;
-use anteroom_embedded::{DataDir, Embedded};
-use anteroom_store::{BoxFuture, Clock, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap};
+use anteroom_store::{
+    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
+};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::Valkey;
 use tempfile::TempDir;

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::Config;
+use anteroom_embedded::{DataDir, Embedded};
 use anteroom_node::{
     Arrival, Node, NodeClock, NodeSettings, Outcome, RoomClock, RoomHandle, Stores,
 };
-use anteroom_embedded::{DataDir, Embedded};
 use anteroom_store::{Clock, Identity};
 use anyhow::Context as _;
 use serde::Serialize;
