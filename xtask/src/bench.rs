@@ -29,20 +29,20 @@ pub(crate) enum What {
     Sim(Options),
     /// What many nodes cost new visitors and stores, on real redis-servers.
     ///
-    /// Added latency with counters and with leases, CPU time of redis-server, calls to the stores, and
-    /// what one server carries; beside the targets. Needs redis-server. Takes about six minutes, and
-    /// a machine that has nothing else to do.
+    /// Added latency with counters and with leases, CPU time of redis-server, calls to the stores,
+    /// and what one server carries; beside the targets. Needs redis-server. Takes about six
+    /// minutes, and a machine that has nothing else to do.
     Cluster(cluster::Options),
     /// What the gateway costs per request, beside hyper alone, nginx and haproxy.
     ///
-    /// The same load to each in turn, each on one processor: accepted visitors through to the origin,
-    /// waiting pages, and a million who wait. Takes about six minutes, and a machine with two
-    /// processors that has nothing else to do.
+    /// The same load to each in turn, each on one processor: accepted visitors through to the
+    /// origin, waiting pages, and a million who wait. Takes about six minutes, and a machine with
+    /// two processors that has nothing else to do.
     Gateway(gateway::Options),
     /// What a check of a limit costs, beside governor and limitador.
     ///
-    /// All in turn in one process, compared by processor time; and the bytes that each client takes. Takes
-    /// about three minutes after the build, and a machine that has nothing else to do.
+    /// All in turn in one process, compared by processor time; and the bytes that each client
+    /// takes. Takes about three minutes after the build, and a machine that has nothing else to do.
     Limits(limits::Options),
 }
 
@@ -260,7 +260,8 @@ fn ns_per_event(measured: &Measured) -> f64 {
 
 fn table(lines: &[Line]) -> String {
     let mut table = String::from(
-        "| data centers | nodes | visitors | events | wall s | CPU s | events per CPU second | ns per event | to the smallest | peak MiB |\n\
+        "| data centers | nodes | visitors | events | wall s | CPU s | events per CPU second | ns \
+         per event | to the smallest | peak MiB |\n\
          | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for line in lines {
@@ -293,8 +294,10 @@ fn verdict(lines: &[Line]) -> String {
     let (same_work, same_crowd) = ratios(lines);
     let word = |is_met: bool| if is_met { "met" } else { "MISSED" };
     format!(
-        "\nat least {EVENTS_PER_CPU_SECOND_MIN:.0} events per CPU second: {} (at worst {slowest:.0})\n\
-         the most nodes at most {LARGEST_TO_SMALLEST_MAX:.1} times the cost per event of the fewest,\n\
+        "\nat least {EVENTS_PER_CPU_SECOND_MIN:.0} events per CPU second: {} (at worst \
+         {slowest:.0})\n\
+         the most nodes at most {LARGEST_TO_SMALLEST_MAX:.1} times the cost per event of the \
+         fewest,\n\
          \x20 with the same crowd: {} ({same_crowd:.2})\n\
          \x20 with the same work for each node: {} ({same_work:.2})",
         word(slowest >= EVENTS_PER_CPU_SECOND_MIN),

@@ -1,7 +1,7 @@
 //! What do systemd and Prometheus themselves say about the files in `deploy/`?
 //!
-//! Asked where they are installed; nobody has to install them for the tests. That the files agree with
-//! each other and with the program is tested without them, in `anteroom-e2e`.
+//! Asked where they are installed; nobody has to install them for the tests. That the files agree
+//! with each other and with the program is tested without them, in `anteroom-e2e`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,8 @@ const SYSTEMD_MIN: u32 = 250;
 pub(crate) fn systemd() -> anyhow::Result<Outcome> {
     let Ok(version) = Command::new("systemd-analyze").arg("--version").output() else {
         return Ok(Outcome::Skipped(
-            "systemd-analyze is not installed; to get it, on Debian and Ubuntu: apt-get install systemd",
+            "systemd-analyze is not installed; to get it, on Debian and Ubuntu: apt-get install \
+             systemd",
         ));
     };
     if version_in(&String::from_utf8_lossy(&version.stdout)) < Some(SYSTEMD_MIN) {
@@ -58,7 +59,8 @@ pub(crate) fn prometheus() -> anyhow::Result<Outcome> {
         promtool.args([kind, "rules", file]).current_dir(&rules);
         let Ok(output) = promtool.output() else {
             return Ok(Outcome::Skipped(
-                "promtool is not installed; to get it, on Debian and Ubuntu: apt-get install prometheus",
+                "promtool is not installed; to get it, on Debian and Ubuntu: apt-get install \
+                 prometheus",
             ));
         };
         judge(&output)?;

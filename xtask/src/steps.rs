@@ -64,7 +64,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "source",
         name: "licences",
-        finds: "packages that are banned, or with a licence or a source that deny.toml does not allow",
+        finds: "packages that are banned, or with a licence or a source that deny.toml does not \
+                allow",
         needs: &[],
         run: |_| own_step(licences::check),
     },
@@ -101,14 +102,16 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "lints",
         name: "kafka-lints",
-        finds: "what `clippy` would find in a program with the cargo feature \"kafka\", and in the tests of that",
+        finds: "what `clippy` would find in a program with the cargo feature \"kafka\", and in \
+                the tests of that",
         needs: &[CLIPPY, CXX, MAKE],
         run: kafka_lints,
     },
     Step {
         group: "lints",
         name: "benches",
-        finds: "programs of `cargo xtask bench limits` that do not compile: no other step builds them",
+        finds: "programs of `cargo xtask bench limits` that do not compile: no other step builds \
+                them",
         needs: &[],
         run: benches,
     },
@@ -140,7 +143,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "tests",
         name: "kafka",
-        finds: "limits over Kafka that a configuration with the cargo feature \"kafka\" does not keep",
+        finds: "limits over Kafka that a configuration with the cargo feature \"kafka\" does not \
+                keep",
         needs: &[CXX, MAKE],
         run: |tally| {
             let layers = ["-p", "anteroom-tower", "--features", "kafka"];
@@ -167,7 +171,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "packages",
         name: "deny",
-        finds: "what `licences` finds, and licence files that say something else, wildcards, doubles",
+        finds: "what `licences` finds, and licence files that say something else, wildcards, \
+                doubles",
         needs: &[],
         run: deny,
     },
@@ -205,7 +210,8 @@ fn kafka_lints(_: &mut Tally) -> anyhow::Result<Outcome> {
     cargo_step(&layers.concat())
 }
 
-/// A workspace of its own, in the same folder: most of what it needs was checked by `clippy` just before.
+/// A workspace of its own, in the same folder: most of what it needs was checked by `clippy` just
+/// before.
 fn benches(_: &mut Tally) -> anyhow::Result<Outcome> {
     let folder = std::env::var_os("CARGO_TARGET_DIR").is_none();
     let folder: &[&str] = if folder {

@@ -173,13 +173,15 @@ mod tests {
             2,
         );
         check(
-            "     Summary [  10.5s] 12/15 tests run: 9 passed (1 slow, 1 leaky), 1 failed, 2 timed out, 3 skipped",
+            "     Summary [  10.5s] 12/15 tests run: 9 passed (1 slow, 1 leaky), 1 failed, 2 \
+             timed out, 3 skipped",
             9,
             3,
             3,
         );
         check(
-            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s\n",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished \
+             in 0.00s\n",
             3,
             0,
             1,
@@ -203,7 +205,8 @@ mod tests {
     #[test]
     fn a_failed_test_that_nextest_shows_is_not_counted_twice() {
         check(
-            "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n     Summary [ 0.2s] 1 test run: 0 passed, 1 failed, 0 skipped\n",
+            "    test result: FAILED. 0 passed; 1 failed; 0 ignored\n     Summary [ 0.2s] 1 test \
+             run: 0 passed, 1 failed, 0 skipped\n",
             0,
             1,
             0,
@@ -213,7 +216,8 @@ mod tests {
     #[test]
     fn colours_do_not_hide_the_counts() {
         check(
-            "\u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] \u{1b}[1m2\u{1b}[0m tests run: \u{1b}[1m2\u{1b}[0m \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m0\u{1b}[0m skipped\n",
+            "\u{1b}[32;1m     Summary\u{1b}[0m [   0.1s] \u{1b}[1m2\u{1b}[0m tests run: \
+             \u{1b}[1m2\u{1b}[0m \u{1b}[32;1mpassed\u{1b}[0m, \u{1b}[1m0\u{1b}[0m skipped\n",
             2,
             0,
             0,

@@ -177,7 +177,8 @@ mod tests {
         let report = run_steps(&steps.iter().collect::<Vec<_>>());
         assert_eq!(
             closing_words(&report, Duration::from_secs(3)),
-            "steps: 1 passed, 0 failed, in 3 s\nskipped absent: no tool\ntests: 7 passed, 0 failed, 0 skipped"
+            "steps: 1 passed, 0 failed, in 3 s\nskipped absent: no tool\n\
+             tests: 7 passed, 0 failed, 0 skipped"
         );
     }
 }

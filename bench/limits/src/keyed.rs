@@ -46,7 +46,8 @@ impl Names {
     }
 }
 
-/// Counts of ours, asked as the gateway asks them: by a digest of the name, at a time that is read each time.
+/// Counts of ours, asked as the gateway asks them: by a digest of the name, at a time that is read
+/// each time.
 pub(crate) struct Ours {
     counts: LocalCounts,
     keys: KeyMaker,

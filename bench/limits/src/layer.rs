@@ -22,9 +22,11 @@ use crate::race::{self, Race, Runner};
 
 const CLIENTS: u32 = 100_000;
 const CHECKS: u64 = 500_000;
-const CONFIG: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\norigin = \"http://127.0.0.1:9\"\n\
+const CONFIG: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
+                      origin = \"http://127.0.0.1:9\"\n\
                       total_active_users = 1\nnew_users_per_minute = 1\n\
-                      [[limit]]\nname = \"api\"\nlimit = \"1000000/h\"\nalgorithm = \"gcra\"\nkeys_max = 200000\n\
+                      [[limit]]\nname = \"api\"\nlimit = \"1000000/h\"\nalgorithm = \"gcra\"\n\
+                      keys_max = 200000\n\
                       routes = [{ path = \"/api\" }]\n";
 
 /// A program without waiting rooms.

@@ -1,7 +1,7 @@
 //! What does a check of a limit cost, beside others? Started by `cargo xtask bench limits`.
 //!
-//! All peers run in turn within each round, in this process, and are compared by the processor time that they
-//! use: ratios of it are worth more than times on a machine that has other things to do.
+//! All peers run in turn within each round, in this process, and are compared by the processor time
+//! that they use: ratios of it are worth more than times on a machine that has other things to do.
 
 mod keyed;
 mod layer;

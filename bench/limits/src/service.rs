@@ -1,7 +1,8 @@
-//! Envoy's rate limit service, beside a tonic server that reads the same request and always answers the same.
+//! Envoy's rate limit service, beside a tonic server that reads the same request and always answers
+//! the same.
 //!
-//! Each server has a thread of its own, whose processor time is read from the kernel. Requests come at a fixed
-//! rate, whatever the answers do; a time counts from when the request was due.
+//! Each server has a thread of its own, whose processor time is read from the kernel. Requests come
+//! at a fixed rate, whatever the answers do; a time counts from when the request was due.
 
 use std::convert::Infallible;
 use std::fs;

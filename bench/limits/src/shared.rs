@@ -1,4 +1,5 @@
-//! Three nodes with one limit: calls that are lent, beside a script or a counter at the server for each check.
+//! Three nodes with one limit: calls that are lent, beside a script or a counter at the server for
+//! each check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -207,7 +208,8 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
         let micros = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
         let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(micros);
         eprintln!(
-            "a check by leases: p50 {half:.1} us, p99 {most:.1} us (to reach: 100), p99.9 {nearly_all:.1} us"
+            "a check by leases: p50 {half:.1} us, p99 {most:.1} us (to reach: 100), p99.9 \
+             {nearly_all:.1} us"
         );
     }
     for (number, counts) in lent.iter().enumerate() {

@@ -15,12 +15,12 @@ pub struct Health {
     pub healthy: bool,
     /// The rooms that admit less than their limits would allow, by name.
     pub rooms: Vec<RoomTrouble>,
-    /// The limits of calls whose stores are away, by name. Another node would have the same trouble, and visitors
-    /// go in and out, so this alone does not make a node unhealthy.
+    /// The limits of calls whose stores are away, by name. Another node would have the same
+    /// trouble, and visitors go in and out, so this alone does not make a node unhealthy.
     #[serde(default)]
     pub limits: Vec<LimitTrouble>,
-    /// That connections of visitors run short; absent while they do not. Visitors with a ticket are answered all the
-    /// same, so this alone does not make a node unhealthy.
+    /// That connections of visitors run short; absent while they do not. Visitors with a ticket are
+    /// answered all the same, so this alone does not make a node unhealthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionTrouble>,
     /// Why the newest config file was not taken; `null` if it was. The one before holds, so this
@@ -126,7 +126,8 @@ pub struct ClientStanding {
     pub window_seconds: u64,
     /// How many calls that count one would go through now.
     pub remaining: u32,
-    /// In how many milliseconds one would go through, if it calls no more; `null` if none ever does.
+    /// In how many milliseconds one would go through, if it calls no more; `null` if none ever
+    /// does.
     pub free_after_ms: Option<u64>,
     /// In how many milliseconds nothing of its calls is left.
     pub full_after_ms: u64,

@@ -57,11 +57,14 @@ POST /rooms/{name}/reset         {\"key\": \"...\"} or nothing: as the file says
 POST /rooms/{name}/assume-empty  ends the wait of a room whose store has lost its memory
 GET  /limits                     clients with settings of their own, in all limits, JSON
 GET  /limits/{name}              the same in one limit
-POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: as one of its overrides in
+POST /limits/{name}/set          {\"key\": \"api-key-7\", \"limit\": \"500/min\"}: as one of its \
+                                    overrides in
                                  the file, over which it wins until an unset
 POST /limits/{name}/unset        {\"key\": \"api-key-7\"}: as the file says
-POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands where the limit is counted
-POST /limits/assume-empty        clients of all limits with store = \"leases\" begin anew: for a server that
+POST /limits/{name}/show         {\"key\": \"api-key-7\"}: how this client stands where the limit \
+                                    is counted
+POST /limits/assume-empty        clients of all limits with store = \"leases\" begin anew: for a \
+    server that
                                  has lost its memory, which otherwise lends nothing for a window
 GET  /audit/limits               who changed what there, JSON
 ";
@@ -90,9 +93,9 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// A view of `node` and of the limits of calls beside it, with the figures that the rest of the program brings
-    /// ([`crate::NoExtras`] if it brings none), for whoever shows one of `tokens`. The start time in
-    /// the metrics is now.
+    /// A view of `node` and of the limits of calls beside it, with the figures that the rest of the
+    /// program brings ([`crate::NoExtras`] if it brings none), for whoever shows one of `tokens`.
+    /// The start time in the metrics is now.
     #[must_use]
     pub fn new(
         node: Arc<Node>,

@@ -68,7 +68,8 @@ pub struct ExtraFigures {
     pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
     /// How limits of calls do, by their names.
     pub limits: BTreeMap<String, LimitFigures>,
-    /// What the stores that count calls for several nodes have counted of themselves, by store and a fixed word.
+    /// What the stores that count calls for several nodes have counted of themselves, by store and
+    /// a fixed word.
     pub limit_stores: BTreeMap<(&'static str, &'static str), u64>,
     /// How Envoy's rate limit service does; `None` where there is none.
     pub rate_limits: Option<RateLimitFigures>,
@@ -96,8 +97,8 @@ pub struct ConnectionFigures {
 pub struct RateLimitFigures {
     /// Requests by what was answered: a few fixed words, such as `ok` or `over_limit`.
     pub answers: Vec<(&'static str, u64)>,
-    /// Hits of each limit by what became of them: a few fixed words, such as `within_limit`. The number of limits is
-    /// bounded by whoever counts.
+    /// Hits of each limit by what became of them: a few fixed words, such as `within_limit`. The
+    /// number of limits is bounded by whoever counts.
     pub hits: BTreeMap<String, [(&'static str, u64); 5]>,
     /// Requests for domains that no file has.
     pub unknown_domains: u64,

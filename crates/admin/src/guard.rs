@@ -2,8 +2,8 @@
 //!
 //! Host names that are not ours are not either: see [`crate::hosts`].
 //!
-//! How much of a request is read, and for how long, is bounded in [`crate::serve()`]. Who may connect
-//! is up to the address that is listened on.
+//! How much of a request is read, and for how long, is bounded in [`crate::serve()`]. Who may
+//! connect is up to the address that is listened on.
 
 use std::sync::Arc;
 

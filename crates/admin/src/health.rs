@@ -59,7 +59,8 @@ pub(crate) fn limits_away(limits: &BTreeMap<String, LimitFigures>) -> Vec<LimitT
             store: figures.store.to_owned(),
             last_failure_ms: u64::try_from(ago.as_millis()).unwrap_or(u64::MAX),
             detail: format!(
-                "calls cannot be counted at {:?}, the last one {} s ago; on_store_failure says what becomes of them",
+                "calls cannot be counted at {:?}, the last one {} s ago; on_store_failure says \
+                 what becomes of them",
                 figures.store,
                 ago.as_secs()
             ),
@@ -79,7 +80,8 @@ pub(crate) fn connections_short(figures: &ConnectionFigures) -> Option<Connectio
         with_ticket: figures.with_ticket,
         limit: figures.limit,
         detail: format!(
-            "{} of {} connections are open, {} of them with a ticket: those of waiting visitors are closed with each \
+            "{} of {} connections are open, {} of them with a ticket: those of waiting visitors \
+             are closed with each \
              answer, and the longest idle ones make room",
             figures.open, figures.limit, figures.with_ticket
         ),

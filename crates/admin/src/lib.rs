@@ -1,5 +1,5 @@
-//! What does an operator see, and how does one change a room? Health, metrics, the state of rooms and
-//! what operators say about them, over HTTP on an address of their own.
+//! What does an operator see, and how does one change a room? Health, metrics, the state of rooms
+//! and what operators say about them, over HTTP on an address of their own.
 //!
 //! Whoever changes something shows a token; what is allowed is judged by the node. Figures are read
 //! from the node when somebody asks, so that nothing is counted twice. What other parts of the

@@ -1,8 +1,8 @@
-//! How does an operator change what holds for one client of a limit? By the words of the file's `overrides`, with
-//! a token.
+//! How does an operator change what holds for one client of a limit? By the words of the file's
+//! `overrides`, with a token.
 //!
-//! Also reading takes one: who calls may be the key of an API. For the same reason a client is named in a body
-//! and never in a path. What is allowed is judged by the code that reads the file.
+//! Also reading takes one: who calls may be the key of an API. For the same reason a client is
+//! named in a body and never in a path. What is allowed is judged by the code that reads the file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -175,7 +175,8 @@ pub(crate) async fn assume_empty(
         Ok(limits) => {
             tracing::warn!(
                 limits = limits.join(" "),
-                "an operator says that nobody has spent anything of what is lent: all clients of these limits begin anew"
+                "an operator says that nobody has spent anything of what is lent: all clients of \
+                 these limits begin anew"
             );
             Ok(Json(AssumedEmpty { limits }))
         }

@@ -1,9 +1,9 @@
 //! What do supervisors ask? Whether to restart this process, and whether to send visitors to it.
 //!
-//! Neither is the question that [`crate::health`] answers, and neither fails because a store is away:
-//! a restart brings no store back, and whoever sends visitors elsewhere then finds all other nodes in
-//! the same state, and in the end no node at all. A node without its store still lets those inside
-//! pass, and shows the others a page that says why they wait.
+//! Neither is the question that [`crate::health`] answers, and neither fails because a store is
+//! away: a restart brings no store back, and whoever sends visitors elsewhere then finds all other
+//! nodes in the same state, and in the end no node at all. A node without its store still lets
+//! those inside pass, and shows the others a page that says why they wait.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,8 +13,9 @@ use anteroom_room::time::{Millis, Span};
 use crate::bodies::{Liveness, Readiness};
 use crate::clocks::Clocks;
 
-/// A node that has not heard from its store for so long after its start gets visitors all the same. The
-/// store answers in milliseconds where it answers at all; in ten seconds others would have taken them.
+/// A node that has not heard from its store for so long after its start gets visitors all the same.
+/// The store answers in milliseconds where it answers at all; in ten seconds others would have
+/// taken them.
 const STORE_PATIENCE: Span = Span(10_000);
 
 /// Whether the process can read its own rooms. That takes the locks that requests take: if one of

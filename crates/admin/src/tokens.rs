@@ -41,7 +41,8 @@ pub enum TokenError {
     TooMany,
     /// A line is no token.
     #[error(
-        "line {line}: a token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII characters, such \
+        "line {line}: a token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII \
+         characters, such \
          as `openssl rand -hex 32` prints, and a name before it 1 to {NAME_BYTES_MAX}"
     )]
     Line {

@@ -1,4 +1,5 @@
-//! An operator says that nobody has spent anything of what is lent: who does it, what is written down, and what is not.
+//! An operator says that nobody has spent anything of what is lent: who does it, what is written
+//! down, and what is not.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::sync::Arc;

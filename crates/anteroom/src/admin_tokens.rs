@@ -1,5 +1,5 @@
-//! Who may change rooms? The tokens in the file that `server.admin_token_file` names, or the one that
-//! was drawn for this data folder.
+//! Who may change rooms? The tokens in the file that `server.admin_token_file` names, or the one
+//! that was drawn for this data folder.
 
 use crate::check::token_file;
 use anteroom_admin::Token;

@@ -1,5 +1,5 @@
-//! `anteroom check`: everything that is wrong with a config file, at once, and what stands in the files
-//! that it names.
+//! `anteroom check`: everything that is wrong with a config file, at once, and what stands in the
+//! files that it names.
 //!
 //! The same code reads the file when a gateway starts, and when it is told to read it again.
 
@@ -196,9 +196,9 @@ fn mistakes_around(
     (lines, secrets.warnings)
 }
 
-/// The position of a key in the text of a config file: `anteroom.toml:7`, or the file alone if the key
-/// is written in another way. Of several such keys the one that names a file like `path`. The text is
-/// searched because a value that was read no longer knows its line.
+/// The position of a key in the text of a config file: `anteroom.toml:7`, or the file alone if the
+/// key is written in another way. Of several such keys the one that names a file like `path`. The
+/// text is searched because a value that was read no longer knows its line.
 fn place_of(text: &str, file: &Path, key: &str, path: Option<&Path>) -> String {
     let named = path
         .and_then(Path::file_name)

@@ -33,7 +33,8 @@ pub(crate) fn make_room(connections: usize) -> usize {
             needed,
             connections = fitting,
             "the limit on open files is too low for size_limits.connections = {connections}, so \
-             fewer connections are accepted. Raise the limit (LimitNOFILE in the unit, or ulimit -n)"
+             fewer connections are accepted. Raise the limit (LimitNOFILE in the unit, or ulimit \
+             -n)"
         );
     }
     fitting

@@ -224,8 +224,8 @@ impl Gateway {
         self.layers.node()
     }
 
-    /// Applies a changed configuration: rooms, limits and ticket keys at once. Addresses, folders, sizes
-    /// and time-outs stay until a restart.
+    /// Applies a changed configuration: rooms, limits and ticket keys at once. Addresses, folders,
+    /// sizes and time-outs stay until a restart.
     ///
     /// # Errors
     ///

@@ -118,7 +118,8 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     tracing::info!(
         "giving back what is lent, then letting open requests finish; a second signal ends at once"
     );
-    // Whoever stops the service tells all of its processes, this one too, which has begun to end already.
+    // Whoever stops the service tells all of its processes, this one too, which has begun to end
+    // already.
     let is_told = matches!(end, End::Stop);
     let ending = async {
         match end {
@@ -252,7 +253,8 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
                 if std::process::id() == 1 {
                     // The first of its container, which ends with it.
                     tracing::error!(
-                        "SIGUSR2: a successor would end with this process, which is number 1; start \
+                        "SIGUSR2: a successor would end with this process, which is number 1; \
+                         start \
                          another container instead"
                     );
                     continue;

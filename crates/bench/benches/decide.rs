@@ -1,8 +1,8 @@
 //! What deciding costs in process, with one room and with a thousand: time, and allocations.
 //!
 //! `cargo bench -p anteroom-bench --bench decide`. A visitor's cookie is opened and checked and the
-//! verdict given, or a newcomer gets a ticket, as for a front door; HTTP and the search for the room are
-//! not part of it.
+//! verdict given, or a newcomer gets a ticket, as for a front door; HTTP and the search for the
+//! room are not part of it.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -82,7 +82,8 @@ fn node(rooms: usize, settings: &str, folder: &TempDir) -> Arc<Node> {
     let mut text = String::new();
     for room in 0..rooms {
         text.push_str(&format!(
-            "[[room]]\nname = \"room-{room}\"\nhost = \"{room}.example\"\norigin = \"http://127.0.0.1:9\"\n\
+            "[[room]]\nname = \"room-{room}\"\nhost = \"{room}.example\"\n\
+             origin = \"http://127.0.0.1:9\"\n\
              bypass = []\ntotal_active_users = 500000000\nnew_users_per_minute = 500000000\n\
              session_duration = \"1h\"\n{settings}"
         ));
@@ -116,15 +117,15 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     }
 }
 
-/// Somebody who is inside comes back: its ticket is opened, checked, and it passes. Each time in the next
-/// room.
+/// Somebody who is inside comes back: its ticket is opened, checked, and it passes. Each time in
+/// the next room.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 500)]
 fn accepted_visitor(bencher: Bencher<'_, '_>, rooms: usize) {
     pass(bencher, rooms, rooms);
 }
 
-/// The same, always in one room; the others only exist. What is left of the difference between one and a thousand
-/// is what their loops cost; the rest is that memory is cold.
+/// The same, always in one room; the others only exist. What is left of the difference between one
+/// and a thousand is what their loops cost; the rest is that memory is cold.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 500)]
 fn accepted_visitor_of_one_room(bencher: Bencher<'_, '_>, rooms: usize) {
     pass(bencher, rooms, 1);
@@ -146,8 +147,8 @@ fn pass(bencher: Bencher<'_, '_>, rooms: usize, asked: usize) {
     });
 }
 
-/// Somebody comes and goes in. What the ledger lends is used up faster than it is lent anew, so every
-/// sample waits, untimed, until there is some.
+/// Somebody comes and goes in. What the ledger lends is used up faster than it is lent anew, so
+/// every sample waits, untimed, until there is some.
 #[divan::bench(args = ROOMS, sample_count = 500, sample_size = 10)]
 fn newcomer_who_goes_in(bencher: Bencher<'_, '_>, rooms: usize) {
     let bench = Bench::with(rooms);

@@ -50,7 +50,8 @@ fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
     limit.routes.is_empty() || limit.routes.iter().any(|own| meets(&own.route))
 }
 
-/// Notes limits that a server counts, where there is none. Calls are lent from the data folder, too.
+/// Notes limits that a server counts, where there is none. Calls are lent from the data folder,
+/// too.
 pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store: &StoreConfig) {
     if matches!(store, StoreConfig::Valkey(_)) {
         return;

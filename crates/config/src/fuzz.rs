@@ -36,8 +36,8 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Every ticket key, every password of a store and whoever is named by a header or cookie, if it could not
-/// stand in a message by chance.
+/// Every ticket key, every password of a store and whoever is named by a header or cookie, if it
+/// could not stand in a message by chance.
 fn secrets(text: &str) -> Vec<String> {
     let Ok(document) = DeTable::parse(text) else {
         return Vec::new();
@@ -108,8 +108,8 @@ fn password_of(address: &str) -> Option<&str> {
 ///
 /// # Panics
 ///
-/// If a record is another one when it is written and read again, if a mistake takes more than one line,
-/// or if values are taken and refused at once. Any other panic is a mistake too.
+/// If a record is another one when it is written and read again, if a mistake takes more than one
+/// line, or if values are taken and refused at once. Any other panic is a mistake too.
 pub fn orders(data: &[u8]) {
     if let Ok(log) = Log::decode(data) {
         assert_eq!(Log::decode(&log.encode()), Ok(log), "another log");
@@ -160,7 +160,8 @@ pub fn orders(data: &[u8]) {
 
 /// A room with an opening, so that every key can be set alone.
 fn room() -> RoomConfig {
-    let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
+    let text = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\n\
+                total_active_users = 1\n\
                 new_users_per_minute = 1\nbypass = []\nopens_at = \"2030-01-31T10:00:00Z\"";
     let mut config = Config::parse("fuzz.toml", text)
         .expect("it is legal")

@@ -1,4 +1,5 @@
-//! `[gossip]`: how nodes tell each other what they have counted, for limits with `store = "gossip"`.
+//! `[gossip]`: how nodes tell each other what they have counted, for limits with
+//! `store = "gossip"`.
 //!
 //! Nothing is looked up or opened here.
 

@@ -1,6 +1,7 @@
 //! `[kafka]`: the log over which limits with `store = "kafka"` are counted.
 //!
-//! Nothing is connected to: brokers are names, and which properties there are only the client library knows.
+//! Nothing is connected to: brokers are names, and which properties there are only the client
+//! library knows.
 
 use toml::de::DeValue;
 

@@ -45,8 +45,8 @@ pub enum Language {
     TraditionalChinese,
 }
 
-/// Every language by the names that a config may call it: our own tag, then that which configurations
-/// of hosted waiting rooms use.
+/// Every language by the names that a config may call it: our own tag, then that which
+/// configurations of hosted waiting rooms use.
 pub(crate) const LANGUAGES: &[(&str, Language)] = &[
     ("ar", Language::Arabic),
     ("ar-EG", Language::Arabic),

@@ -93,10 +93,10 @@ pub struct Parsed {
 pub struct Refused {
     /// Every mistake that the text holds.
     pub problems: Problems,
-    /// What could be read in spite of them, for whoever looks into the files that it names, so that their
-    /// mistakes are told in the same run; never to be started. Rooms that lack something required are
-    /// absent, and so is what somebody has judged already: bypass rules and templates in the text.
-    /// `None` if the text is no TOML.
+    /// What could be read in spite of them, for whoever looks into the files that it names, so that
+    /// their mistakes are told in the same run; never to be started. Rooms that lack something
+    /// required are absent, and so is what somebody has judged already: bypass rules and templates
+    /// in the text. `None` if the text is no TOML.
     pub readable: Option<Box<Config>>,
 }
 
@@ -169,7 +169,8 @@ impl Config {
         // Elements of lists only have keys where there is one.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
-             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\ngossip = {}",
+             limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
+             gossip = {}",
         )
         .expect("the constant is legal TOML");
         let mut notes = Notes::new(None);

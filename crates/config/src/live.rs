@@ -1,8 +1,8 @@
 //! What may be changed while the gateway runs? The keys of a room that decide who goes in and how
 //! those who wait are answered, read by the same code as the file.
 //!
-//! Where a room is, what it guards and what its cookie is called stay the file's: to change those is
-//! to make another room of it. Who changes what, and where that is kept, is not known here.
+//! Where a room is, what it guards and what its cookie is called stay the file's: to change those
+//! is to make another room of it. Who changes what, and where that is kept, is not known here.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -73,8 +73,8 @@ impl RoomConfig {
         Changed { config, problems }
     }
 
-    /// The values of all keys that may be changed while the room runs; `null` where a key that may be
-    /// left out has none.
+    /// The values of all keys that may be changed while the room runs; `null` where a key that may
+    /// be left out has none.
     #[must_use]
     pub fn values(&self) -> BTreeMap<&'static str, Value> {
         let rules = &self.rules;

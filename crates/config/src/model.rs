@@ -55,8 +55,8 @@ pub struct Config {
 pub struct ServerConfig {
     /// Where visitors connect.
     pub listen: SocketAddr,
-    /// Certificates towards visitors, the first also for those who ask for a name in none; without any they are
-    /// served in the clear.
+    /// Certificates towards visitors, the first also for those who ask for a name in none; without
+    /// any they are served in the clear.
     pub tls: Vec<TlsConfig>,
     /// Where visitors connect who must be sent to https.
     pub redirect_from: Option<SocketAddr>,
@@ -133,8 +133,9 @@ impl fmt::Debug for ServerConfig {
 /// Where a certificate and its key are.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct TlsConfig {
-    /// How the file counts it: 0 = `tls_certificate`, others by their places in `more_certificates`, from 1.
-    /// Those before it may have been left out, because mistakes were in them.
+    /// How the file counts it: 0 = `tls_certificate`, others by their places in
+    /// `more_certificates`, from 1. Those before it may have been left out, because mistakes were
+    /// in them.
     pub number: usize,
     /// The line of the config file that names the certificate; 0 if it stands in none.
     pub line: usize,

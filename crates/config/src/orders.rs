@@ -1,9 +1,9 @@
-//! What did operators say about a room while it runs? A small record beside the room's ledger: values
-//! that win over the file, a pause, a message; and with it the newest change, so that nothing changes
-//! without a trace.
+//! What did operators say about a room while it runs? A small record beside the room's ledger:
+//! values that win over the file, a pause, a message; and with it the newest change, so that
+//! nothing changes without a trace.
 //!
-//! JSON, for an operator may have to look at it. Where it is kept and who reads it when is not known
-//! here, and neither is what the room makes of it.
+//! JSON, for an operator may have to look at it. Where it is kept and who reads it when is not
+//! known here, and neither is what the room makes of it.
 
 mod held;
 mod log;
@@ -86,7 +86,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The next one of a record: its version is one more, and it is later, wherever the clock stands that says `now`.
+    /// The next one of a record: its version is one more, and it is later, wherever the clock
+    /// stands that says `now`.
     #[must_use]
     pub fn following<R: Record>(
         record: &R,
@@ -144,8 +145,8 @@ pub trait Record: Clone + Default + Serialize + DeserializeOwned + Send + Sync +
     /// The newest change.
     fn newest(&self) -> Option<&Entry>;
 
-    /// Whether this was said later than `other`. A store may have lost something, and then two records
-    /// of the same version differ; what was said last holds.
+    /// Whether this was said later than `other`. A store may have lost something, and then two
+    /// records of the same version differ; what was said last holds.
     fn is_newer_than(&self, other: &Self) -> bool {
         let said = |record: &Self| {
             let at = record.newest().map_or(0, |newest| newest.at);

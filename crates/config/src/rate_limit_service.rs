@@ -73,8 +73,8 @@ const fn switch(name: &'static str) -> Key<Switch> {
     }
 }
 
-/// Reads the table; `None` after a mistake in a key that decides, and where there is no service, which `is_there`
-/// says. `around` is what the rest of the file says, and what could be read of it.
+/// Reads the table; `None` after a mistake in a key that decides, and where there is no service,
+/// which `is_there` says. `around` is what the rest of the file says, and what could be read of it.
 pub(super) fn read(
     mut table: Table<'_>,
     is_there: bool,

@@ -1,7 +1,7 @@
 //! How is a limit of calls written? `100/s`, `1000/h`, `20/10s`: so many in how long.
 //!
-//! The config file and the command line take the same texts. Finer windows than whole seconds are not
-//! written anywhere.
+//! The config file and the command line take the same texts. Finer windows than whole seconds are
+//! not written anywhere.
 
 use std::fmt;
 use std::str::FromStr;

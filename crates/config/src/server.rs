@@ -61,8 +61,8 @@ const ORIGIN_CONNECT: Key<Duration> = time_key("origin_connect", 10, MINUTE.time
 const ORIGIN_RESPONSE: Key<Duration> = time_key("origin_response", 100, DAY, "\"60s\"");
 const ORIGIN_IDLE: Key<Duration> = time_key("origin_idle", 100, MINUTE.times(60), "\"4s\"");
 const BODY_IDLE: Key<Duration> = time_key("body_idle", 100, DAY, "\"60s\"");
-// Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first should
-// be the one who sends requests.
+// Proxies and load balancers in front keep their connections for 60 s mostly: whoever closes first
+// should be the one who sends requests.
 const KEEP_ALIVE: Key<Duration> = time_key("keep_alive", 100, DAY, "\"75s\"");
 const DRAIN: Key<Duration> = time_key("drain", 0, DAY, "\"30s\"");
 

@@ -24,7 +24,8 @@ pub struct ValkeyConfig {
     /// was left out.
     pub world: ValkeyAddress,
     /// Whether `world` was written down. Then this data center has ledgers of its own behind which
-    /// stand the world's, be it on the same server; otherwise its nodes share one ledger for each room.
+    /// stand the world's, be it on the same server; otherwise its nodes share one ledger for each
+    /// room.
     pub has_world: bool,
     /// First part of all keys, so that others may use the same server: 1 to 64 of
     /// `A-Z a-z 0-9 - _ . :`.

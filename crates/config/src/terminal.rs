@@ -1,7 +1,7 @@
 //! How does a command speak to whoever typed it?
 //!
-//! `println!` and `eprintln!` panic if nobody reads, as after `anteroom ... | head -1`. Nothing here does.
-//! Logs are not for this crate: they have a thread of their own.
+//! `println!` and `eprintln!` panic if nobody reads, as after `anteroom ... | head -1`. Nothing
+//! here does. Logs are not for this crate: they have a thread of their own.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,8 @@ use std::io::{self, Write};
 #[error("cannot print")]
 pub struct PrintError(#[source] io::Error);
 
-/// Prints what was asked for. Whoever reads no further, as `head` does, has had enough: that is no error.
+/// Prints what was asked for. Whoever reads no further, as `head` does, has had enough: that is no
+/// error.
 ///
 /// # Errors
 ///
@@ -19,8 +20,8 @@ pub fn print(text: &str) -> Result<(), PrintError> {
     write(io::stdout().lock(), text)
 }
 
-/// Says a line about how it goes, beside what is printed. Where nobody can hear it, nobody could hear
-/// either that it was not said.
+/// Says a line about how it goes, beside what is printed. Where nobody can hear it, nobody could
+/// hear either that it was not said.
 pub fn tell(line: &str) {
     let _ = write(io::stderr().lock(), &format!("{line}\n"));
 }

@@ -1,4 +1,5 @@
-//! What operators say about a room, damaged: never a panic, never another meaning when it is read again.
+//! What operators say about a room, damaged: never a panic, never another meaning when it is read
+//! again.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-config --test fuzz_orders` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.

@@ -1,6 +1,7 @@
 //! Which of several things does a visitor of the demo do?
 //!
-//! The same seed gives the same crowd. The bias of the ranges (below one in 2^32 here) does not matter to a crowd.
+//! The same seed gives the same crowd. The bias of the ranges (below one in 2^32 here) does not
+//! matter to a crowd.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -35,7 +35,8 @@ pub const ON_THE_WAY_MAX: Span = Span(500);
 /// - Expiry comes before counting: whoever's seat has ended at `now` is out before anybody else
 ///   is counted in.
 /// - Time does not go back: an earlier `now` than the last is taken as the last.
-/// - The memory grows by one entry per admission and one per logout, which a demo can afford and a gateway could not.
+/// - The memory grows by one entry per admission and one per logout, which a demo can afford and a
+///   gateway could not.
 #[derive(Debug)]
 pub struct Judge {
     session_duration: Span,

@@ -56,7 +56,8 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
     values
 }
 
-/// All values of the cookie of exactly this name, as [`values`] finds them, also those that are not UTF-8.
+/// All values of the cookie of exactly this name, as [`values`] finds them, also those that are not
+/// UTF-8.
 pub fn all_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> {
     let lines = headers.get_all(COOKIE).iter();
     let named = lines

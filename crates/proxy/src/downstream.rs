@@ -1,8 +1,10 @@
 //! Where visitors connect: what lies between a socket and a request.
 //!
-//! Sockets ([`listener`]) and how they are handed on ([`handover`]), TLS ([`tls`]), HTTP/1.1 and HTTP/2 with their
-//! limits ([`server`]), which connections end where there are too many ([`table`]), a strict reader of where HTTP/1 requests end (`screen`), and how all of it ends ([`drain`]). A request goes to a [`Handler`] together
-//! with its [`Arrival`]; which site it is for, and whether it may pass, is not known here.
+//! Sockets ([`listener`]) and how they are handed on ([`handover`]), TLS ([`tls`]), HTTP/1.1 and
+//! HTTP/2 with their limits ([`server`]), which connections end where there are too many
+//! ([`table`]), a strict reader of where HTTP/1 requests end (`screen`), and how all of it ends
+//! ([`drain`]). A request goes to a [`Handler`] together with its [`Arrival`]; which site it is
+//! for, and whether it may pass, is not known here.
 
 mod activity;
 mod connection;

@@ -1,9 +1,10 @@
 //! Which requests are not even looked at?
 //!
 //! Everything between the connection and the layers: one `Host`, one kind of framing, sizes, a
-//! method that a proxy can pass on. What comes out has the extensions [`Claim`](crate::downstream::table::Claim) and [`Client`], a
-//! path as its target, no header that only this gateway may send, and a body that ends at its
-//! limit. Rooms and tickets are not known here.
+//! method that a proxy can pass on. What comes out has the extensions
+//! [`Claim`](crate::downstream::table::Claim) and [`Client`], a path as its target, no header that
+//! only this gateway may send, and a body that ends at its limit. Rooms and tickets are not known
+//! here.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};

@@ -12,8 +12,8 @@ use http::header::{ACCEPT_LANGUAGE, HeaderValue};
 use crate::cookies;
 use accept::language_of;
 
-/// The cookie of a choice. No room's cookie has a dot in its name; and what begins like this is kept
-/// from the origin.
+/// The cookie of a choice. No room's cookie has a dot in its name; and what begins like this is
+/// kept from the origin.
 pub const COOKIE: &str = "__anteroom_.lang";
 
 /// The language for whoever sent these headers.

@@ -277,8 +277,8 @@ impl Reader {
         Ok(())
     }
 
-    /// Adds what each path becomes without a host at its beginning, when `//` is merged and when dot
-    /// segments are resolved.
+    /// Adds what each path becomes without a host at its beginning, when `//` is merged and when
+    /// dot segments are resolved.
     fn resolved(&mut self, paths: Vec<String>) -> Result<Vec<String>, BadPathError> {
         let paths = self.without_host(paths)?;
         let paths = self.either(paths, |path| path.contains("//").then(|| merge(path)))?;

@@ -1,7 +1,8 @@
 //! How does a request get to the origin, and the answer back?
 //!
-//! What a request and an answer look like on either side is decided here; which of the room's origins
-//! gets it, over which connection, and whether it is sent again, in [`upstream`](crate::upstream). Bodies stream.
+//! What a request and an answer look like on either side is decided here; which of the room's
+//! origins gets it, over which connection, and whether it is sent again, in
+//! [`upstream`](crate::upstream). Bodies stream.
 //!
 //! Deliberately absent: which room (a layer above puts [`Upstream`] into the request), whether the
 //! request may pass at all. Interim answers other than `100 Continue` (103) are dropped.
@@ -139,7 +140,8 @@ impl ReverseProxy {
             return reader.tell(Refusal::BadRequest);
         };
         let permission = match expected {
-            // What an origin says in between is not told over HTTP/2; the client is not kept waiting.
+            // What an origin says in between is not told over HTTP/2; the client is not kept
+            // waiting.
             Some(_) if group.may_speak_http2() => None,
             Some(expected) => Some(expected.ask(&mut request)),
             None => None,

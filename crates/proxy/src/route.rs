@@ -41,7 +41,8 @@ struct Node {
     /// Rooms whose path ends here, with that path as it was written. More than one only if their
     /// paths differ in case.
     rooms: Vec<(Box<str>, usize)>,
-    /// A node has few, all from the config: comparing costs less than a digest of each segment that comes.
+    /// A node has few, all from the config: comparing costs less than a digest of each segment that
+    /// comes.
     children: BTreeMap<Box<str>, Self>,
 }
 
@@ -87,10 +88,9 @@ impl Routes {
     ///
     /// # Errors
     ///
-    /// [`AmbiguousPathError`] if it depends on who reads the path, and the path has a `..` or begins
-    /// like a host.
-    /// Without those, two readings differ in where segments end and in nothing else, so the deeper
-    /// room cannot be a pretext to reach pages of the other.
+    /// [`AmbiguousPathError`] if it depends on who reads the path, and the path has a `..` or
+    /// begins like a host. Without those, two readings differ in where segments end and in nothing
+    /// else, so the deeper room cannot be a pretext to reach pages of the other.
     pub fn find(
         &self,
         host: &str,
@@ -168,8 +168,8 @@ impl Node {
     }
 }
 
-/// What stands between slashes. Byte by byte: segments are short, and a search for many bytes at a time costs more to
-/// begin than it saves.
+/// What stands between slashes. Byte by byte: segments are short, and a search for many bytes at a
+/// time costs more to begin than it saves.
 fn segments(path: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(path);
     std::iter::from_fn(move || {

@@ -4,8 +4,8 @@
 
 use http::StatusCode;
 
-/// What `Retry-After` says. Sooner, and those who are refused come back before anything has changed;
-/// later, and people have reloaded the page by hand.
+/// What `Retry-After` says. Sooner, and those who are refused come back before anything has
+/// changed; later, and people have reloaded the page by hand.
 const RETRY_AFTER_SECS: u16 = 10;
 
 /// Why a request ends here, as far as a visitor may know.

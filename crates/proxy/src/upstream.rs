@@ -1,10 +1,10 @@
-//! The side that faces origins: which of a room's origins takes a request, is it well, and over which
-//! connection does it go there?
+//! The side that faces origins: which of a room's origins takes a request, is it well, and over
+//! which connection does it go there?
 //!
-//! A [`Group`] is what a room has of origins; [`Origins`] holds the groups of all rooms over reloads.
-//! A [`Delivery`] takes one request to an origin, and to another one where that does no harm. What
-//! a request and an answer look like to either side is the gateway's business; whether somebody new
-//! may come in is the room's.
+//! A [`Group`] is what a room has of origins; [`Origins`] holds the groups of all rooms over
+//! reloads. A [`Delivery`] takes one request to an origin, and to another one where that does no
+//! harm. What a request and an answer look like to either side is the gateway's business; whether
+//! somebody new may come in is the room's.
 //!
 //! Deliberately absent: keeping a visitor to one origin.
 

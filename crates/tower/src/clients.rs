@@ -15,10 +15,12 @@ use anteroom_proxy::status::Refusal;
 use futures_util::future::Either;
 use http::{Request, Response};
 
-/// Tells the layers behind it who asks, and refuses requests that can be read in two ways or are too large.
+/// Tells the layers behind it who asks, and refuses requests that can be read in two ways or are
+/// too large.
 ///
-/// The peer of a request is what axum's `into_make_service_with_connect_info::<SocketAddr>()` has found out, or
-/// an extension of type [`SocketAddr`]. Without either every request is refused: nobody could say whom to count it to.
+/// The peer of a request is what axum's `into_make_service_with_connect_info::<SocketAddr>()` has
+/// found out, or an extension of type [`SocketAddr`]. Without either every request is refused:
+/// nobody could say whom to count it to.
 #[derive(Clone, Debug)]
 pub struct ClientLayer {
     intake: Arc<Intake>,
@@ -35,7 +37,8 @@ impl ClientLayer {
         }
     }
 
-    /// The same where TLS ends in this process. Behind a proxy that ends it, what that one says counts.
+    /// The same where TLS ends in this process. Behind a proxy that ends it, what that one says
+    /// counts.
     #[must_use]
     pub fn over_tls(mut self) -> Self {
         self.scheme = Scheme::Https;
@@ -81,7 +84,8 @@ where
             }
             None => {
                 tracing::error!(
-                    "a request came without its peer: serve with into_make_service_with_connect_info"
+                    "a request came without its peer: serve with \
+                     into_make_service_with_connect_info"
                 );
                 Err(Refusal::BadRequest)
             }

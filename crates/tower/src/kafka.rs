@@ -50,9 +50,9 @@ impl Log {
     }
 }
 
-/// For how long it may matter what a client of any limit did, and as much as clocks of nodes and brokers may be apart.
-/// For clients and limits that get a longer window later, all is read then; so this is no longer than it must be, for a
-/// node counts alone until it has read that.
+/// For how long it may matter what a client of any limit did, and as much as clocks of nodes and
+/// brokers may be apart. For clients and limits that get a longer window later, all is read then;
+/// so this is no longer than it must be, for a node counts alone until it has read that.
 #[cfg(feature = "kafka")]
 fn look_back(config: &Config) -> std::time::Duration {
     use std::time::Duration;

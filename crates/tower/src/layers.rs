@@ -60,12 +60,13 @@ pub struct NextLayers {
 
 impl Layers {
     /// Starts everything that stands before a service. Nobody is admitted before the store has
-    /// answered. Visitors inside pass at once if an earlier process on the data folder ended without
-    /// a goodbye; otherwise this waits for the store, for half a minute at most.
+    /// answered. Visitors inside pass at once if an earlier process on the data folder ended
+    /// without a goodbye; otherwise this waits for the store, for half a minute at most.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if the data folder or the store cannot be used, or a room or a limit cannot be kept.
+    /// [`OpenError`] if the data folder or the store cannot be used, or a room or a limit cannot be
+    /// kept.
     pub async fn open(config: &Config) -> Result<Self, OpenError> {
         WaitingRoomLayer::check(config)?;
         let dir = DataDir::open(&config.server.data_dir)?;
@@ -197,12 +198,13 @@ impl Layers {
         self.draining.clone()
     }
 
-    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has changed
-    /// yet.
+    /// Reads and finds out everything about a changed configuration that may go wrong; nothing has
+    /// changed yet.
     ///
     /// # Errors
     ///
-    /// [`OpenError`] if a room or a limit cannot be kept, or keys of tickets would have to be mixed.
+    /// [`OpenError`] if a room or a limit cannot be kept, or keys of tickets would have to be
+    /// mixed.
     pub fn prepare(&self, config: &Config) -> Result<NextLayers, OpenError> {
         WaitingRoomLayer::check(config)?;
         if config.server.ticket_keys.is_empty() != self.server.ticket_keys.is_empty() {
@@ -222,7 +224,8 @@ impl Layers {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Rooms`] if the node does not run a room; the limits and rooms stay as they are then.
+    /// [`OpenError::Rooms`] if the node does not run a room; the limits and rooms stay as they are
+    /// then.
     pub fn commit(&self, config: &Config, next: NextLayers) -> Result<(), OpenError> {
         self.node.reload(config.rooms.clone());
         self.rooms.commit(next.rooms)?;
@@ -231,8 +234,8 @@ impl Layers {
         Ok(())
     }
 
-    /// Gives back what was lent to this node, and lets go of the store. Calls that are counted by nodes that tell each other are
-    /// still told until [`Layers::finish`].
+    /// Gives back what was lent to this node, and lets go of the store. Calls that are counted by
+    /// nodes that tell each other are still told until [`Layers::finish`].
     pub async fn close(&self) {
         for task in &self.upkeep {
             task.abort();
@@ -241,7 +244,8 @@ impl Layers {
         if let Some(gossip) = &self.gossip {
             gossip.close().await;
         }
-        // First, for it takes a moment and a successor waits for it. Calls that were lent are spent until they end.
+        // First, for it takes a moment and a successor waits for it. Calls that were lent are spent
+        // until they end.
         if let Some(lent) = &self.lent {
             lent.close().await;
         }
@@ -249,8 +253,8 @@ impl Layers {
         self.node.stop().await;
     }
 
-    /// Nothing more is served: tells other nodes, and a successor on this machine if there is one, the last calls. To be called
-    /// after [`Layers::close`].
+    /// Nothing more is served: tells other nodes, and a successor on this machine if there is one,
+    /// the last calls. To be called after [`Layers::close`].
     pub async fn finish(&self, has_successor: bool) {
         if let Some(gossip) = &self.gossip {
             gossip.finish(has_successor).await;

@@ -37,7 +37,8 @@ pub enum OpenError {
     Join(#[from] JoinError),
     /// No ledger knows of this node, or of one before it on the same data folder.
     #[error(
-        "no store has answered in half a minute, and no earlier process on this data folder vouches \
+        "no store has answered in half a minute, and no earlier process on this data folder \
+         vouches \
          for this node; check [store] and start it again"
     )]
     NotJoined,
@@ -73,7 +74,8 @@ pub enum OpenError {
     Tokens(#[from] TokensError),
     /// Keys of tickets in the file and in the data folder do not mix.
     #[error(
-        "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to change from one to the other"
+        "server.ticket_keys: keys in the file and keys in the data folder do not mix; restart to \
+         change from one to the other"
     )]
     TicketKeys,
 }

@@ -54,8 +54,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens what the configuration says. A store that does not answer yet may later; a new node of a deployment
-    /// waits for it for half a minute.
+    /// Opens what the configuration says. A store that does not answer yet may later; a new node of
+    /// a deployment waits for it for half a minute.
     ///
     /// # Errors
     ///
@@ -87,8 +87,8 @@ impl Opened {
         })
     }
 
-    /// The same, from which calls are lent, too: what was lent lies beside the journal. Requests for them run on the
-    /// runtime in which this is called.
+    /// The same, from which calls are lent, too: what was lent lies beside the journal. Requests
+    /// for them run on the runtime in which this is called.
     ///
     /// # Errors
     ///
@@ -222,8 +222,8 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
     })
 }
 
-/// Where calls are counted: behind all data centers, for that is what a limit is for. They connect when the first
-/// limit needs them.
+/// Where calls are counted: behind all data centers, for that is what a limit is for. They connect
+/// when the first limit needs them.
 fn counts(config: &ValkeyConfig) -> Result<anteroom_limit_http::CountStores, OpenError> {
     let valkey = ValkeyCounts::new(&config.world, &config.prefix).map_err(setup("world"))?;
     let lent = ValkeyLent::new(&config.world, &config.prefix).map_err(setup("world"))?;
@@ -238,7 +238,8 @@ fn counts(config: &ValkeyConfig) -> Result<anteroom_limit_http::CountStores, Ope
     })
 }
 
-/// Counts at this data center's own server, for who has no time to ask further away; `None` where there is none.
+/// Counts at this data center's own server, for who has no time to ask further away; `None` where
+/// there is none.
 ///
 /// # Errors
 ///
@@ -310,7 +311,8 @@ async fn keep(store: Arc<Valkey>, membership: Membership) {
         let is_other = birth != membership.deployment.birth;
         if is_other && !has_complained {
             tracing::error!(
-                "another deployment has begun in this store: this node's visitors are unknown to it; \
+                "another deployment has begun in this store: this node's visitors are unknown to \
+                 it; \
                  restart this node to join it"
             );
         }

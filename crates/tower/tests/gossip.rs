@@ -1,4 +1,5 @@
-//! Do nodes that tell each other what they have counted keep one limit together, as a configuration says it?
+//! Do nodes that tell each other what they have counted keep one limit together, as a configuration
+//! says it?
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration;
@@ -14,11 +15,13 @@ use tower::ServiceExt as _;
 /// Far more than an interval and a machine that is busy.
 const LONG: Duration = Duration::from_secs(60);
 const LIMIT: u32 = 300;
-/// Nodes that do not find each other within that are begun anew at other ports; those that can take some two seconds.
+/// Nodes that do not find each other within that are begun anew at other ports; those that can take
+/// some two seconds.
 const FOUND: Duration = Duration::from_secs(12);
 /// So often.
 const TRIES: usize = 5;
-/// How often a successor is asked: in [`LONG`] fewer times than it would take to use up the limit without what it hears.
+/// How often a successor is asked: in [`LONG`] fewer times than it would take to use up the limit
+/// without what it hears.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 
 /// A node, and what stands behind its layers.
@@ -35,7 +38,8 @@ impl Node {
         std::fs::write(&secret, "a secret of both nodes\n").expect("a file");
         let text = format!(
             "[server]\ndata_dir = {:?}\n\
-             [gossip]\nlisten = \"127.0.0.1:{port}\"\npeers = [\"127.0.0.1:{peer}\"]\nsecret_file = {secret:?}\n\
+             [gossip]\nlisten = \"127.0.0.1:{port}\"\npeers = [\"127.0.0.1:{peer}\"]\n\
+             secret_file = {secret:?}\n\
              [[room]]\nname = \"sale\"\npath = \"/sale\"\norigin = \"http://127.0.0.1:3000\"\n\
              total_active_users = 200\nnew_users_per_minute = 200\n\
              [[limit]]\nname = \"window\"\nlimit = \"{LIMIT}/d\"\nstore = \"gossip\"\n",
@@ -70,7 +74,8 @@ impl Node {
         events.get(&("gossip", word)).copied().unwrap_or(0)
     }
 
-    /// Whether it sees the other one soon. It does not if somebody else has its address: then it counts alone.
+    /// Whether it sees the other one soon. It does not if somebody else has its address: then it
+    /// counts alone.
     async fn finds_the_other(&self) -> bool {
         let is_there = || self.event("peer_joined") > self.event("peer_left");
         comes_about(FOUND, is_there).await
@@ -93,7 +98,8 @@ async fn comes_about(within: Duration, is_so: impl Fn() -> bool) -> bool {
     timeout(within, wait).await.is_ok()
 }
 
-/// Two that see each other, and their ports. What was free when it was asked for may be taken when it is listened at.
+/// Two that see each other, and their ports. What was free when it was asked for may be taken when
+/// it is listened at.
 async fn pair() -> ([Node; 2], [u16; 2]) {
     for _ in 0..TRIES {
         let [one, other] = ports();
@@ -108,7 +114,8 @@ async fn pair() -> ([Node; 2], [u16; 2]) {
     panic!("two nodes never find each other");
 }
 
-/// One that comes to who listens at `other`: at the same port as the one before it, if nobody took that meanwhile.
+/// One that comes to who listens at `other`: at the same port as the one before it, if nobody took
+/// that meanwhile.
 async fn successor([one, other]: [u16; 2]) -> Node {
     let mut port = one;
     for _ in 0..TRIES {
@@ -136,7 +143,8 @@ async fn two_nodes_keep_one_limit_nearly_and_a_successor_goes_on_with_it() {
             admitted += u32::from(status == 200);
         }
     }
-    // Never below; and above by what is admitted before they hear of each other, a limit each at most.
+    // Never below; and above by what is admitted before they hear of each other, a limit each at
+    // most.
     assert!((LIMIT..=2 * LIMIT).contains(&admitted), "{admitted}");
     println!("{admitted} of {LIMIT} admitted");
     // One is replaced: what was counted stays counted, though its successor was not there.

@@ -1,5 +1,5 @@
-//! Do nodes that count over Kafka keep one limit together, as a configuration says it? Over the mock cluster of the
-//! client library; no real broker was run.
+//! Do nodes that count over Kafka keep one limit together, as a configuration says it? Over the
+//! mock cluster of the client library; no real broker was run.
 
 use std::net::SocketAddr;
 
@@ -98,7 +98,8 @@ async fn two_nodes_keep_one_limit_and_what_one_counted_last_is_told_when_it_ends
     // Whoever comes last is not turned away because the node ends.
     assert_eq!(first.ask(CLIENTS).await, 200, "it decides by what it knows");
     assert_eq!(first.ask(0).await, 429);
-    // Whoever asks before the node knows is admitted and counts there, too: so each is asked for once.
+    // Whoever asks before the node knows is admitted and counts there, too: so each is asked for
+    // once.
     let mut clients = 0..CLIENTS;
     eventually("the second knows", || {
         let client = clients.next().expect("there are enough");

@@ -1,7 +1,7 @@
 //! `cargo xtask bench limits`: what does a check of a limit cost, beside others?
 //!
-//! Measured by the programs of `bench/limits`, a workspace of its own: what limits are measured beside is built by
-//! nobody who only builds the program.
+//! Measured by the programs of `bench/limits`, a workspace of its own: what limits are measured
+//! beside is built by nobody who only builds the program.
 
 use anyhow::{Context, ensure};
 use clap::Args;

@@ -7,8 +7,8 @@ use super::source::{Line, SourceFile};
 
 /// A comment that allows a sleep in a test: time is paused there, nothing really waits.
 const PAUSED_TIME: &str = "tidy: paused time";
-/// A comment that allows a sleep in a test: that time passes is what happens there, as when a visitor
-/// reads a page or a process is stopped. Nothing is expected to be so afterwards.
+/// A comment that allows a sleep in a test: that time passes is what happens there, as when a
+/// visitor reads a page or a process is stopped. Nothing is expected to be so afterwards.
 const TIME_PASSES: &str = "tidy: time passes";
 
 /// Findings in the lines of a Rust file for which `is_bad` holds.

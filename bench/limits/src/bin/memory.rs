@@ -43,7 +43,8 @@ fn main() {
     let is_json = std::env::args().any(|argument| argument == "--json");
     if !is_json {
         println!(
-            "memory: bytes for each client (to reach: anteroom by gcra at most 64, and 16 for its key)"
+            "memory: bytes for each client (to reach: anteroom by gcra at most 64, and 16 for its \
+             key)"
         );
         println!(
             "  {:>9} {:>14} {:>14} {:>14}",

@@ -1,7 +1,8 @@
 //! `anteroom limits ...`: what an operator says about clients of limits while those act.
 //!
-//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a request,
-//! and the answer becomes text. All of it takes a token, for who calls may be the key of an API.
+//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a
+//! request, and the answer becomes text. All of it takes a token, for who calls may be the key of
+//! an API.
 
 mod text;
 
@@ -85,10 +86,11 @@ enum Saying {
     },
     /// Nobody has spent anything: clients of all limits with store = "leases" begin anew
     ///
-    /// A server that was restarted, failed over or emptied cannot know what it had lent. It lends nothing for as long
-    /// as a window of a limit, which is a day for 1000/d. If you know that hardly anything was spent, or accept that
-    /// each client of these limits may go through twice as often in one window, say so. It acts on all of these
-    /// limits, at all nodes, within five seconds.
+    /// A server that was restarted, failed over or emptied cannot know what it had lent. It lends
+    /// nothing for as long as a window of a limit, which is a day for 1000/d. If you know that
+    /// hardly anything was spent, or accept that each client of these limits may go through twice
+    /// as often in one window, say so. It acts on all of these limits, at all nodes, within five
+    /// seconds.
     AssumeEmpty,
     /// Print who changed what, and when
     Audit,
@@ -100,8 +102,8 @@ struct ClientOptions {
     /// Which limit
     #[arg(value_name = "LIMIT", value_parser = limit_name)]
     name: LimitName,
-    /// Who, as the limit's key tells clients apart: an address, an API key; `-` reads it from standard
-    /// input, one part a line
+    /// Who, as the limit's key tells clients apart: an address, an API key; `-` reads it from
+    /// standard input, one part a line
     client: String,
     /// The next part, where the limit's key has several; in their order
     #[arg(long, value_name = "PART")]

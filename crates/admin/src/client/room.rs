@@ -1,8 +1,8 @@
 //! `anteroom room NAME ...`: what an operator says about a room while it runs.
 //!
-//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a request,
-//! and the answer becomes text. Changing takes the token that the gateway keeps in its data folder, or
-//! one of those in its `admin_token_file`.
+//! Whether it is allowed, and what comes of it, is the gateway's business: here words become a
+//! request, and the answer becomes text. Changing takes the token that the gateway keeps in its
+//! data folder, or one of those in its `admin_token_file`.
 
 mod text;
 

@@ -1,4 +1,5 @@
-//! `anteroom status`: the rooms of a running gateway, as a table; or whether it is ready, for supervisors.
+//! `anteroom status`: the rooms of a running gateway, as a table; or whether it is ready, for
+//! supervisors.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

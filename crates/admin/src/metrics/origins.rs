@@ -30,7 +30,8 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     families.totals(
         Title {
             name: "origin_requests",
-            help: "Requests that went to this origin, by what became of them; one that was sent to another origin counts at both.",
+            help: "Requests that went to this origin, by what became of them; one that was sent \
+                   to another origin counts at both.",
         },
         rows().flat_map(|(labels, row)| words(labels, "class", &row.outcomes)),
     )?;
@@ -54,7 +55,9 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     families.totals(
         Title {
             name: "origin_retries",
-            help: "Requests sent again: stale, the connection was just being closed or the origin did not look at the request; elsewhere, an origin took no connection and another one was asked.",
+            help: "Requests sent again: stale, the connection was just being closed or the origin \
+                   did not look at the request; elsewhere, an origin took no connection and \
+                   another one was asked.",
         },
         figures.origins.iter().flat_map(|(room, figures)| {
             let retries = figures.retries;

@@ -35,7 +35,8 @@ pub(super) fn write(
     families.totals(
         Title {
             name: "rate_limit_loads",
-            help: "How often the files of the rate limit service were read, by whether they hold since.",
+            help: "How often the files of the rate limit service were read, by whether they hold \
+                   since.",
         },
         [
             ([("outcome", "good")], figures.loads),
@@ -81,7 +82,8 @@ fn write_quota(families: &mut Families<'_>, figures: &QuotaFigures) -> fmt::Resu
     families.totals(
         Title {
             name: "quota_calls",
-            help: "Calls that were assigned ahead, and requests that Envoys let through and refused by that.",
+            help: "Calls that were assigned ahead, and requests that Envoys let through and \
+                   refused by that.",
         },
         calls.map(|(word, count)| ([("calls", *word)], *count)),
     )?;

@@ -1,9 +1,9 @@
-//! The file's limits with what operators said about single clients: at this node at once, at all others within
-//! a few seconds.
+//! The file's limits with what operators said about single clients: at this node at once, at all
+//! others within a few seconds.
 //!
-//! On a store of its own a node hears only itself, and reads once. On one that others share it reads every two
-//! seconds while there are limits. Until a store has answered once, the file's settings hold: whoever starts while it
-//! is away is not held up for it.
+//! On a store of its own a node hears only itself, and reads once. On one that others share it
+//! reads every two seconds while there are limits. Until a store has answered once, the file's
+//! settings hold: whoever starts while it is away is not held up for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,8 @@ use crate::overrides::orders::{LimitOrder, LimitOrders, RefusedOrder, ShownLimit
 const LIMITS: &str = "(limits)";
 /// How often a record is read that others may change.
 const READ_EVERY: Duration = Duration::from_secs(2);
-/// How often while nothing is known: a successor's journal is free a moment after its predecessor has let go of it.
+/// How often while nothing is known: a successor's journal is free a moment after its predecessor
+/// has let go of it.
 const READ_FIRST_EVERY: Duration = Duration::from_millis(250);
 
 /// Why something that an operator said was not done.
@@ -85,7 +86,8 @@ impl std::fmt::Debug for LiveLimits {
 }
 
 impl LiveLimits {
-    /// Over a meter to which the file's limits were told, in the stores of the deployment of this birth.
+    /// Over a meter to which the file's limits were told, in the stores of the deployment of this
+    /// birth.
     #[must_use]
     pub fn new(
         meter: Arc<Meter>,
@@ -105,8 +107,8 @@ impl LiveLimits {
         })
     }
 
-    /// Reads what was said, once, for at most a second and as long again for the copy; to be called before the first
-    /// call comes.
+    /// Reads what was said, once, for at most a second and as long again for the copy; to be called
+    /// before the first call comes.
     pub async fn learn(&self) {
         // It says so itself.
         let _ = self.hearing.read(self).await;
@@ -158,7 +160,8 @@ impl LiveLimits {
         self.tell_misfits(&held);
     }
 
-    /// Does what an operator says. It holds at this node when this returns, and at all others within a few seconds.
+    /// Does what an operator says. It holds at this node when this returns, and at all others
+    /// within a few seconds.
     ///
     /// # Errors
     ///
@@ -188,8 +191,9 @@ impl LiveLimits {
         Ok(())
     }
 
-    /// Nobody has spent anything of what is lent, says an operator: all clients of these limits begin anew, here at once
-    /// and at all nodes within five seconds, as long as a lease runs. Returns the limits.
+    /// Nobody has spent anything of what is lent, says an operator: all clients of these limits
+    /// begin anew, here at once and at all nodes within five seconds, as long as a lease runs.
+    /// Returns the limits.
     ///
     /// # Errors
     ///
@@ -202,7 +206,8 @@ impl LiveLimits {
         Ok(lent(&file).map(|limit| limit.name.to_string()).collect())
     }
 
-    /// What holds, in one limit or in all, and where it comes from; as new as the store is, if it answers.
+    /// What holds, in one limit or in all, and where it comes from; as new as the store is, if it
+    /// answers.
     pub async fn shown(&self, only: Option<&str>) -> ShownLimits {
         // What is known holds.
         let _ = self.hearing.read(self).await;
@@ -214,7 +219,8 @@ impl LiveLimits {
     ///
     /// # Errors
     ///
-    /// [`RefusedOrder`] if there is no such limit, no client of it is called so, or its store is away.
+    /// [`RefusedOrder`] if there is no such limit, no client of it is called so, or its store is
+    /// away.
     pub async fn standing(&self, limit: &str, texts: &[String]) -> Result<Standing, RefusedOrder> {
         let Held { file, .. } = self.held();
         let no_limit = || RefusedOrder::NoLimit {
@@ -235,7 +241,8 @@ impl LiveLimits {
         }
     }
 
-    /// Whether there is something to be said about: a limit of the file's, or one that is gone from it.
+    /// Whether there is something to be said about: a limit of the file's, or one that is gone from
+    /// it.
     #[must_use]
     pub fn knows(&self, limit: &str) -> bool {
         let Held { file, orders } = self.held();
@@ -266,7 +273,8 @@ impl LiveLimits {
     fn apply(&self, held: &Held) {
         match self.meter.prepare(&self.limits(held)) {
             Ok(plan) => self.meter.commit(plan),
-            // They held until now, and clients of their own have no say in where a limit can be met.
+            // They held until now, and clients of their own have no say in where a limit can be
+            // met.
             Err(error) => tracing::error!(%error, "the limits stay as they were"),
         }
     }
@@ -284,7 +292,8 @@ impl LiveLimits {
         held.orders.applied_to(&held.file, &self.fits()).limits
     }
 
-    /// Says what does not hold, for the file has changed since it was said, or was another where it was said.
+    /// Says what does not hold, for the file has changed since it was said, or was another where it
+    /// was said.
     fn tell_misfits(&self, held: &Held) {
         for problem in held.orders.applied_to(&held.file, &self.fits()).misfits {
             tracing::error!(

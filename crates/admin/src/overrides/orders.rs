@@ -1,9 +1,10 @@
-//! What did operators say about single clients of limits while they act? One small record for all limits:
-//! settings that win over the file's, and with them the newest change, so that nothing changes without a
-//! trace.
+//! What did operators say about single clients of limits while they act? One small record for all
+//! limits: settings that win over the file's, and with them the newest change, so that nothing
+//! changes without a trace.
 //!
-//! JSON, as what is said about rooms. An entry names its client as the file would: whoever may read the store
-//! reads API keys there. Where the record is kept and who reads it when is not known here.
+//! JSON, as what is said about rooms. An entry names its client as the file would: whoever may read
+//! the store reads API keys there. Where the record is kept and who reads it when is not known
+//! here.
 
 mod order;
 mod shown;
@@ -17,9 +18,9 @@ pub(crate) use order::lent;
 pub use order::{LimitOrder, RefusedOrder};
 pub use shown::{ShownLimit, ShownLimits, ShownOverride, in_words};
 
-/// Says why a limit cannot be counted by these settings where it is counted, in the store's words. What a store
-/// is asked at the start it must be asked of each order too: one that it cannot count would keep all others from
-/// holding.
+/// Says why a limit cannot be counted by these settings where it is counted, in the store's words.
+/// What a store is asked at the start it must be asked of each order too: one that it cannot count
+/// would keep all others from holding.
 pub type Fits<'f> = &'f (dyn Fn(&LimitConfig, &Policy) -> Result<(), String> + Send + Sync);
 
 /// What a client is called in an override.
@@ -63,8 +64,8 @@ pub(crate) struct Applied {
 }
 
 impl LiveOverride {
-    /// Who is meant and what holds, where the file says `limit`; or why it does not fit the file or the limit's store
-    /// any more.
+    /// Who is meant and what holds, where the file says `limit`; or why it does not fit the file or
+    /// the limit's store any more.
     fn read(&self, limit: &LimitConfig, fits: Fits<'_>) -> Result<(Client, Policy), Problems> {
         let mut typed = self.values.clone();
         let texts = self.client.0.clone();
@@ -88,8 +89,8 @@ fn read_fitting(
 }
 
 impl LimitOrders {
-    /// What holds, where the file says `file`. What is said about a limit that is not there is neither used nor
-    /// wrong: it may come back.
+    /// What holds, where the file says `file`. What is said about a limit that is not there is
+    /// neither used nor wrong: it may come back.
     #[must_use]
     pub(crate) fn applied_to(&self, file: &[LimitConfig], fits: Fits<'_>) -> Applied {
         let mut applied = Applied {

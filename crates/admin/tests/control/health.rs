@@ -121,7 +121,8 @@ async fn a_limit_whose_store_is_away_is_told_and_does_not_fail() {
         "limit": "api",
         "store": "memcached",
         "lastFailureMs": 3_200,
-        "detail": "calls cannot be counted at \"memcached\", the last one 3 s ago; on_store_failure says what becomes of them",
+        "detail": "calls cannot be counted at \"memcached\", the last one 3 s ago; \
+                   on_store_failure says what becomes of them",
     }]);
     assert_eq!(answer.json()["limits"], expected);
     assert!(read(&answer).healthy);
@@ -146,7 +147,8 @@ async fn connections_that_run_short_are_told_and_do_not_fail() {
                 "open": 71,
                 "withTicket": 5,
                 "limit": 100,
-                "detail": "71 of 100 connections are open, 5 of them with a ticket: those of waiting visitors are \
+                "detail": "71 of 100 connections are open, 5 of them with a ticket: those of \
+                           waiting visitors are \
                     closed with each answer, and the longest idle ones make room",
             }),
         ),

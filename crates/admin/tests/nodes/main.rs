@@ -1,5 +1,5 @@
-//! Two nodes on one store, in virtual time: what is said at one holds at the other, and outlives what a store, a
-//! file or a node may lose.
+//! Two nodes on one store, in virtual time: what is said at one holds at the other, and outlives
+//! what a store, a file or a node may lose.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod small;
@@ -336,7 +336,8 @@ async fn what_a_store_cannot_count_keeps_nothing_else_from_holding() {
     let stores = Stores::Shared(Arc::new(memory()));
     let limits = file(
         "[store]\nkind = \"valkey\"\nlocal = \"redis://127.0.0.1\"\n\
-         [[limit]]\nname = \"api\"\nlimit = \"100/min\"\nkey = \"header:X-Api-Key\"\nstore = \"valkey\"\n",
+         [[limit]]\nname = \"api\"\nlimit = \"100/min\"\nkey = \"header:X-Api-Key\"\n\
+         store = \"valkey\"\n",
     );
     let node = |calls_max| {
         let counts = CountStores {

@@ -1,5 +1,5 @@
-//! How is a file read whose size nobody vouches for? With a limit that is told when it is exceeded: a
-//! device without end is not read for ever, and nothing is cut off in silence.
+//! How is a file read whose size nobody vouches for? With a limit that is told when it is exceeded:
+//! a device without end is not read for ever, and nothing is cut off in silence.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};

@@ -9,8 +9,8 @@ use anteroom_limit_http::jwt::{FILE_BYTES_MAX, KeySet};
 
 use crate::check::files;
 
-/// Puts the keys in the place of their file, and returns every mistake, one a line. The path is relative to the
-/// folder of the config file.
+/// Puts the keys in the place of their file, and returns every mistake, one a line. The path is
+/// relative to the folder of the config file.
 pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
     let Some(jwt) = &mut config.jwt else {
         return Vec::new();
@@ -49,7 +49,8 @@ mod tests {
 
     use crate::check::read;
 
-    const CONFIG: &str = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\ntotal_active_users = 1\n\
+    const CONFIG: &str = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\n\
+                          total_active_users = 1\n\
                           new_users_per_minute = 1\nbypass = []\n[jwt]\nkeys_file = \"keys.json\"\n";
 
     #[test]
@@ -72,10 +73,12 @@ mod tests {
             mistakes(),
             [
                 format!(
-                    "{keys_name}: jwt.keys_file: key 1: kty: found \"x\", allowed: \"RSA\", \"EC\" or \"OKP\""
+                    "{keys_name}: jwt.keys_file: key 1: kty: found \"x\", allowed: \"RSA\", \
+                     \"EC\" or \"OKP\""
                 ),
                 format!(
-                    "{keys_name}: jwt.keys_file: key 2: kty: found a private key or a secret, allowed: public keys \
+                    "{keys_name}: jwt.keys_file: key 2: kty: found a private key or a secret, \
+                     allowed: public keys \
                      alone; whoever verifies needs no other"
                 ),
             ]

@@ -48,7 +48,8 @@ pub(super) fn mistakes(config: &Config) -> Vec<String> {
                 continue;
             };
             lines.push(format!(
-                "room \"{}\": the origin {origin} is this gateway itself ({key} = \"{address}\"), so \
+                "room \"{}\": the origin {origin} is this gateway itself ({key} = \"{address}\"), \
+                 so \
                  every request would come back: name the site behind it",
                 room.name
             ));

@@ -10,11 +10,11 @@ use anteroom_room_http::page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
 
 use crate::check::files;
 
-/// Puts the text of each room's template file in its place, and returns every mistake, one a line: a
-/// file that cannot be read with the line of the config file that names it, a mistake in a template
-/// with its own file and line. A room with a mistake is left without a template, so that nobody tells
-/// it once more; its configuration is not to be used. Paths are relative to the folder of the config
-/// file.
+/// Puts the text of each room's template file in its place, and returns every mistake, one a line:
+/// a file that cannot be read with the line of the config file that names it, a mistake in a
+/// template with its own file and line. A room with a mistake is left without a template, so that
+/// nobody tells it once more; its configuration is not to be used. Paths are relative to the folder
+/// of the config file.
 pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
     let mut mistakes = Vec::new();
     for room in &mut config.rooms {

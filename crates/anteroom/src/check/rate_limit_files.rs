@@ -7,7 +7,8 @@ use std::path::Path;
 use anteroom_config::Config;
 use anteroom_envoy::folder;
 
-/// Every mistake, a line each; none without such a service. The folder is meant relative to the config file.
+/// Every mistake, a line each; none without such a service. The folder is meant relative to the
+/// config file.
 pub(crate) fn mistakes(config: &Config, file: &Path) -> Vec<String> {
     let Some(service) = &config.rate_limit_service else {
         return Vec::new();

@@ -40,9 +40,9 @@ pub enum PasswordFileError {
     },
 }
 
-/// Takes the paths in `[store]` as relative to the folder of the config file, and gives the password
-/// in the password file, if one is named, to each address that has none. One line end after it does
-/// not count. To be called once for each time that the file is read.
+/// Takes the paths in `[store]` as relative to the folder of the config file, and gives the
+/// password in the password file, if one is named, to each address that has none. One line end
+/// after it does not count. To be called once for each time that the file is read.
 ///
 /// # Errors
 ///

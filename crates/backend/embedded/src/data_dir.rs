@@ -1,7 +1,7 @@
 //! The folder of a node: what must survive a restart and is readable without the journal's lock.
 //!
-//! `deployment` (birth and lottery key), `ticket-keys` and `admin-token` (unless configured), `lock`,
-//! and the journal itself, which is [`crate::Embedded`]'s business.
+//! `deployment` (birth and lottery key), `ticket-keys` and `admin-token` (unless configured),
+//! `lock`, and the journal itself, which is [`crate::Embedded`]'s business.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -50,7 +50,8 @@ pub enum DataDirError {
     },
     /// A file is there, but not what it should be.
     #[error(
-        "{path} is damaged: {expected}; move it away to begin anew (everybody inside and waiting becomes a new visitor)"
+        "{path} is damaged: {expected}; move it away to begin anew (everybody inside and waiting \
+         becomes a new visitor)"
     )]
     Damaged {
         /// The file.

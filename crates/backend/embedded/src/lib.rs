@@ -1,7 +1,7 @@
 //! What a node keeps that has nothing but its data folder.
 //!
-//! [`DataDir`] is the folder: secrets, the admin token and a lock. [`Embedded`] is a record store in
-//! memory with a journal in the folder. [`leases`] keeps what was leased of rate limits.
+//! [`DataDir`] is the folder: secrets, the admin token and a lock. [`Embedded`] is a record store
+//! in memory with a journal in the folder. [`leases`] keeps what was leased of rate limits.
 
 mod damage;
 mod data_dir;

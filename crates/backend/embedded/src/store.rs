@@ -4,9 +4,9 @@
 //! One process lends; it holds the folder's lock. A newcomer that does not get it answers nothing
 //! until it does, and then counts what its predecessor had lent as used. When the disk fails,
 //! writes fail, and with them syncs: what is lent runs out and nothing more is lent. When the
-//! folder is deleted under a running process the journal is written anew from memory, with the birth
-//! and the keys of tickets that were in use. A journal that has lost its memory while nothing ran
-//! is noticed ([`opening`]), and every room begins with a reserve.
+//! folder is deleted under a running process the journal is written anew from memory, with the
+//! birth and the keys of tickets that were in use. A journal that has lost its memory while nothing
+//! ran is noticed ([`opening`]), and every room begins with a reserve.
 
 pub mod faults;
 mod journal;

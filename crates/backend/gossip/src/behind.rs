@@ -1,8 +1,9 @@
 //! What does a node do that has left, and still counts?
 //!
-//! Its address belongs to its successor by then, if it has one; it serves what is open. What it counts meanwhile it tells from
-//! another port: those who were there when it left, and whoever has its address now. It hears nobody any more. Counters say
-//! themselves who counted, so it does not matter where they come from; the others speak for it when it is gone.
+//! Its address belongs to its successor by then, if it has one; it serves what is open. What it
+//! counts meanwhile it tells from another port: those who were there when it left, and whoever has
+//! its address now. It hears nobody any more. Counters say themselves who counted, so it does not
+//! matter where they come from; the others speak for it when it is gone.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use crate::outlet::{Outlet, listen_at};
 use crate::running::Phase;
 use crate::tally::{Event, Tally};
 
-/// For how long it is tried at the end to tell a successor, who listens some tenths of a second after the address is free.
+/// For how long it is tried at the end to tell a successor, who listens some tenths of a second
+/// after the address is free.
 pub(crate) const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(2);
 /// How often it is looked whether it listens.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -71,7 +73,8 @@ impl Behind {
         while !self.tell_all(&socket, until).await {
             if Instant::now() >= until {
                 tracing::warn!(
-                    "no successor was told all in time: what was counted last may be known to the other nodes alone"
+                    "no successor was told all in time: what was counted last may be known to the \
+                     other nodes alone"
                 );
                 return;
             }
@@ -79,7 +82,8 @@ impl Behind {
         }
     }
 
-    /// Whether somebody was there all the time. The system of a machine where nobody listens says so; what is far may not.
+    /// Whether somebody was there all the time. The system of a machine where nobody listens says
+    /// so; what is far may not.
     async fn tell_all(&self, socket: &UdpSocket, until: Instant) -> bool {
         let mut rest = usize::MAX;
         while rest > 0 {

@@ -1,19 +1,22 @@
 //! What has been counted, as far as this node knows: by itself and by others.
 //!
-//! A set of counters that only grow ([`crate::cell`]), changed by calls ([`crate::judging`]) and by what is heard, and read out
-//! to tell others ([`crate::telling`]). No clock, no sockets: time is an argument.
+//! A set of counters that only grow ([`crate::cell`]), changed by calls ([`crate::judging`]) and by
+//! what is heard, and read out to tell others ([`crate::telling`]). No clock, no sockets: time is
+//! an argument.
 //!
 //! # What a flood of clients does
 //!
 //! There is place for so many counters. Where it is used up,
 //!
-//! - newcomers of a limit are counted together, in one of 64 *crowds*, which nodes tell each other like all else: some may be rejected because of
-//!   others, and none goes through more often than its limit says. As soon as there is place again newcomers are counted by
-//!   themselves; what is counted for their crowd is held against them until it is over, for it may be their own;
-//! - who is known goes on by himself, up to twice the place; beyond he joins his crowd, and what he called before in this window
-//!   does not count for him there;
-//! - of clients that others tell about, those that are not known here are not kept (`counter_dropped`): each of them may call here what
-//!   his limit says, as if he had called nobody else.
+//! - newcomers of a limit are counted together, in one of 64 *crowds*, which nodes tell each other
+//!   like all else: some may be rejected because of others, and none goes through more often than
+//!   its limit says. As soon as there is place again newcomers are counted by themselves; what is
+//!   counted for their crowd is held against them until it is over, for it may be their own;
+//! - who is known goes on by himself, up to twice the place; beyond he joins his crowd, and what he
+//!   called before in this window does not count for him there;
+//! - of clients that others tell about, those that are not known here are not kept
+//!   (`counter_dropped`): each of them may call here what his limit says, as if he had called
+//!   nobody else.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -31,12 +34,15 @@ use crate::news::News;
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
 
-/// Counters that a node keeps at most; one takes about 150 bytes, and 24 more for each further node that counted there
-/// (three and more: 48 and more). So this is 75 to 150 MB in a flood, and nothing without one.
+/// Counters that a node keeps at most; one takes about 150 bytes, and 24 more for each further node
+/// that counted there (three and more: 48 and more). So this is 75 to 150 MB in a flood, and
+/// nothing without one.
 pub const COUNTERS_MAX: usize = 500_000;
-/// For how much longer than its own nodes need it a counter is kept: clocks may be apart (1 s), and who tells of it may be late.
+/// For how much longer than its own nodes need it a counter is kept: clocks may be apart (1 s), and
+/// who tells of it may be late.
 pub(crate) const KEPT_LONGER: MicroSpan = MicroSpan::from_secs(5);
-/// Counters end no later than that from now: two of the longest windows there are. What ends later was made by a clock that is wrong.
+/// Counters end no later than that from now: two of the longest windows there are. What ends later
+/// was made by a clock that is wrong.
 const ENDS_WITHIN: MicroSpan = MicroSpan(WINDOW_LONGEST.0 * 2 + 2 * KEPT_LONGER.0);
 
 /// All counters that a node knows of.
@@ -97,7 +103,8 @@ impl Board {
         self.cells.is_empty()
     }
 
-    /// From now on these others speak for themselves; for all who are not among them this node does, as far as it knows.
+    /// From now on these others speak for themselves; for all who are not among them this node
+    /// does, as far as it knows.
     pub(crate) fn set_alive(&mut self, alive: BTreeSet<WriterId>) {
         self.alive = alive;
     }
@@ -107,8 +114,9 @@ impl Board {
         writer == self.me || !self.alive.contains(&writer)
     }
 
-    /// Hears what another node tells of a counter. Of a stretch that has not begun here by far it hears nothing: whoever counted there has
-    /// a clock that is wrong, and would have it counted twice, by his clock and later by ours.
+    /// Hears what another node tells of a counter. Of a stretch that has not begun here by far it
+    /// hears nothing: whoever counted there has a clock that is wrong, and would have it counted
+    /// twice, by his clock and later by ours.
     pub(crate) fn hear(&mut self, told: &Told, now: Micros) {
         if told.forget_at <= now {
             // It was under way for long, or somebody sends again what he saw.
@@ -150,8 +158,9 @@ impl Board {
         self.cells.len() - self.crowds >= self.cells_max
     }
 
-    /// Whether what a client called before whom others tell about may be counted for his crowd. Who is known goes on as he was. A node
-    /// that has just begun may hear of a client before it hears of his crowd; that one may call more there, up to his limit.
+    /// Whether what a client called before whom others tell about may be counted for his crowd. Who
+    /// is known goes on as he was. A node that has just begun may hear of a client before it hears
+    /// of his crowd; that one may call more there, up to his limit.
     fn may_be_of_crowd(&self, id: CounterId) -> bool {
         if self.crowds == 0 || is_crowd(id.name) {
             return false;
@@ -172,7 +181,8 @@ impl Board {
         if let Some(at) = self.cells.get_index_of(&id) {
             return &mut self.cells[at];
         }
-        // Whoever makes a place makes up for it: so a node that repeats slowly, or nothing, forgets all the same.
+        // Whoever makes a place makes up for it: so a node that repeats slowly, or nothing, forgets
+        // all the same.
         self.sweep(now);
         self.crowds += usize::from(is_crowd(id.name));
         let mut cell = Cell::new(forget_at);
@@ -180,8 +190,8 @@ impl Board {
         self.cells.entry(id).or_insert(cell)
     }
 
-    /// Forgets up to two counters whose time is over, or passes two that still matter. Two for each that is new: so there are
-    /// never many more than still matter.
+    /// Forgets up to two counters whose time is over, or passes two that still matter. Two for each
+    /// that is new: so there are never many more than still matter.
     pub(crate) fn sweep(&mut self, now: Micros) {
         for _ in 0..2 {
             if self.broom >= self.cells.len() {
@@ -208,8 +218,8 @@ impl Board {
             return;
         };
         self.crowds -= usize::from(is_crowd(id.name));
-        // The last one takes the place of the one that goes. If that were before the hand it would not be repeated in this
-        // round, so the last one that the hand has passed goes there.
+        // The last one takes the place of the one that goes. If that were before the hand it would
+        // not be repeated in this round, so the last one that the hand has passed goes there.
         let mut at = at;
         if at < self.hand {
             self.hand -= 1;

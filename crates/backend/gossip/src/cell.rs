@@ -1,15 +1,17 @@
 //! What is one counter, and how is it put together from what several nodes say of it?
 //!
-//! Each node (each process: who is restarted is another writer) says two totals of its own, which only grow: what it
-//! has added, and what it has given back. Whoever hears of them keeps the larger of each. So it does not matter in which
-//! order they come, how often, or which were lost on the way, as long as a later one arrives.
+//! Each node (each process: who is restarted is another writer) says two totals of its own, which
+//! only grow: what it has added, and what it has given back. Whoever hears of them keeps the larger
+//! of each. So it does not matter in which order they come, how often, or which were lost on the
+//! way, as long as a later one arrives.
 
 use anteroom_limit::time::Micros;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-/// Nodes that one counter can have shares of. Restarted nodes count each time they admitted a call within one window;
-/// a node beyond is not heard, so this is far above what anybody runs, and bounds what a broken peer can plant.
+/// Nodes that one counter can have shares of. Restarted nodes count each time they admitted a call
+/// within one window; a node beyond is not heard, so this is far above what anybody runs, and
+/// bounds what a broken peer can plant.
 pub(crate) const SHARES_MAX: usize = 256;
 
 /// A process that counts, by a number drawn when it began. Never zero.
@@ -48,7 +50,8 @@ pub(crate) struct Cell {
     pub(crate) untold: u32,
     /// How often what was told must still be told.
     pub(crate) tells_left: u8,
-    /// A client's that began when something was counted for his crowd: what he called before may be counted there.
+    /// A client's that began when something was counted for his crowd: what he called before may be
+    /// counted there.
     pub(crate) is_of_crowd: bool,
     shares: SmallVec<[Share; 1]>,
 }

@@ -27,10 +27,12 @@ use crate::running::{Phase, Running};
 use crate::seal::Secret;
 use crate::tally::Tally;
 
-/// How far the clocks of two nodes may be apart so that they count together what they should. Clocks that are kept by NTP are within some
-/// milliseconds; more would make each node look at stretches of time that nobody is in.
+/// How far the clocks of two nodes may be apart so that they count together what they should.
+/// Clocks that are kept by NTP are within some milliseconds; more would make each node look at
+/// stretches of time that nobody is in.
 pub const CLOCKS_APART_MAX: MicroSpan = MicroSpan::from_secs(1);
-/// How long saying goodbye may take: some datagrams. Whoever is not heard to leave is noticed to be gone.
+/// How long saying goodbye may take: some datagrams. Whoever is not heard to leave is noticed to be
+/// gone.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// What time it is by the node's own clock.
@@ -43,7 +45,8 @@ pub struct GossipSettings {
     pub listen: SocketAddr,
     /// Where the others reach it, if that is another address.
     pub advertise: Option<SocketAddr>,
-    /// Some of the others; the rest is heard of from them. Names are looked up again and again. This node may be among them.
+    /// Some of the others; the rest is heard of from them. Names are looked up again and again.
+    /// This node may be among them.
     pub peers: Vec<HostPort>,
     /// How long it collects news before it tells them.
     pub interval: Duration,
@@ -51,25 +54,30 @@ pub struct GossipSettings {
 
 /// Counts that nodes tell each other.
 ///
-/// A call is decided at once, by what is known here. Its count reaches all others within an interval and the time that a datagram takes.
+/// A call is decided at once, by what is known here. Its count reaches all others within an
+/// interval and the time that a datagram takes.
 ///
 /// # What holds, and what does not
 ///
-/// - A node never admits what it knows to be over the limit, and knows all that it admitted itself: alone, it counts exactly.
-/// - Several nodes let through too much by what they admit while they do not know of each other: once a
-///   limit is used up, all that is offered within an interval and a datagram's way still goes through; and never more than
-///   one whole limit at each node. A datagram that is lost adds one interval, for changes are told three
-///   times; all is repeated within ten seconds and more.
-/// - Nodes that cannot reach each other let through a whole limit each, as does one that has just begun until it has heard
-///   the others: some intervals.
-/// - What a node counted that leaves, or is killed, stays counted with the others till its time is over (but for what it told
-///   nobody: an interval's calls of one that is killed). One that leaves goes on telling what it counts ([`GossipCounts::close`]), and
-///   hears nothing meanwhile. If all nodes are stopped at once all is forgotten.
-/// - The nodes' clocks say what time it is. While they are apart by no more than [`CLOCKS_APART_MAX`], what was said
-///   holds by a clock on the wall for windows that are shorter by as much. Further apart, nodes count in different stretches of time, and
-///   each may let through a whole limit; `clock_apart` among the events, and the log, tell it.
+/// - A node never admits what it knows to be over the limit, and knows all that it admitted itself:
+///   alone, it counts exactly.
+/// - Several nodes let through too much by what they admit while they do not know of each other:
+///   once a limit is used up, all that is offered within an interval and a datagram's way still
+///   goes through; and never more than one whole limit at each node. A datagram that is lost adds
+///   one interval, for changes are told three times; all is repeated within ten seconds and more.
+/// - Nodes that cannot reach each other let through a whole limit each, as does one that has just
+///   begun until it has heard the others: some intervals.
+/// - What a node counted that leaves, or is killed, stays counted with the others till its time is
+///   over (but for what it told nobody: an interval's calls of one that is killed). One that leaves
+///   goes on telling what it counts ([`GossipCounts::close`]), and hears nothing meanwhile. If all
+///   nodes are stopped at once all is forgotten.
+/// - The nodes' clocks say what time it is. While they are apart by no more than
+///   [`CLOCKS_APART_MAX`], what was said holds by a clock on the wall for windows that are shorter
+///   by as much. Further apart, nodes count in different stretches of time, and each may let
+///   through a whole limit; `clock_apart` among the events, and the log, tell it.
 /// - A refund gives back what this very node has counted, and nothing else.
-/// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in [`crate::Board`]'s module.
+/// - Memory is bounded by [`COUNTERS_MAX`]; what a flood of clients does stands in
+///   [`crate::Board`]'s module.
 pub struct GossipCounts {
     board: Arc<Mutex<Board>>,
     tally: Arc<Tally>,
@@ -82,8 +90,9 @@ pub struct GossipCounts {
 }
 
 impl GossipCounts {
-    /// Begins to listen, and to tell others. To be called within a runtime. An address that somebody else has is tried again and
-    /// again, and the node counts alone meanwhile: so a successor begins before its predecessor has gone.
+    /// Begins to listen, and to tell others. To be called within a runtime. An address that
+    /// somebody else has is tried again and again, and the node counts alone meanwhile: so a
+    /// successor begins before its predecessor has gone.
     ///
     /// # Errors
     ///
@@ -93,7 +102,8 @@ impl GossipCounts {
         let (socket, bound) = match listen_at(listen).and_then(with_address) {
             Ok((socket, bound)) => (Ok(socket), bound),
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                tracing::warn!(%listen, "the address is taken: this node counts alone until it is free");
+                tracing::warn!(%listen, "the address is taken: this node counts alone until it is \
+                                         free");
                 (Err(listen), listen)
             }
             Err(source) => return Err(OpenError::Bind { listen, source }),
@@ -154,8 +164,9 @@ impl GossipCounts {
         self.address
     }
 
-    /// Tells the others what they do not know yet, and that this node goes; its address is free then. What it counts from
-    /// then on it goes on telling until [`Self::finish`], from another port; it hears nothing more.
+    /// Tells the others what they do not know yet, and that this node goes; its address is free
+    /// then. What it counts from then on it goes on telling until [`Self::finish`], from another
+    /// port; it hears nothing more.
     pub async fn close(&self) {
         self.phase.send_if_modified(|phase| {
             let is_here = *phase == Phase::Here;
@@ -170,8 +181,9 @@ impl GossipCounts {
         }
     }
 
-    /// Nothing more is counted here: tells the last of it. A successor at this node's address is told all that this node knows, as soon
-    /// as it listens; that is waited for a moment. To be called after [`Self::close`].
+    /// Nothing more is counted here: tells the last of it. A successor at this node's address is
+    /// told all that this node knows, as soon as it listens; that is waited for a moment. To be
+    /// called after [`Self::close`].
     pub async fn finish(&self, has_successor: bool) {
         self.phase.send_replace(Phase::Over { has_successor });
         if let Some(running) = self.running.lock().await.take() {

@@ -16,8 +16,9 @@ use crate::seal::Secret;
 /// The time of the node that hears it.
 pub const NOW: Micros = Micros(1_767_225_600_000_000);
 
-/// What another node sends, that knows the secret: none of it makes this program fail, counters that can be read are written down as ones that
-/// read the same, and hearing them twice is as hearing them once.
+/// What another node sends, that knows the secret: none of it makes this program fail, counters
+/// that can be read are written down as ones that read the same, and hearing them twice is as
+/// hearing them once.
 ///
 /// # Panics
 ///
@@ -77,7 +78,8 @@ pub fn a_message(counters: u64) -> Vec<u8> {
 }
 
 fn again(sent_at: Micros, told: &[Told]) -> Vec<Told> {
-    // Of which writer it came is not kept apart from the shares: each is written with its own number.
+    // Of which writer it came is not kept apart from the shares: each is written with its own
+    // number.
     let mut packer = Packer::new(WriterId(0), sent_at, told.len());
     for one in told {
         assert!(packer.push(one));

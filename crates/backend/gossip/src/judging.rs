@@ -1,12 +1,13 @@
 //! A call that is judged by what is known here, and counted at once.
 //!
-//! The steps are those of stores that can only add ([`anteroom_limit::counters`]); nobody comes between adding and
-//! reading, so a call that does not fit is never counted at all.
+//! The steps are those of stores that can only add ([`anteroom_limit::counters`]); nobody comes
+//! between adding and reading, so a call that does not fit is never counted at all.
 //!
 //! # Clocks
 //!
-//! A node whose clock is ahead adds to a stretch of time that has not begun here. What is known of such stretches is read,
-//! too, as far ahead as [`CLOCKS_APART_MAX`], and a call must fit there as well.
+//! A node whose clock is ahead adds to a stretch of time that has not begun here. What is known of
+//! such stretches is read, too, as far ahead as [`CLOCKS_APART_MAX`], and a call must fit there as
+//! well.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
@@ -47,8 +48,8 @@ struct Read {
 }
 
 impl Board {
-    /// Charges all of these or none, by algorithms that counters are enough for; the others are passed over. The
-    /// verdicts are added in the order of the charges.
+    /// Charges all of these or none, by algorithms that counters are enough for; the others are
+    /// passed over. The verdicts are added in the order of the charges.
     pub(crate) fn charge_all(
         &mut self,
         charges: &[SharedCharge<'_>],
@@ -56,7 +57,8 @@ impl Board {
         verdicts: &mut Vec<Verdict>,
     ) {
         if self.is_full() {
-            // Whoever is counted with his crowd makes no new place, and so would never make up for one.
+            // Whoever is counted with his crowd makes no new place, and so would never make up for
+            // one.
             self.sweep(now);
         }
         let mut all: SmallVec<[Judged; 4]> = SmallVec::new();
@@ -68,7 +70,8 @@ impl Board {
         }
         for (charge, judged) in charges.iter().zip(&mut all) {
             match (charge.cost, judged.added) {
-                // Refunds are never rejected; they are carried out when it is known that nothing else is.
+                // Refunds are never rejected; they are carried out when it is known that nothing
+                // else is.
                 (Cost::Refund(back), _) if is_admitted => {
                     judged.verdict = self.refund(charge, back.get(), now);
                 }
@@ -202,7 +205,8 @@ impl Board {
         if let Some(cell) = self.cells.get_mut(&id) {
             cell.undo_add(me, by);
         }
-        // If it was made for this call it takes no place: rejected calls of made-up clients would fill the board.
+        // If it was made for this call it takes no place: rejected calls of made-up clients would
+        // fill the board.
         self.forget_empty(id);
     }
 }

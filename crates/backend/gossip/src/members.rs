@@ -1,7 +1,8 @@
 //! Who are the others, and who of them is there?
 //!
-//! Foca (SWIM) says: each node pings another one each second, asks three to ping whoever does not answer, and says that he is gone if he does not
-//! object within three seconds. It has neither sockets nor clocks of its own; here it gets them as arguments.
+//! Foca (SWIM) says: each node pings another one each second, asks three to ping whoever does not
+//! answer, and says that he is gone if he does not object within three seconds. It has neither
+//! sockets nor clocks of its own; here it gets them as arguments.
 //!
 //! Deliberately absent: what is told to whom ([`crate::node`]).
 
@@ -22,12 +23,13 @@ use serde::{Deserialize, Serialize};
 use crate::cell::WriterId;
 use crate::message::MEMBERSHIP_LARGEST;
 
-/// By so much the generation of a node grows that others took for gone: an hour, so that one whose clock was set back is
-/// past its former self after as few tries as hours.
+/// By so much the generation of a node grows that others took for gone: an hour, so that one whose
+/// clock was set back is past its former self after as few tries as hours.
 const GENERATION_STEP: u64 = 3_600_000;
 
-/// Nodes that are known at most, with those that are gone for less than an hour. Far above what anybody runs: each tells each other
-/// one all. It bounds what whoever has the secret, or a broken node, can make the others keep and send.
+/// Nodes that are known at most, with those that are gone for less than an hour. Far above what
+/// anybody runs: each tells each other one all. It bounds what whoever has the secret, or a broken
+/// node, can make the others keep and send.
 pub(crate) const MEMBERS_MAX: usize = 1_000;
 
 /// A node, as the others know it.
@@ -35,8 +37,8 @@ pub(crate) const MEMBERS_MAX: usize = 1_000;
 pub(crate) struct Identity {
     pub(crate) address: SocketAddr,
     pub(crate) writer: WriterId,
-    /// Of several nodes at one address, which came one after the other, the largest counts: when it began, in
-    /// milliseconds since the Unix epoch.
+    /// Of several nodes at one address, which came one after the other, the largest counts: when it
+    /// began, in milliseconds since the Unix epoch.
     pub(crate) generation: u64,
 }
 
@@ -141,7 +143,8 @@ impl Members {
         }
     }
 
-    /// What a member says of those that are known, and how many others it named. Nothing if it is not known itself.
+    /// What a member says of those that are known, and how many others it named. Nothing if it is
+    /// not known itself.
     fn without_strangers<'b>(
         &self,
         bytes: &'b [u8],

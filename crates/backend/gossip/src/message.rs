@@ -1,10 +1,11 @@
 //! What do nodes say to each other, in bytes?
 //!
-//! Under the seal lies one byte that says what follows: what the library for membership has to say, or counters. A
-//! message of counters begins with who sends it and its clock; each counter stands by itself, so that a datagram
-//! has as many as fit.
+//! Under the seal lies one byte that says what follows: what the library for membership has to say,
+//! or counters. A message of counters begins with who sends it and its clock; each counter stands
+//! by itself, so that a datagram has as many as fit.
 //!
-//! Everything is read with bounds, though only nodes that know the secret can get here: one of them may be broken.
+//! Everything is read with bounds, though only nodes that know the secret can get here: one of them
+//! may be broken.
 
 use anteroom_limit::time::Micros;
 use serde::{Deserialize, Serialize};
@@ -13,13 +14,15 @@ use smallvec::SmallVec;
 use crate::cell::{CounterId, Share, WriterId};
 use crate::seal::SEAL;
 
-/// The largest datagram. It passes every network that carries IPv6 (1,280 bytes, less headers) in one piece.
+/// The largest datagram. It passes every network that carries IPv6 (1,280 bytes, less headers) in
+/// one piece.
 pub const DATAGRAM_LARGEST: usize = 1_200;
 /// What a datagram says at most.
 pub(crate) const BODY_LARGEST: usize = DATAGRAM_LARGEST - SEAL;
 /// The same of what the library for membership says.
 pub(crate) const MEMBERSHIP_LARGEST: usize = BODY_LARGEST - 1;
-/// Shares that one counter tells at once; with all figures at their largest so many fit into a datagram.
+/// Shares that one counter tells at once; with all figures at their largest so many fit into a
+/// datagram.
 pub(crate) const SHARES_AT_ONCE: usize = 24;
 
 const MEMBERSHIP: u8 = 0;

@@ -1,9 +1,11 @@
 //! What are the counters of a client called between nodes?
 //!
-//! A keyed digest of the limit's name and the client, in sixteen bytes. The key is drawn from the shared secret, so all nodes
-//! come to the same name, and whoever listens to them cannot tell whether it is somebody's whom he knows.
+//! A keyed digest of the limit's name and the client, in sixteen bytes. The key is drawn from the
+//! shared secret, so all nodes come to the same name, and whoever listens to them cannot tell
+//! whether it is somebody's whom he knows.
 //!
-//! Clients for whom there is no place are counted together, see [`crate::board`]: such a *crowd* has a name, too.
+//! Clients for whom there is no place are counted together, see [`crate::board`]: such a *crowd*
+//! has a name, too.
 
 use std::hash::Hasher as _;
 

@@ -1,9 +1,10 @@
 //! Which of its own changes does a node tell first?
 //!
-//! What a node has not told is what others may let through too much, so the counters with the most untold calls go first. They
-//! wait by classes, of which each begins at twice as much as the one below; of one class the newest go first. So however
-//! many clients call, none keeps for long a place in line that a busier one needs, and whoever calls little waits until it
-//! has called as much as the others, or for the repetition.
+//! What a node has not told is what others may let through too much, so the counters with the most
+//! untold calls go first. They wait by classes, of which each begins at twice as much as the one
+//! below; of one class the newest go first. So however many clients call, none keeps for long a
+//! place in line that a busier one needs, and whoever calls little waits until it has called as
+//! much as the others, or for the repetition.
 //!
 //! What was told is told again only when nothing is left that was not.
 
@@ -25,8 +26,8 @@ pub(crate) fn class(untold: u32) -> Option<Class> {
     Some(usize::try_from(log).map_or(CLASSES - 1, |log| log.min(CLASSES - 1)))
 }
 
-/// What waits to be told. A counter that was told since, or waits in a higher class by now, may stand here all the same:
-/// who takes it out looks.
+/// What waits to be told. A counter that was told since, or waits in a higher class by now, may
+/// stand here all the same: who takes it out looks.
 #[derive(Debug, Default)]
 pub(crate) struct News {
     /// The oldest first.

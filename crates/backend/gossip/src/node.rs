@@ -1,7 +1,7 @@
 //! What does one node do with what it hears, and what does it say when?
 //!
-//! Facts go in (a datagram, the time), datagrams come out. Two clocks are told: `now` only goes on and says when something is
-//! due; `by_clock` is that by which calls are counted.
+//! Facts go in (a datagram, the time), datagrams come out. Two clocks are told: `now` only goes on
+//! and says when something is due; `by_clock` is that by which calls are counted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,21 +20,24 @@ use crate::message::{self, Message};
 use crate::seal::Secret;
 use crate::tally::{Event, Tally};
 
-/// News that are told when a node leaves, in datagrams to each other one. What does not fit into so many stays untold.
+/// News that are told when a node leaves, in datagrams to each other one. What does not fit into so
+/// many stays untold.
 const ROUNDS_AT_THE_END: usize = 8;
 
-/// How often those are spoken to that are gone: who was taken for gone by mistake, and has nobody else, is found again by that alone.
+/// How often those are spoken to that are gone: who was taken for gone by mistake, and has nobody
+/// else, is found again by that alone.
 const REMIND_PERIOD: Duration = Duration::from_secs(2);
 /// For how long they are.
 const REMIND_FOR: Duration = Duration::from_secs(3_600);
-/// For how long news still go to those that are gone: they may be there all the same, and hear that they were taken for gone
-/// within some seconds.
+/// For how long news still go to those that are gone: they may be there all the same, and hear that
+/// they were taken for gone within some seconds.
 const TELL_GONE_FOR: Duration = Duration::from_secs(10);
 /// Those that are gone and are remembered at most; addresses change where nodes are pods.
 const GONE_MAX: usize = 256;
 
-/// So long after its start a node says that it has found nobody: peers are spoken to every two seconds, and names may take a
-/// moment. Sooner it would be told at each start of all nodes together.
+/// So long after its start a node says that it has found nobody: peers are spoken to every two
+/// seconds, and names may take a moment. Sooner it would be told at each start of all nodes
+/// together.
 const MISSED_AFTER: Duration = Duration::from_secs(10);
 
 /// A datagram, and to whom it goes.
@@ -45,7 +48,8 @@ pub type Outgoing = (SocketAddr, Vec<u8>);
 pub struct NodeSettings {
     /// Where the others reach it.
     pub address: SocketAddr,
-    /// When it began, in milliseconds since the Unix epoch: of several nodes at one address the latest counts.
+    /// When it began, in milliseconds since the Unix epoch: of several nodes at one address the
+    /// latest counts.
     pub generation: u64,
     /// How long it collects news before it tells them.
     pub interval: Duration,
@@ -190,8 +194,8 @@ impl Node {
         self.newcomers = vec![(self.settings.address, usize::MAX)];
     }
 
-    /// After [`Self::leave`]: tells those who were there what is still counted here, and its successor everything, again and again, for it may
-    /// not listen yet.
+    /// After [`Self::leave`]: tells those who were there what is still counted here, and its
+    /// successor everything, again and again, for it may not listen yet.
     pub fn tell_behind(&mut self, by_clock: Micros) {
         let news = self.board.lock().tell_news(by_clock);
         self.send_to_all(&news);
@@ -206,7 +210,8 @@ impl Node {
         self.tell_rest(by_clock);
     }
 
-    /// All that this node knows and would tell a newcomer, of what comes before `rest`; and what is to be told then.
+    /// All that this node knows and would tell a newcomer, of what comes before `rest`; and what is
+    /// to be told then.
     pub(crate) fn tell_all(&self, by_clock: Micros, rest: usize) -> (Vec<Vec<u8>>, usize) {
         let (bodies, rest) = self.board.lock().tell_newcomer(by_clock, rest);
         let sealed = bodies.iter().map(|body| self.secret.seal(body));
@@ -317,7 +322,8 @@ impl Node {
         if peers == self.peers {
             return;
         }
-        // The departures first: one that was restarted in its place goes and comes at once, and has everything to be told.
+        // The departures first: one that was restarted in its place goes and comes at once, and has
+        // everything to be told.
         for (peer, _) in self.peers.difference(&peers) {
             tracing::warn!(%peer, "a node that counted with us is gone");
             self.tally.count(Event::PeerLeft);
@@ -354,7 +360,8 @@ impl Node {
         if strangers > 0 && self.tally.of(Event::MemberRefused) == 0 {
             tracing::warn!(
                 members_max = MEMBERS_MAX,
-                "so many other nodes are known, with those that are gone for less than an hour: no new ones count with us"
+                "so many other nodes are known, with those that are gone for less than an hour: \
+                 no new ones count with us"
             );
         }
         self.tally

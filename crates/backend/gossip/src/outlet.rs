@@ -1,7 +1,8 @@
 //! The socket of a node, and how it sends.
 //!
-//! A node says much at once: its news and a part of all, to each other one. What the system has no room for is waited for,
-//! but not for long: what is late is better said anew. What is lost is counted.
+//! A node says much at once: its news and a part of all, to each other one. What the system has no
+//! room for is waited for, but not for long: what is late is better said anew. What is lost is
+//! counted.
 
 use std::future::Future;
 use std::io;
@@ -16,11 +17,13 @@ use tokio::time::{Instant, timeout_at};
 use crate::node::Outgoing;
 use crate::tally::{Event, Tally};
 
-/// What a socket may hold until it is read, or sent. Systems give what they allow: Linux no more than `net.core.rmem_max`, which is
-/// some 90 datagrams unless somebody has raised it, and twice of that in effect. This is what 25 nodes say in an interval in which each has
-/// as much to say as it may.
+/// What a socket may hold until it is read, or sent. Systems give what they allow: Linux no more
+/// than `net.core.rmem_max`, which is some 90 datagrams unless somebody has raised it, and twice of
+/// that in effect. This is what 25 nodes say in an interval in which each has as much to say as it
+/// may.
 const BUFFER_BYTES: usize = 4 << 20;
-/// How long a node waits with all that it has to say, for the system to take it: half of the usual interval. Meanwhile it hears nothing.
+/// How long a node waits with all that it has to say, for the system to take it: half of the usual
+/// interval. Meanwhile it hears nothing.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A socket, and what is counted of it.

@@ -16,8 +16,9 @@ use crate::node::Node;
 use crate::outlet::{Outlet, listen_at};
 use crate::tally::{Event, Tally};
 
-/// How often the configured peers are looked up, and those are spoken to that are not there: so a node that
-/// starts finds the others within that, and parts of a network that was torn find each other.
+/// How often the configured peers are looked up, and those are spoken to that are not there: so a
+/// node that starts finds the others within that, and parts of a network that was torn find each
+/// other.
 const LOOK_UP_PERIOD: Duration = Duration::from_secs(2);
 /// How long nothing is received after the system said that it cannot.
 const RECEIVE_AGAIN: Duration = Duration::from_millis(100);
@@ -128,18 +129,21 @@ impl Driving {
         let by_clock = (self.now)();
         let is_ours = self.node.handle_datagram(now, by_clock, datagram);
         if !is_ours && self.outlet.tally.of(Event::DatagramRefused) == 1 {
-            tracing::warn!(%from, "a datagram that is not sealed with our secret is refused; no other one is told of here");
+            tracing::warn!(%from, "a datagram that is not sealed with our secret is refused; no \
+                                   other one is told of here");
         }
     }
 }
 
-/// Listens there as soon as whoever has the address lets go of it: a predecessor that hands over, as a rule.
+/// Listens there as soon as whoever has the address lets go of it: a predecessor that hands over,
+/// as a rule.
 async fn listen_when_free(address: SocketAddr) -> UdpSocket {
     loop {
         sleep(LISTEN_AGAIN).await;
         match listen_at(address) {
             Ok(socket) => {
-                tracing::info!(%address, "the address is free: this node counts with others from now on");
+                tracing::info!(%address, "the address is free: this node counts with others from \
+                                          now on");
                 return socket;
             }
             Err(error) => tracing::debug!(%error, %address, "the address is not free yet"),

@@ -1,8 +1,9 @@
 //! How does a node know that a datagram comes from one of its own?
 //!
-//! Every datagram carries an HMAC (SHA-256) of all that it says, by the secret that all nodes share. Whoever does not know
-//! that can make no counter larger, and nobody a member. What he can do is send again what he saw: a counter that
-//! was told before is known already, or its time is over; who is a member goes by numbers that only grow.
+//! Every datagram carries an HMAC (SHA-256) of all that it says, by the secret that all nodes
+//! share. Whoever does not know that can make no counter larger, and nobody a member. What he can
+//! do is send again what he saw: a counter that was told before is known already, or its time is
+//! over; who is a member goes by numbers that only grow.
 
 use std::fmt;
 use std::fs::File;
@@ -18,10 +19,12 @@ const VERSION: u8 = 1;
 const TAG: usize = 32;
 /// What sealing adds.
 pub(crate) const SEAL: usize = 1 + TAG;
-/// The shortest secret. Whoever listens has all the time he likes to try secrets, so it must be a random one.
+/// The shortest secret. Whoever listens has all the time he likes to try secrets, so it must be a
+/// random one.
 pub(crate) const SECRET_SHORTEST: usize = 16;
 
-/// What is read of a file at most; nobody types so much, and a device without end is not read for ever.
+/// What is read of a file at most; nobody types so much, and a device without end is not read for
+/// ever.
 const FILE_LARGEST: u64 = 4_096;
 
 /// What all nodes know and nobody else.
@@ -89,8 +92,8 @@ impl Secret {
         sealed
     }
 
-    /// What a datagram says, if it is from whoever knows the secret. Takes as long for a tag that is nearly right
-    /// as for any other.
+    /// What a datagram says, if it is from whoever knows the secret. Takes as long for a tag that
+    /// is nearly right as for any other.
     pub(crate) fn open<'d>(&self, datagram: &'d [u8]) -> Option<&'d [u8]> {
         let (version, rest) = datagram.split_first()?;
         let (tag, body) = rest.split_at_checked(TAG)?;

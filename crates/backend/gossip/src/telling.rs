@@ -1,12 +1,15 @@
 //! What does a node tell, when, and to whom?
 //!
-//! - What it has changed itself, to all others, as soon as its turn comes, what matters most first ([`crate::news`]), and
-//!   [`TELLS`] times: a datagram that is lost costs one interval, and three in a row are rare.
-//! - All that it speaks for, to all others, slowly round and round ([`REPEAT_PERIOD`]): what was lost all the same heals.
+//! - What it has changed itself, to all others, as soon as its turn comes, what matters most first
+//!   ([`crate::news`]), and [`TELLS`] times: a datagram that is lost costs one interval, and three
+//!   in a row are rare.
+//! - All that it speaks for, to all others, slowly round and round ([`REPEAT_PERIOD`]): what was
+//!   lost all the same heals.
 //! - The same to whoever joins, fast.
 //!
-//! A node speaks for itself, and for those who are gone, as far as it has heard of them: so what a node
-//! counted that was stopped, or killed, stays counted till its time is over, also with those who join later.
+//! A node speaks for itself, and for those who are gone, as far as it has heard of them: so what a
+//! node counted that was stopped, or killed, stays counted till its time is over, also with those
+//! who join later.
 
 use std::time::Duration;
 
@@ -20,11 +23,12 @@ use crate::tally::Event;
 
 /// How often a change is told. Once would leave what was lost to the slow repetition.
 pub const TELLS: u8 = 3;
-/// In how long all is repeated at an interval of 100 ms, as long as a node tells of no more than 108,800 counters (34 in each of
-/// 32 datagrams, a hundred times) and knows no more than 204,800; in longer beyond.
+/// In how long all is repeated at an interval of 100 ms, as long as a node tells of no more than
+/// 108,800 counters (34 in each of 32 datagrams, a hundred times) and knows no more than 204,800;
+/// in longer beyond.
 pub const REPEAT_PERIOD: Duration = Duration::from_secs(10);
-/// Datagrams of each kind that a node sends to one other in one interval at most: 38 kB, as many as fit into the
-/// buffers that systems have for a socket (some 200 kB) from several at once.
+/// Datagrams of each kind that a node sends to one other in one interval at most: 38 kB, as many as
+/// fit into the buffers that systems have for a socket (some 200 kB) from several at once.
 const DATAGRAMS_AT_ONCE: usize = 32;
 /// Counters that are looked at for a repetition at once, so that calls never wait long for that.
 const LOOKS_MOST: usize = 2_048;
@@ -139,8 +143,9 @@ impl Board {
         packer.into_bodies()
     }
 
-    /// The part of all that ends before `rest`, for one who has just come, and what is still to be told then. From the last to the first: what
-    /// is added meanwhile is news, and what takes another's place comes from behind.
+    /// The part of all that ends before `rest`, for one who has just come, and what is still to be
+    /// told then. From the last to the first: what is added meanwhile is news, and what takes
+    /// another's place comes from behind.
     pub(crate) fn tell_newcomer(&self, now: Micros, rest: usize) -> (Vec<Vec<u8>>, usize) {
         let mut packer = Packer::new(self.me, now, DATAGRAMS_AT_ONCE);
         let mut rest = rest.min(self.cells.len());
@@ -156,7 +161,8 @@ impl Board {
         (packer.into_bodies(), rest)
     }
 
-    /// What this node says of a counter; `None` if it is over, or others say all that there is to say.
+    /// What this node says of a counter; `None` if it is over, or others say all that there is to
+    /// say.
     fn told_at(&self, at: usize, now: Micros) -> Option<Told> {
         let (id, cell) = self.cells.get_index(at)?;
         let shares = cell.shares().iter();

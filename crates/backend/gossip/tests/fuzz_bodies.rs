@@ -1,4 +1,5 @@
-//! What another node may send, damaged: never a panic, and never another meaning when it comes twice.
+//! What another node may send, damaged: never a panic, and never another meaning when it comes
+//! twice.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-gossip --test fuzz_bodies` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.

@@ -1,22 +1,24 @@
 //! Does what this node tells still come back?
 //!
-//! Once a second it tells a number in each [lane](crate::lanes), under a name of its own, as if a client had called. If one
-//! does not come back in a total within [`AWAY_AFTER`], then something between here and whoever aggregates that lane is
-//! away, and totals of the clients there do not arrive either, as far as is known.
+//! Once a second it tells a number in each [lane](crate::lanes), under a name of its own, as if a
+//! client had called. If one does not come back in a total within [`AWAY_AFTER`], then something
+//! between here and whoever aggregates that lane is away, and totals of the clients there do not
+//! arrive either, as far as is known.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::lanes::Lanes;
 
-/// For how long a node goes on by itself, from what it has heard and what it counts. Longer than a node takes to take
-/// over from one that crashed (a session of 6 s, and some seconds for all to agree), or each crash would stop the
-/// calls of all; and each second longer is one in which nodes let through what each knows nothing of.
+/// For how long a node goes on by itself, from what it has heard and what it counts. Longer than a
+/// node takes to take over from one that crashed (a session of 6 s, and some seconds for all to
+/// agree), or each crash would stop the calls of all; and each second longer is one in which nodes
+/// let through what each knows nothing of.
 pub const AWAY_AFTER: Duration = Duration::from_secs(15);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
-/// Beats that must come back of a lane that was away before it is there again. What others counted alone they tell again
-/// within [`TELL_AGAIN_AFTER`](crate::board::TELL_AGAIN_AFTER) of its being there, so a beat that is told later comes
-/// back after that.
+/// Beats that must come back of a lane that was away before it is there again. What others counted
+/// alone they tell again within [`TELL_AGAIN_AFTER`](crate::board::TELL_AGAIN_AFTER) of its being
+/// there, so a beat that is told later comes back after that.
 const BEATS_TO_RETURN: u32 = 4;
 
 /// What was told and when, and what came back of it.
@@ -55,7 +57,8 @@ impl Default for Beats {
 }
 
 impl Beats {
-    /// From now on there are so many lanes. One that is new has heard what all others have, and no more.
+    /// From now on there are so many lanes. One that is new has heard what all others have, and no
+    /// more.
     pub(crate) fn divide(&mut self, lanes: Lanes) {
         let lane = Lane {
             heard: self.heard_of_all,

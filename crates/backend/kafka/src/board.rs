@@ -1,9 +1,11 @@
 //! What does a node know of all clients, and what of that has it still to tell?
 //!
-//! Everything that comes in is joined: this node's own calls, what others told, totals. How it came does not matter,
-//! nor how often, so there is nothing to be kept in step: what is known here is at least every figure that was heard.
+//! Everything that comes in is joined: this node's own calls, what others told, totals. How it came
+//! does not matter, nor how often, so there is nothing to be kept in step: what is known here is at
+//! least every figure that was heard.
 //!
-//! Its own figure is this node's, and whatever comes back of it says only how much others know by now.
+//! Its own figure is this node's, and whatever comes back of it says only how much others know by
+//! now.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -13,15 +15,16 @@ use anteroom_limit::time::{MicroSpan, Micros};
 
 use crate::figures::{FIGURES_MAX, Figure, NodeId, SlotId, Told, total};
 
-/// Stretches of time that are known at most, of all clients together; each takes some 200 bytes and 16 for each node
-/// that counted there. Those of a client's window are 2 for most algorithms.
+/// Stretches of time that are known at most, of all clients together; each takes some 200 bytes and
+/// 16 for each node that counted there. Those of a client's window are 2 for most algorithms.
 pub(crate) const SLOTS_MAX: usize = 500_000;
-/// After how long is told again what has not come back. Longer than a total takes, some tenths of a second; and it
-/// comes before a lost message would be missed for a large part of a minute.
+/// After how long is told again what has not come back. Longer than a total takes, some tenths of a
+/// second; and it comes before a lost message would be missed for a large part of a minute.
 pub(crate) const TELL_AGAIN_AFTER: Duration = Duration::from_secs(3);
 /// What matters for longer than any window of any algorithm was not written by a node.
 const MATTERS_LONGEST: MicroSpan = WINDOW_LONGEST.times(3);
-/// Stretches that are looked at in one go, so that nobody waits for long meanwhile: each takes about a microsecond.
+/// Stretches that are looked at in one go, so that nobody waits for long meanwhile: each takes
+/// about a microsecond.
 const PORTION: usize = 500;
 
 /// Messages without place that wait to be told on at most: more than come in a tenth of a second.
@@ -57,7 +60,8 @@ struct Slot {
     is_to_tell: bool,
     is_to_publish: bool,
     is_awaited: bool,
-    /// It was made while calls of clients without place mattered: those of this client may be among them.
+    /// It was made while calls of clients without place mattered: those of this client may be among
+    /// them.
     is_of_crowd: bool,
 }
 
@@ -143,7 +147,8 @@ impl Board {
         self.is_crowded = true;
     }
 
-    /// Whether calls of a client may have been counted together with those of others before it had this place.
+    /// Whether calls of a client may have been counted together with those of others before it had
+    /// this place.
     pub(crate) fn may_be_of_crowd(&mut self, id: SlotId, now: Micros) -> bool {
         self.is_crowded = now < self.crowded_until;
         let slot = self.slots.get(&id);
@@ -155,15 +160,15 @@ impl Board {
         self.slots.len() >= self.slots_max
     }
 
-    /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell) when that is known.
-    /// There is always a place: callers see to it.
+    /// This node has admitted so many, unless another limit rejects them: it is [told](Self::tell)
+    /// when that is known. There is always a place: callers see to it.
     pub(crate) fn take(&mut self, id: SlotId, until: Micros, calls: u32) {
         let slot = self.slot(id, until);
         slot.own.taken = slot.own.taken.saturating_add(calls);
     }
 
-    /// What was taken a moment ago, and not told, is not admitted after all. Nothing is left of whoever is not known
-    /// otherwise: clients that are rejected must not fill the board.
+    /// What was taken a moment ago, and not told, is not admitted after all. Nothing is left of
+    /// whoever is not known otherwise: clients that are rejected must not fill the board.
     pub(crate) fn take_back(&mut self, id: SlotId, calls: u32) {
         let Some(slot) = self.slots.get_mut(&id) else {
             return;
@@ -193,9 +198,10 @@ impl Board {
         self.tell(id);
     }
 
-    /// Joins what was heard. What matters no more is left out, and so is what would matter for longer than anything
-    /// can. `false` in the latter case: no node wrote that. For what there is no place is published as it was told: so
-    /// whoever told it hears that it lives, and who has a place knows it.
+    /// Joins what was heard. What matters no more is left out, and so is what would matter for
+    /// longer than anything can. `false` in the latter case: no node wrote that. For what there is
+    /// no place is published as it was told: so whoever told it hears that it lives, and who has a
+    /// place knows it.
     pub(crate) fn hear(&mut self, told: &Told, heard: Heard, now: Micros) -> bool {
         let Told { id, until, .. } = *told;
         if until <= now {
@@ -229,7 +235,8 @@ impl Board {
         true
     }
 
-    /// Something of this node's own that others do not know yet; what has been told by that is awaited.
+    /// Something of this node's own that others do not know yet; what has been told by that is
+    /// awaited.
     pub(crate) fn next_to_tell(&mut self, at: Duration) -> Option<Told> {
         while let Some(id) = self.to_tell.pop_front() {
             let Some(slot) = self.slots.get_mut(&id) else {

@@ -52,7 +52,8 @@ impl ProducerContext for Contact {
     fn delivery(&self, result: &DeliveryResult<'_>, round: Arc<Round>) {
         if let Err((error, message)) = result {
             let before = self.undelivered.fetch_add(1, Relaxed);
-            // It is sent again ten times a second; what brokers refuse for good must not fill the log.
+            // It is sent again ten times a second; what brokers refuse for good must not fill the
+            // log.
             if before.saturating_add(1).is_power_of_two() {
                 note(error, "a message was not delivered");
             }

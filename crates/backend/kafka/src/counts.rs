@@ -22,30 +22,36 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Counts over Kafka.
 ///
-/// A call is decided at once by what is known here, and costs no round trip. Ten times a second a node tells to the
-/// topic `<prefix>-calls` how much it has admitted of each client, in absolute figures; the nodes share the partitions
-/// of that topic as one consumer group, and whoever has one publishes totals to `<prefix>-totals`, which all nodes read.
+/// A call is decided at once by what is known here, and costs no round trip. Ten times a second a
+/// node tells to the topic `<prefix>-calls` how much it has admitted of each client, in absolute
+/// figures; the nodes share the partitions of that topic as one consumer group, and whoever has one
+/// publishes totals to `<prefix>-totals`, which all nodes read.
 ///
 /// # What holds, and what does not
 ///
-/// - **Late, not wrong.** A node does not see what others admitted since its last total: what they do until they tell it
-///   (0.1 s), until it is read, until a total is published (0.1 s) and read. That much more than the limit may pass, for
-///   each of the other nodes never more than the limit itself. When that is known all of it counts, so the next
-///   windows are right. Under load it takes longer.
-/// - **Nothing is counted twice or lost** for good: figures are absolute and each node's own, so messages may come twice,
-///   late or in another order, from two aggregators at once, or from one that begins anew. What does not come back is
-///   told again.
-/// - **What a node had not told when it crashed** is not counted any more: a tenth of a second of its calls.
-/// - **Without brokers** a node goes on from what it last heard and what it counts itself, for [`AWAY_AFTER`], and then
-///   knows itself to be away: calls are [`CountsError::Unreachable`]. It goes on when what it tells
-///   has come back for some five seconds.
-///   Where only some partitions are away, this is so for the clients whose partition it is, and for no others.
-/// - **A node that has just started** has not heard the totals, and counts alone until it has. So it does for whoever is
-///   the first to count for longer than [`LookBack`](crate::LookBack) says, until all totals are read once more.
-/// - **Clocks** are those of the nodes: two that are a second apart see a second of each other's calls in another stretch.
-/// - Only algorithms that count in stretches of time can be kept: nobody else's state is swapped here.
-/// - Memory is bounded: 500,000 stretches of clients are known, and whoever finds no place is counted together with
-///   others of the same limit (`crowded`), never not at all.
+/// - **Late, not wrong.** A node does not see what others admitted since its last total: what they
+///   do until they tell it (0.1 s), until it is read, until a total is published (0.1 s) and read.
+///   That much more than the limit may pass, for each of the other nodes never more than the limit
+///   itself. When that is known all of it counts, so the next windows are right. Under load it
+///   takes longer.
+/// - **Nothing is counted twice or lost** for good: figures are absolute and each node's own, so
+///   messages may come twice, late or in another order, from two aggregators at once, or from one
+///   that begins anew. What does not come back is told again.
+/// - **What a node had not told when it crashed** is not counted any more: a tenth of a second of
+///   its calls.
+/// - **Without brokers** a node goes on from what it last heard and what it counts itself, for
+///   [`AWAY_AFTER`], and then knows itself to be away: calls are [`CountsError::Unreachable`]. It
+///   goes on when what it tells has come back for some five seconds. Where only some partitions are
+///   away, this is so for the clients whose partition it is, and for no others.
+/// - **A node that has just started** has not heard the totals, and counts alone until it has. So
+///   it does for whoever is the first to count for longer than [`LookBack`](crate::LookBack) says,
+///   until all totals are read once more.
+/// - **Clocks** are those of the nodes: two that are a second apart see a second of each other's
+///   calls in another stretch.
+/// - Only algorithms that count in stretches of time can be kept: nobody else's state is swapped
+///   here.
+/// - Memory is bounded: 500,000 stretches of clients are known, and whoever finds no place is
+///   counted together with others of the same limit (`crowded`), never not at all.
 pub struct KafkaCounts {
     link: Arc<Link>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -73,9 +79,9 @@ impl KafkaCounts {
         })
     }
 
-    /// Tells what is still to be told, leaves the group and ends all connections; that takes up to some seconds. Calls
-    /// that come meanwhile, or later, are decided by what is known here, as without brokers; nobody is told of those that
-    /// come after the last was told.
+    /// Tells what is still to be told, leaves the group and ends all connections; that takes up to
+    /// some seconds. Calls that come meanwhile, or later, are decided by what is known here, as
+    /// without brokers; nobody is told of those that come after the last was told.
     pub fn close(&self) {
         self.link.stop();
         let threads = std::mem::take(&mut *self.threads.lock());

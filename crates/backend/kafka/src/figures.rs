@@ -1,13 +1,14 @@
 //! How often has a client called in a stretch of time, as far as is known, and by whom?
 //!
-//! Each node has one figure for it: how much it admitted and how much it gave back, since it began. Figures are
-//! absolute, and neither part of one ever falls. So of two figures of one node the larger parts are the newer ones, and
-//! a message that comes twice, late, or in another order changes nothing; one that is lost is made good by the next.
+//! Each node has one figure for it: how much it admitted and how much it gave back, since it began.
+//! Figures are absolute, and neither part of one ever falls. So of two figures of one node the
+//! larger parts are the newer ones, and a message that comes twice, late, or in another order
+//! changes nothing; one that is lost is made good by the next.
 
 use anteroom_limit::time::Micros;
 
-/// Figures of one stretch of time that are kept at most. Each process that ever counted there has one, so many restarts
-/// in a long window add up; a message with so many is 64 kB.
+/// Figures of one stretch of time that are kept at most. Each process that ever counted there has
+/// one, so many restarts in a long window add up; a message with so many is 64 kB.
 pub(crate) const FIGURES_MAX: usize = 4_096;
 
 /// A process, from its start to its end: drawn at random.
@@ -62,8 +63,8 @@ impl Figure {
     }
 }
 
-/// What figures come to together. Two nodes that give back the same calls at once must not make room for more than
-/// there ever was: never below zero.
+/// What figures come to together. Two nodes that give back the same calls at once must not make
+/// room for more than there ever was: never below zero.
 pub(crate) fn total(figures: impl Iterator<Item = Figure>) -> u32 {
     let sum: i64 = figures.map(Figure::net).sum();
     u32::try_from(sum.max(0)).unwrap_or(u32::MAX)

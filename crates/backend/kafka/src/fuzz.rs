@@ -8,8 +8,8 @@ use crate::figures::NodeId;
 use crate::message;
 use crate::node::Node;
 
-/// What may lie in a topic: none of it makes this program fail, what can be read is written down as it was, and what
-/// was heard can be told on.
+/// What may lie in a topic: none of it makes this program fail, what can be read is written down as
+/// it was, and what was heard can be told on.
 ///
 /// # Panics
 ///

@@ -1,14 +1,15 @@
 //! Over which partition does what is told of a client go?
 //!
-//! A lane is a partition of the topic of calls and the one of the same number of the topic of totals. The nodes choose
-//! it themselves, by the name of a client, so that each knows which of its clients are cut off when a lane is silent.
+//! A lane is a partition of the topic of calls and the one of the same number of the topic of
+//! totals. The nodes choose it themselves, by the name of a client, so that each knows which of its
+//! clients are cut off when a lane is silent.
 
 use std::num::NonZeroU16;
 
 use crate::figures::Name;
 
-/// Lanes that are used at most. In each of them each node tells a beat a second, and more would make more messages of
-/// beats than of clients; fewer would let fewer nodes share the work.
+/// Lanes that are used at most. In each of them each node tells a beat a second, and more would
+/// make more messages of beats than of clients; fewer would let fewer nodes share the work.
 const LANES_MAX: u16 = 256;
 
 /// Into how many lanes clients are divided.
@@ -19,7 +20,8 @@ impl Lanes {
     /// All in one: as good as any other as long as it is not known how many there are.
     pub(crate) const ONE: Self = Self(NonZeroU16::MIN);
 
-    /// With so many partitions of the two topics; `None` while there are none. What one has more is not used.
+    /// With so many partitions of the two topics; `None` while there are none. What one has more is
+    /// not used.
     pub(crate) fn among(calls: usize, totals: usize) -> Option<Self> {
         let both = u16::try_from(calls.min(totals)).unwrap_or(u16::MAX);
         NonZeroU16::new(both.min(LANES_MAX)).map(Self)

@@ -38,8 +38,9 @@ use crate::message;
 use crate::node::Node;
 use crate::settings::{KafkaSettings, KafkaSetupError, LookBack};
 
-/// How often is told what was counted, and how often totals are published. Less makes more messages, up to one for
-/// each client and node each time; more lets more calls through that nobody else knows of.
+/// How often is told what was counted, and how often totals are published. Less makes more
+/// messages, up to one for each client and node each time; more lets more calls through that nobody
+/// else knows of.
 pub(crate) const TELL_EVERY: Duration = Duration::from_millis(100);
 /// Messages that are fetched from the node at once. It is locked meanwhile, and calls wait.
 const AT_ONCE: usize = 500;
@@ -77,7 +78,8 @@ impl Drop for Watch {
             tracing::error!(
                 thread,
                 place = link.place,
-                "a thread has ended that counts depend on: calls are not counted any more, restart this node"
+                "a thread has ended that counts depend on: calls are not counted any more, \
+                 restart this node"
             );
         }
     }
@@ -200,7 +202,8 @@ impl Link {
         }
     }
 
-    /// Sends all that there is to a topic, until nothing is left or the queue is full. Says whether all was sent.
+    /// Sends all that there is to a topic, until nothing is left or the queue is full. Says whether
+    /// all was sent.
     fn send_all(&self, topic: &str, outgoing: &Outgoing, round: &Arc<Round>) -> bool {
         loop {
             let at = self.at();
@@ -243,7 +246,8 @@ impl Link {
             Ok(()) => return Ok(()),
             Err(unsent) => unsent,
         };
-        // A partition was added of which this connection has not heard: until it has, any other does.
+        // A partition was added of which this connection has not heard: until it has, any other
+        // does.
         let is_unknown = error.rdkafka_error_code() == Some(RDKafkaErrorCode::UnknownPartition);
         if !is_unknown || record.partition.take().is_none() {
             return Err(error);

@@ -10,15 +10,15 @@
 //! | 8 | until when it matters, in microseconds since the Unix epoch |
 //! | 8, 4, 4, and again | node; how much it admitted; how much it gave back |
 //!
-//! At least one node, at most [`FIGURES_MAX`], none twice. It is fixed rather than JSON because there may be one for
-//! each client ten times a second.
+//! At least one node, at most [`FIGURES_MAX`], none twice. It is fixed rather than JSON because
+//! there may be one for each client ten times a second.
 
 use anteroom_limit::time::Micros;
 
 use crate::figures::{FIGURES_MAX, Figure, Name, NodeId, SlotId, Told};
 
-/// Another one for any change of the form. Nodes skip what they do not know, so while versions are mixed they count
-/// apart.
+/// Another one for any change of the form. Nodes skip what they do not know, so while versions are
+/// mixed they count apart.
 const VERSION: u8 = 1;
 const HEAD: usize = 1 + 16 + 8 + 8;
 const FIGURE: usize = 8 + 4 + 4;

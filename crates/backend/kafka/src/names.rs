@@ -1,9 +1,9 @@
 //! What is a client called between nodes?
 //!
-//! By a digest of limit and client, so that whoever reads the topics learns who called as little as whoever reads a
-//! store. A limit whose stretches of time change their width counts under other names, that is from anew: the width
-//! changes the upper half of a name, and only that, so that over which [lane](crate::lanes) a client is told does not
-//! hang on it.
+//! By a digest of limit and client, so that whoever reads the topics learns who called as little as
+//! whoever reads a store. A limit whose stretches of time change their width counts under other
+//! names, that is from anew: the width changes the upper half of a name, and only that, so that
+//! over which [lane](crate::lanes) a client is told does not hang on it.
 
 use anteroom_limit::time::MicroSpan;
 use anteroom_limit_store::{CallKey, KeyMaker};
@@ -11,8 +11,8 @@ use anteroom_limit_store::{CallKey, KeyMaker};
 use crate::figures::{Name, NodeId};
 use crate::lanes::Lanes;
 
-/// Names that clients share who find no place, for each limit. More would bound memory less, fewer would let one
-/// client be rejected for more others.
+/// Names that clients share who find no place, for each limit. More would bound memory less, fewer
+/// would let one client be rejected for more others.
 const CROWDS: u128 = 64;
 
 /// The name of a client.

@@ -1,10 +1,11 @@
-//! What does a node do that counts over a log? Without the log: what it hears is brought to it, and what it says is
-//! fetched from it, so tests lose, double and delay all of it.
+//! What does a node do that counts over a log? Without the log: what it hears is brought to it, and
+//! what it says is fetched from it, so tests lose, double and delay all of it.
 //!
 //! - A **call** is decided at once, by what is known here, and charged to this node's own figure.
-//! - Changed figures are **told** to the topic of calls. Whoever aggregates a partition of it joins what it reads there
-//!   and **publishes** totals, which every node joins.
-//! - What does not come back in a total is told again, so a message, or an aggregator, that is lost is made good.
+//! - Changed figures are **told** to the topic of calls. Whoever aggregates a partition of it joins
+//!   what it reads there and **publishes** totals, which every node joins.
+//! - What does not come back in a total is told again, so a message, or an aggregator, that is lost
+//!   is made good.
 
 mod charging;
 #[cfg(test)]
@@ -21,7 +22,8 @@ use crate::figures::{Figure, Name, NodeId, SlotId, Told};
 use crate::lanes::Lanes;
 use crate::{message, names};
 
-/// The stretches of time that beats are told in. What a node that has ended leaves behind is forgotten after two.
+/// The stretches of time that beats are told in. What a node that has ended leaves behind is
+/// forgotten after two.
 const BEATS_WIDTH: MicroSpan = MicroSpan::from_secs(60);
 
 /// A node, without its connections.
@@ -94,8 +96,8 @@ impl Node {
         (self.beats.count_away(at), self.beat_names.len())
     }
 
-    /// What is to be done again and again, a portion of it. Says whether there is more. `at` is any time that only goes
-    /// forward.
+    /// What is to be done again and again, a portion of it. Says whether there is more. `at` is any
+    /// time that only goes forward.
     pub(crate) fn tick(&mut self, now: Micros, at: Duration) -> bool {
         let portions = [self.board.sweep(now), self.board.look_after_awaited(at)];
         if let Some(taken) = self.beats.due(at) {

@@ -26,8 +26,8 @@ pub struct KafkaSettings {
 /// From when on a node that starts reads totals: what was counted before does not matter any more.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LookBack {
-    /// By the time that brokers write beside them. At least as long as what a limit counts matters: two windows. As soon
-    /// as a client is charged for whom that is longer, everything is read.
+    /// By the time that brokers write beside them. At least as long as what a limit counts matters:
+    /// two windows. As soon as a client is charged for whom that is longer, everything is read.
     For(Duration),
     /// All that the topic still has.
     Everything,
@@ -57,7 +57,8 @@ pub enum KafkaSetupError {
         "librdkafka does not take this value of {property:?}, or was built without what it needs"
     )]
     Value {
-        /// Its name. Neither its value nor what the library said is kept: that shows the value, which may be secret.
+        /// Its name. Neither its value nor what the library said is kept: that shows the value,
+        /// which may be secret.
         property: String,
     },
     /// They do not go together.
@@ -117,7 +118,8 @@ impl KafkaSettings {
             let property = name.clone();
             return Err(KafkaSetupError::Reserved { property });
         }
-        // The library is spoken to in C, and what is said of a zero byte in a value shows that value.
+        // The library is spoken to in C, and what is said of a zero byte in a value shows that
+        // value.
         let has_zero = |(_, value): &(&String, &String)| value.contains('\0');
         match self.properties.iter().find(has_zero) {
             Some((name, _)) => Err(KafkaSetupError::Value {
@@ -139,7 +141,8 @@ impl KafkaSettings {
         format!("{}-totals", self.prefix)
     }
 
-    /// What tells. What is older than some seconds is told again anyway, so a queue is not kept for longer.
+    /// What tells. What is older than some seconds is told again anyway, so a queue is not kept for
+    /// longer.
     pub(crate) fn producer(&self) -> ClientConfig {
         let mut config = self.base(&[
             ("linger.ms", "5"),
@@ -150,7 +153,8 @@ impl KafkaSettings {
         config
     }
 
-    /// What aggregates: one of a group that shares the partitions of calls. Where nobody has begun, from the beginning.
+    /// What aggregates: one of a group that shares the partitions of calls. Where nobody has begun,
+    /// from the beginning.
     pub(crate) fn aggregator(&self) -> ClientConfig {
         let mut config = self.consumer();
         config

@@ -1,7 +1,8 @@
 //! One connection to one server, shared by all who call.
 //!
-//! Commands go out in the order in which they come, and answers come back in that order. A task of its own writes and
-//! reads, so nobody who stops waiting leaves half a command behind. All that waits is bounded.
+//! Commands go out in the order in which they come, and answers come back in that order. A task of
+//! its own writes and reads, so nobody who stops waiting leaves half a command behind. All that
+//! waits is bounded.
 //!
 //! Deliberately absent: when to open another one; see [`crate::link`].
 
@@ -20,10 +21,11 @@ use crate::failure::{CONNECT_TIMEOUT, Failure, SILENCE_MAX};
 use crate::protocol::{Command, Reply, StrangeError};
 use crate::undo::{Charged, Undo};
 
-/// How many calls may wait for their answers, and how many more to be sent. At a tenth of a millisecond each that is a
-/// tenth of a second; a server that is further behind is told no more.
+/// How many calls may wait for their answers, and how many more to be sent. At a tenth of a
+/// millisecond each that is a tenth of a second; a server that is further behind is told no more.
 const WAITING_MAX: usize = 1_024;
-/// How much is written down ahead of what the server takes. A call is small; only states of logs are not.
+/// How much is written down ahead of what the server takes. A call is small; only states of logs
+/// are not.
 const AHEAD_BYTES: usize = 64 << 10;
 
 /// A connection to a server. Ends when the last one who holds it lets go.
@@ -105,8 +107,8 @@ impl Connection {
         }
     }
 
-    /// Sends commands and waits for an answer to each. How long that may take is for the caller to say: what has charged
-    /// by then, or charges later, is undone if nobody waits any more.
+    /// Sends commands and waits for an answer to each. How long that may take is for the caller to
+    /// say: what has charged by then, or charges later, is undone if nobody waits any more.
     pub(crate) async fn ask(
         &self,
         commands: &[Command<'_>],
@@ -160,12 +162,14 @@ impl Waiting {
             replies: self.replies,
             charged: undo.map(Charged::new),
         };
-        // If nobody waits any more the answer comes back, and what was charged is taken back as it goes.
+        // If nobody waits any more the answer comes back, and what was charged is taken back as it
+        // goes.
         let _ = self.tell.send(Ok(answer));
     }
 }
 
-/// Writes what is asked and tells the answers, until somebody lets go. Then all who wait see that nobody answers.
+/// Writes what is asked and tells the answers, until somebody lets go. Then all who wait see that
+/// nobody answers.
 async fn drive(stream: TcpStream, mut jobs: mpsc::Receiver<Job>) {
     let mut pipe = Pipe::default();
     let ended = pump(stream, &mut jobs, &mut pipe).await;

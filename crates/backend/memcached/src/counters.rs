@@ -1,16 +1,17 @@
 //! A call that is counted by adding to a number.
 //!
-//! The number of this stretch of time is added to first; behind that, on the same connection and in the same message,
-//! the numbers are read that matter. The server carries out both in that order, so whoever adds last of all that are
-//! admitted has read what all others added ([`anteroom_limit::counters`] says why that is enough). A call that does
-//! not fit is taken back. Until then it counts, so another may be rejected for it; none is admitted for it. So is one
+//! The number of this stretch of time is added to first; behind that, on the same connection and in
+//! the same message, the numbers are read that matter. The server carries out both in that order,
+//! so whoever adds last of all that are admitted has read what all others added
+//! ([`anteroom_limit::counters`] says why that is enough). A call that does not fit is taken back.
+//! Until then it counts, so another may be rejected for it; none is admitted for it. So is one
 //! whose caller does not wait for the answer ([`crate::undo`]).
 //!
 //! # Clocks
 //!
-//! A node whose clock is ahead adds to a stretch that has not begun for another one. So each node also reads the
-//! stretches that may have begun for anybody before it has its answer, and its call must fit there, too. That holds as
-//! far as clocks are apart by no more than [`CLOCKS_APART_MAX`].
+//! A node whose clock is ahead adds to a stretch that has not begun for another one. So each node
+//! also reads the stretches that may have begun for anybody before it has its answer, and its call
+//! must fit there, too. That holds as far as clocks are apart by no more than [`CLOCKS_APART_MAX`].
 
 use std::time::Duration;
 
@@ -67,7 +68,8 @@ impl Read {
 }
 
 impl Counted<'_> {
-    /// Charges a call, or says what would become of it. A refund may say how old at most is what it gives back.
+    /// Charges a call, or says what would become of it. A refund may say how old at most is what it
+    /// gives back.
     pub(crate) async fn charge(
         &self,
         charge: &SharedCharge<'_>,
@@ -109,9 +111,10 @@ impl Counted<'_> {
         })
     }
 
-    /// Takes from the newest counters on; or, where it is known since when it may have been charged, from those of that
-    /// time, the oldest first: what is left counts for longer then, and never for less long than it should. Others may
-    /// take as well meanwhile: then less is found, and nothing goes below zero.
+    /// Takes from the newest counters on; or, where it is known since when it may have been
+    /// charged, from those of that time, the oldest first: what is left counts for longer then, and
+    /// never for less long than it should. Others may take as well meanwhile: then less is found,
+    /// and nothing goes below zero.
     async fn refund(
         &self,
         back: u32,
@@ -151,8 +154,9 @@ impl Counted<'_> {
         })
     }
 
-    /// Adds, if there is something to add, and reads behind that. What an addition came to is what counts of its own
-    /// stretch: of two calls that come at once, the first must not see the second, or both would be rejected.
+    /// Adds, if there is something to add, and reads behind that. What an addition came to is what
+    /// counts of its own stretch: of two calls that come at once, the first must not see the
+    /// second, or both would be rejected.
     async fn read(&self, add: Option<u32>) -> Result<Read, Failure> {
         let own = self.counters.index_at(self.now);
         let own_name = self.own();

@@ -23,18 +23,18 @@ use crate::swaps::{Place, Swaps};
 use crate::turns::Turns;
 use crate::undo::{Charged, Stayed};
 
-/// How far the clocks of two nodes may be apart so that a limit holds. Clocks that are kept by NTP are within some
-/// milliseconds; a second is what is left where it has just begun to. More would make each node look at stretches of
-/// time that nobody is in.
+/// How far the clocks of two nodes may be apart so that a limit holds. Clocks that are kept by NTP
+/// are within some milliseconds; a second is what is left where it has just begun to. More would
+/// make each node look at stretches of time that nobody is in.
 pub const CLOCKS_APART_MAX: MicroSpan = MicroSpan::from_secs(1);
-/// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has no answer by then is
-/// not admitted, so this is also how late a node can read what others added. For two thirds of it a call may wait for
-/// others of its client; what is left is for the server.
+/// How long a call waits for all that it needs: a connection, and an answer after it. Whoever has
+/// no answer by then is not admitted, so this is also how late a node can read what others added.
+/// For two thirds of it a call may wait for others of its client; what is left is for the server.
 const CHARGE_TIMEOUT: Duration = Duration::from_millis(1_500);
 /// The same in tests, which share their machine with others.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// The largest limit that a sliding log can have here. Each call brings the whole log and takes it back; so many
-/// entries are 200 kB, a fifth of what a server takes as one value.
+/// The largest limit that a sliding log can have here. Each call brings the whole log and takes it
+/// back; so many entries are 200 kB, a fifth of what a server takes as one value.
 pub const LOG_LONGEST: u32 = 10_000;
 
 /// What time it is by the node's own clock.
@@ -42,25 +42,31 @@ pub type Now = Arc<dyn Fn() -> Micros + Send + Sync>;
 
 /// Counts on memcached.
 ///
-/// One connection to each server, shared by all who call. A client's counts lie at one server, whichever its digest
-/// says. Windows of all kinds cost one round trip, and another one for a call that is rejected; the others
-/// cost two, and two more for each time that another node was faster. Limits are charged one after the other.
+/// One connection to each server, shared by all who call. A client's counts lie at one server,
+/// whichever its digest says. Windows of all kinds cost one round trip, and another one for a call
+/// that is rejected; the others cost two, and two more for each time that another node was faster.
+/// Limits are charged one after the other.
 ///
 /// # What holds, and what does not
 ///
-/// - However many nodes call at once, none of them admits what the algorithm would not, as long as their clocks are
-///   apart by no more than [`CLOCKS_APART_MAX`]. Their clocks are what there is: memcached tells no time. What holds in
-///   any window by one clock holds, where clocks are apart, in any window that is shorter by as much, by a clock on
-///   the wall. With clocks further apart nodes do not see all of each other's calls, and up to twice as much may pass;
-///   a node that is ahead also refills buckets early, once, by as much as it is ahead.
-/// - A server that is restarted has forgotten all. One whose memory is full forgets who was not seen for longest,
-///   though their calls may still count. Neither can be noticed: whoever cannot bear that needs another store.
-/// - A call that does not fit counts until it is taken back, so another may be rejected for it; none is admitted for it.
-///   That happens though its caller has left, or is told that it is late. Where the server cannot be reached for it
-///   (`stayed_charged` among the events), or a connection breaks before the answer, it stays counted till its time is over.
-/// - Where many nodes call for one client by an algorithm that swaps states, calls are given up uncounted: they are
-///   [`CountsError::Busy`], and `cas_gave_up` among the events. So are those that wait in vain for others of this node.
-/// - A refund that does not say how old its call is may undo newer calls; they count as older ones then.
+/// - However many nodes call at once, none of them admits what the algorithm would not, as long as
+///   their clocks are apart by no more than [`CLOCKS_APART_MAX`]. Their clocks are what there is:
+///   memcached tells no time. What holds in any window by one clock holds, where clocks are apart,
+///   in any window that is shorter by as much, by a clock on the wall. With clocks further apart
+///   nodes do not see all of each other's calls, and up to twice as much may pass; a node that is
+///   ahead also refills buckets early, once, by as much as it is ahead.
+/// - A server that is restarted has forgotten all. One whose memory is full forgets who was not
+///   seen for longest, though their calls may still count. Neither can be noticed: whoever cannot
+///   bear that needs another store.
+/// - A call that does not fit counts until it is taken back, so another may be rejected for it;
+///   none is admitted for it. That happens though its caller has left, or is told that it is late.
+///   Where the server cannot be reached for it (`stayed_charged` among the events), or a connection
+///   breaks before the answer, it stays counted till its time is over.
+/// - Where many nodes call for one client by an algorithm that swaps states, calls are given up
+///   uncounted: they are [`CountsError::Busy`], and `cas_gave_up` among the events. So are those
+///   that wait in vain for others of this node.
+/// - A refund that does not say how old its call is may undo newer calls; they count as older ones
+///   then.
 pub struct MemcachedCounts {
     servers: Vec<Server>,
     keys: Keys,
@@ -77,8 +83,8 @@ struct Server {
 }
 
 impl MemcachedCounts {
-    /// Counts at these servers, of which there is at least one; `prefix` begins the names of all keys. The same on all
-    /// nodes, in whichever order. Opens nothing yet.
+    /// Counts at these servers, of which there is at least one; `prefix` begins the names of all
+    /// keys. The same on all nodes, in whichever order. Opens nothing yet.
     ///
     /// # Panics
     ///
@@ -104,7 +110,8 @@ impl MemcachedCounts {
         }
     }
 
-    /// The same at a time that a test brings along, and with more patience. Servers forget by their own clock.
+    /// The same at a time that a test brings along, and with more patience. Servers forget by their
+    /// own clock.
     #[doc(hidden)]
     #[must_use]
     pub fn with_time(servers: &[HostPort], prefix: &str, time: TestTime) -> Self {
@@ -268,7 +275,8 @@ impl Asked {
         }
     }
 
-    /// What is taken back while one waits is seen by whoever asks next. Later it is taken back all the same.
+    /// What is taken back while one waits is seen by whoever asks next. Later it is taken back all
+    /// the same.
     async fn wait_for(&self, undone: Vec<JoinHandle<()>>) {
         for one in undone {
             if timeout_at(self.until, one).await.is_err() {

@@ -6,18 +6,21 @@ use anteroom_limit::time::{MicroSpan, Micros};
 
 /// What a server takes for a length of time; what is more it takes for a time since 1970.
 const LENGTH_MAX: u64 = 30 * 86_400;
-/// The last time that a server can be told, in 2038: it keeps seconds in 31 bits, and forgets at once what is later.
+/// The last time that a server can be told, in 2038: it keeps seconds in 31 bits, and forgets at
+/// once what is later.
 const LATEST: u64 = (1 << 31) - 1;
 /// Tells a server never to forget by time.
 const NEVER: u64 = 0;
-/// For how much longer than needed a value is kept: clocks of nodes may be apart (1 s), a call may take a while
-/// (1.5 s), and a server counts in seconds of its own (1 s). With less, calls that still count could be forgotten.
+/// For how much longer than needed a value is kept: clocks of nodes may be apart (1 s), a call may
+/// take a while (1.5 s), and a server counts in seconds of its own (1 s). With less, calls that
+/// still count could be forgotten.
 const LONGER: MicroSpan = MicroSpan::from_secs(4);
-/// One part of so many is added on top: a node's clock is brought to the right time by up to 500 parts in a million, so
-/// it may take longer than the server's for as much time, for days on end. Twice that is kept.
+/// One part of so many is added on top: a node's clock is brought to the right time by up to 500
+/// parts in a million, so it may take longer than the server's for as much time, for days on end.
+/// Twice that is kept.
 const SLOWER: u64 = 1_000;
-/// On top of that where the server's wall clock counts, which nobody compares with the nodes': clocks that are set to
-/// the wrong time zone are off by half of it.
+/// On top of that where the server's wall clock counts, which nobody compares with the nodes':
+/// clocks that are set to the wrong time zone are off by half of it.
 const WALL_CLOCK: MicroSpan = MicroSpan::from_secs(86_400);
 
 /// The time that is told a server so that a value is kept for at least so long from `now`.

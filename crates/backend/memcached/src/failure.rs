@@ -12,11 +12,12 @@ use crate::turns;
 
 /// How long a connection may take, with the first answer over it.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long a server may owe an answer before its connection is given up: longer than any call waits, so that a
-/// server that is only slow is not left by all at once.
+/// How long a server may owe an answer before its connection is given up: longer than any call
+/// waits, so that a server that is only slow is not left by all at once.
 pub(crate) const SILENCE_MAX: Duration = Duration::from_secs(2);
 
-/// Why there is no answer that could be used. Cheap to clone: whoever comes before the next try gets the last one.
+/// Why there is no answer that could be used. Cheap to clone: whoever comes before the next try
+/// gets the last one.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Failure {
     #[error("cannot connect to {server}")]

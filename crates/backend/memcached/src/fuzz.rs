@@ -3,8 +3,8 @@
 use crate::protocol::Reply;
 use crate::value;
 
-/// What a server sends: none of it makes this program fail, more of it does not change what was read already, and
-/// states that can be read are written down as ones that read the same.
+/// What a server sends: none of it makes this program fail, more of it does not change what was
+/// read already, and states that can be read are written down as ones that read the same.
 ///
 /// # Panics
 ///

@@ -1,8 +1,9 @@
 //! What are the values of a client called at the server?
 //!
-//! A digest of the limit's name and the client, so that names are short and hold nothing from outside. The state of a
-//! client lies under that; a counter has the width of its stretch of time and its number behind it, so a limit whose
-//! stretches change their width begins anew, and limits of one width go on with each other's counters.
+//! A digest of the limit's name and the client, so that names are short and hold nothing from
+//! outside. The state of a client lies under that; a counter has the width of its stretch of time
+//! and its number behind it, so a limit whose stretches change their width begins anew, and limits
+//! of one width go on with each other's counters.
 
 use anteroom_limit::counters::{CounterIndex, Counters};
 use anteroom_limit_store::{CallKey, KeyMaker};

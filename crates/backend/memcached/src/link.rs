@@ -1,7 +1,8 @@
 //! The way to one server: a connection when there is one, and a pause when there is none.
 //!
-//! A connection is made when somebody calls, once for all who call meanwhile. After a failure everybody is told the
-//! reason at once until a while is over; then one tries again, and the others are still told the reason.
+//! A connection is made when somebody calls, once for all who call meanwhile. After a failure
+//! everybody is told the reason at once until a while is over; then one tries again, and the others
+//! are still told the reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +16,8 @@ use crate::failure::Failure;
 use crate::protocol::{Command, Reply};
 use crate::undo::Undo;
 
-/// After the first failure: long enough that a server which restarts is not asked a thousand times meanwhile, short
-/// enough that a dropped connection is hardly noticed.
+/// After the first failure: long enough that a server which restarts is not asked a thousand times
+/// meanwhile, short enough that a dropped connection is hardly noticed.
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 /// At most: an operator who has repaired a server will see it used while still looking.
 const PAUSE_LONGEST: Duration = Duration::from_secs(5);
@@ -108,8 +109,8 @@ impl Link {
         if let Some(known) = self.0.state.lock().known() {
             return known;
         }
-        // A task of its own: a caller who gives up early must not undo the attempt, or many such callers would make
-        // many attempts.
+        // A task of its own: a caller who gives up early must not undo the attempt, or many such
+        // callers would make many attempts.
         let trying = Trying(self.clone());
         let connecting = tokio::spawn(async move {
             let trying = trying;

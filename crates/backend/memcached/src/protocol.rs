@@ -4,7 +4,8 @@
 //!
 //! Keys are ours ([`crate::keys`]): no byte of them comes from outside, so nothing is escaped here.
 
-/// The longest line of an answer. Ours hold a length and a number; what servers say of an error is shorter, too.
+/// The longest line of an answer. Ours hold a length and a number; what servers say of an error is
+/// shorter, too.
 const LINE_BYTES_MAX: usize = 2_048;
 /// The longest value that is read: what a server keeps if nobody told it otherwise.
 pub(crate) const VALUE_BYTES_MAX: usize = 1 << 20;
@@ -16,7 +17,8 @@ const COMPLAINT_CHARS_MAX: usize = 200;
 pub(crate) enum Command<'k> {
     /// To do nothing, and to say so.
     Hello,
-    /// To add to a number, which begins at zero if it is not there, and is then forgotten at a time.
+    /// To add to a number, which begins at zero if it is not there, and is then forgotten at a
+    /// time.
     Add { key: &'k str, by: u32, exptime: u64 },
     /// To take from a number, down to zero, if it is there.
     Subtract { key: &'k str, by: u32 },
@@ -106,7 +108,8 @@ impl Command<'_> {
 }
 
 impl Reply {
-    /// The number that a value is. After a number became shorter by taking from it, servers leave spaces behind it.
+    /// The number that a value is. After a number became shorter by taking from it, servers leave
+    /// spaces behind it.
     pub(crate) fn number(&self) -> Option<u64> {
         let Self::Value { bytes, .. } = self else {
             return None;
@@ -114,7 +117,8 @@ impl Reply {
         digits(bytes.trim_ascii_end())
     }
 
-    /// Reads the first answer of `bytes`, and says how long it is; `None` if it has not come as a whole yet.
+    /// Reads the first answer of `bytes`, and says how long it is; `None` if it has not come as a
+    /// whole yet.
     ///
     /// # Errors
     ///

@@ -1,9 +1,11 @@
-//! A call that is counted by swapping a state: read it, decide, write it back if it is still the one that was read.
+//! A call that is counted by swapping a state: read it, decide, write it back if it is still the
+//! one that was read.
 //!
-//! If it is not, somebody else was faster, and all begins anew: a few times, after a pause that grows and that chance
-//! shortens. Then the call is given up, uncounted. Calls of one node for one client wait for each other here
-//! ([`crate::turns`]), so a node never loses against itself. Waiting and pauses end well before a call must have its
-//! answer, so that whoever waited for others is told so, and not that the server were silent.
+//! If it is not, somebody else was faster, and all begins anew: a few times, after a pause that
+//! grows and that chance shortens. Then the call is given up, uncounted. Calls of one node for one
+//! client wait for each other here ([`crate::turns`]), so a node never loses against itself.
+//! Waiting and pauses end well before a call must have its answer, so that whoever waited for
+//! others is told so, and not that the server were silent.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -31,11 +33,13 @@ use crate::turns::{NoTurn, Turns};
 use crate::undo::{Refund, Stayed, Undo};
 use crate::value;
 
-/// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some calls each; fewer
-/// tries give up there, and more hold a call for longer than counting it is worth.
+/// How often is tried. Pauses double, so the last ones are longer than a few nodes need for some
+/// calls each; fewer tries give up there, and more hold a call for longer than counting it is
+/// worth.
 pub(crate) const TRIES: u32 = 8;
-/// The first pause is up to what the try took, and at least up to this, which is what timers can tell apart. Where
-/// messages are slow, a pause that is not as long as they take would lead into the next conflict.
+/// The first pause is up to what the try took, and at least up to this, which is what timers can
+/// tell apart. Where messages are slow, a pause that is not as long as they take would lead into
+/// the next conflict.
 const PAUSE_FIRST: Duration = Duration::from_millis(1);
 /// No pause is longer: a call waits for a second in all.
 const PAUSE_LONGEST: Duration = Duration::from_millis(250);
@@ -241,8 +245,8 @@ impl fmt::Debug for Place {
     }
 }
 
-/// For how long a state matters that was just written: until all is free again, and with an initial burst until a
-/// client would be taken for a new one.
+/// For how long a state matters that was just written: until all is free again, and with an initial
+/// burst until a client would be taken for a new one.
 fn matters_for(policy: &Policy, verdict: &Verdict) -> MicroSpan {
     match policy {
         Policy::TokenBucket(bucket) if bucket.initial_burst() > bucket.capacity() => {

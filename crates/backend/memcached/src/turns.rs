@@ -1,7 +1,9 @@
-//! Whose turn is it? Calls of this node for one client that swap its state do so one after the other.
+//! Whose turn is it? Calls of this node for one client that swap its state do so one after the
+//! other.
 //!
-//! Each client has a line of its own, so clients do not wait for each other, whatever becomes of their servers. A line
-//! is as long as calls of its client are there, and not longer than [`WAITING_MAX`].
+//! Each client has a line of its own, so clients do not wait for each other, whatever becomes of
+//! their servers. A line is as long as calls of its client are there, and not longer than
+//! [`WAITING_MAX`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,13 +14,13 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::time::{Instant, timeout_at};
 
-/// How many calls of one client may be there at once. A server that is a millisecond away serves twice as many in the
-/// second that they wait; more would wait in vain.
+/// How many calls of one client may be there at once. A server that is a millisecond away serves
+/// twice as many in the second that they wait; more would wait in vain.
 pub(crate) const WAITING_MAX: usize = 256;
 /// Whoever has waited for so long while the server said nothing has learned that it is silent.
 const WAITED_IN_VAIN: Duration = Duration::from_millis(500);
-/// How many clients of one server may have a line. A connection has 2,048 calls on it at most, so there are so many
-/// only while one is made: some 4 MB, and not more however many come.
+/// How many clients of one server may have a line. A connection has 2,048 calls on it at most, so
+/// there are so many only while one is made: some 4 MB, and not more however many come.
 const LINES_MAX: usize = 16_384;
 
 /// The lines of all clients of one server. Clones share them.
@@ -183,7 +185,8 @@ mod tests {
         assert!(turns.stand(0).is_ok());
     }
 
-    /// More than a line holds are told what those are told who stand in it: that says whether they may go on uncounted.
+    /// More than a line holds are told what those are told who stand in it: that says whether they
+    /// may go on uncounted.
     #[tokio::test(start_paused = true)]
     async fn whoever_finds_a_full_line_learns_whether_the_server_answers_as_soon_as_that_is_known()
     {

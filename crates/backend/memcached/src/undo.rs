@@ -1,10 +1,11 @@
 //! How is a call taken back that was charged and does not go through?
 //!
-//! Others are rejected for what stays charged, so that must not hang on whoever asked: callers leave, and answers come
-//! late. What was charged is taken back by a task of its own, once, unless somebody says that it is to stay.
+//! Others are rejected for what stays charged, so that must not hang on whoever asked: callers
+//! leave, and answers come late. What was charged is taken back by a task of its own, once, unless
+//! somebody says that it is to stay.
 //!
-//! Deliberately absent: a call of which nobody knows whether it was charged, because its connection broke. It is left
-//! as it is: to take back what was not charged would admit one too many.
+//! Deliberately absent: a call of which nobody knows whether it was charged, because its connection
+//! broke. It is left as it is: to take back what was not charged would admit one too many.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -75,7 +76,8 @@ impl Undo {
         }
     }
 
-    /// Whether that is what a server answers that has charged. After anything else there is nothing to take back.
+    /// Whether that is what a server answers that has charged. After anything else there is nothing
+    /// to take back.
     pub(crate) const fn is_due_after(&self, reply: Option<&Reply>) -> bool {
         match self.step {
             Step::Subtract { .. } => matches!(reply, Some(Reply::Value { .. })),
@@ -91,7 +93,8 @@ impl Undo {
         } = self;
         runtime.spawn(async move {
             if let Err(error) = step.run().await {
-                // Callers can bring this about as often as they call, so it is counted and no line in a log.
+                // Callers can bring this about as often as they call, so it is counted and no line
+                // in a log.
                 stayed.0.fetch_add(1, Relaxed);
                 tracing::debug!(%error, "a call that does not go through stays charged");
             }

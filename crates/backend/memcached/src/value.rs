@@ -1,7 +1,8 @@
 //! How is the state of a client written down?
 //!
-//! A version and then text, as it is where calls are lent ([`anteroom_limit_store::lent::states`]); leaky buckets, of which
-//! nothing can be lent, are added here: `l`, the moment and the part of a microsecond.
+//! A version and then text, as it is where calls are lent ([`anteroom_limit_store::lent::states`]);
+//! leaky buckets, of which nothing can be lent, are added here: `l`, the moment and the part of a
+//! microsecond.
 //!
 //! What cannot be read is no new client: it stops its calls from being counted, and says so.
 

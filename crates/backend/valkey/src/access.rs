@@ -1,6 +1,7 @@
 //! How does one get into a server? Name, password, database, TLS.
 //!
-//! Files are read once, at the start, so that a mistake shows there. No `Debug`: it holds a password.
+//! Files are read once, at the start, so that a mistake shows there. No `Debug`: it holds a
+//! password.
 
 use std::fs;
 use std::io;
@@ -50,7 +51,8 @@ pub enum SetupError {
     },
     /// This machine knows no certificates.
     #[error(
-        "this machine trusts nobody: name the signer of the store's certificate as ca_file in [store]"
+        "this machine trusts nobody: name the signer of the store's certificate as ca_file in \
+         [store]"
     )]
     NobodyTrusted {
         /// What went wrong, if anything did.

@@ -22,8 +22,8 @@ use crate::witness::{Seen, Witness};
 /// A connection to a server. Ends when the last one who holds it lets go.
 pub(crate) struct Connection {
     pub(crate) server: HostPort,
-    /// Who is at the other end. A process that ends takes its connections with it, so this holds for
-    /// all that comes over this one.
+    /// Who is at the other end. A process that ends takes its connections with it, so this holds
+    /// for all that comes over this one.
     pub(crate) identity: Identity,
     pipe: MultiplexedConnection,
     seen: Seen,

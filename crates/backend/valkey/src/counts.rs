@@ -1,9 +1,9 @@
 //! Counts of calls at the server: exact across nodes, in one round trip.
 //!
-//! A script decides and charges, at the server's own time; all the arithmetic in it is exact. What it answers is
-//! what was remembered before, so the verdict is made here, by the algorithm itself: what callers are told has
-//! one source. If that source comes to another decision than the script, one of them is wrong: see
-//! [`ValkeyCounts::disagreements`].
+//! A script decides and charges, at the server's own time; all the arithmetic in it is exact. What
+//! it answers is what was remembered before, so the verdict is made here, by the algorithm itself:
+//! what callers are told has one source. If that source comes to another decision than the script,
+//! one of them is wrong: see [`ValkeyCounts::disagreements`].
 
 pub(crate) mod script;
 mod value;
@@ -29,17 +29,19 @@ use crate::route::Route;
 
 /// Counts on Valkey or Redis.
 ///
-/// One connection to each server, shared by all who call. Several limits cost one round trip together; in a
-/// cluster, where their keys live at several servers, one each, and one more for each that is refunded. The
-/// same is so if one client of one limit stands twice in a call. Calls end within 1 s, 2.25 s if a connection has to
-/// be made first; who has less patience stops waiting.
+/// One connection to each server, shared by all who call. Several limits cost one round trip
+/// together; in a cluster, where their keys live at several servers, one each, and one more for
+/// each that is refunded. The same is so if one client of one limit stands twice in a call. Calls
+/// end within 1 s, 2.25 s if a connection has to be made first; who has less patience stops
+/// waiting.
 ///
 /// # What it cannot do
 ///
-/// - A server that loses its data, or a replica that is promoted before it had them all, has forgotten calls; so has
-///   one that evicts keys because its memory is full.
-/// - Where limits are charged one after the other, a refund at the edge of a window may undo newer calls than
-///   those it is for; they count as older ones then, and are over earlier by up to a window.
+/// - A server that loses its data, or a replica that is promoted before it had them all, has
+///   forgotten calls; so has one that evicts keys because its memory is full.
+/// - Where limits are charged one after the other, a refund at the edge of a window may undo newer
+///   calls than those it is for; they count as older ones then, and are over earlier by up to a
+///   window.
 pub struct ValkeyCounts {
     route: Route,
     keys: Keys,
@@ -59,8 +61,8 @@ impl ValkeyCounts {
         Self::by(ChargeScript::new(None), address, prefix)
     }
 
-    /// The same at a time that a test brings along. Values are kept for an hour more then, as the server goes by
-    /// its own clock in that.
+    /// The same at a time that a test brings along. Values are kept for an hour more then, as the
+    /// server goes by its own clock in that.
     ///
     /// # Errors
     ///
@@ -84,8 +86,8 @@ impl ValkeyCounts {
         })
     }
 
-    /// How often the script came to another decision than the algorithm itself. The script's held, for that is what
-    /// was charged. Anything but zero is a mistake in the program.
+    /// How often the script came to another decision than the algorithm itself. The script's held,
+    /// for that is what was charged. Anything but zero is a mistake in the program.
     #[must_use]
     pub fn disagreements(&self) -> u64 {
         self.disagreements.load(Ordering::Relaxed)
@@ -147,8 +149,8 @@ impl ValkeyCounts {
         Ok(self.verdicts(charges, &judged))
     }
 
-    /// Refunds what was charged before one was rejected. If that fails they stay charged: fewer are admitted then,
-    /// and none too many.
+    /// Refunds what was charged before one was rejected. If that fails they stay charged: fewer are
+    /// admitted then, and none too many.
     async fn take_back(&self, charges: &[SharedCharge<'_>], judged: &[(usize, Judged)]) {
         let charged = judged.iter().take_while(|(_, judged)| judged.admits);
         for (at, _) in charged {
@@ -244,8 +246,8 @@ impl SharedCounts for ValkeyCounts {
         vec![("disagreement", self.disagreements())]
     }
 
-    /// Beside what is needed: bursts and queues that are over in 142 years. Longer ones the script could not count
-    /// exactly.
+    /// Beside what is needed: bursts and queues that are over in 142 years. Longer ones the script
+    /// could not count exactly.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
         if is_exact(policy) {

@@ -40,7 +40,8 @@ pub(crate) enum Failure {
         source: Arc<io::Error>,
     },
     #[error(
-        "{server} does not answer to TLS within {} ms: see whether that port speaks TLS (a redis:// \
+        "{server} does not answer to TLS within {} ms: see whether that port speaks TLS (a \
+         redis:// \
          address is for one that does not)",
         CONNECT_TIMEOUT.as_millis()
     )]

@@ -2,9 +2,10 @@
 //!
 //! `{prefix}:{<room>}:<rest>` for a record, `{prefix}:{<room>}#<scope>:<minute>` for a counter,
 //! `{prefix}:{<limit>:<client>}` for what a client has called. Where calls are lent,
-//! `{prefix}:{lent~<shelf>}` for the epoch of a shelf and `{prefix}:{lent~<shelf>}:<limit>:<client>` for what a client
-//! of it was lent: no room's name has a tilde. In a cluster the part in braces alone chooses the server: all that
-//! belongs to a room or a shelf lives at one, and clients and shelves are spread over all.
+//! `{prefix}:{lent~<shelf>}` for the epoch of a shelf and
+//! `{prefix}:{lent~<shelf>}:<limit>:<client>` for what a client of it was lent: no room's name has
+//! a tilde. In a cluster the part in braces alone chooses the server: all that belongs to a room or
+//! a shelf lives at one, and clients and shelves are spread over all.
 
 use std::borrow::Cow;
 

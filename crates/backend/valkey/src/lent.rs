@@ -1,11 +1,13 @@
-//! Records from which calls are lent, at the server: read and written with their epoch in one round trip each.
+//! Records from which calls are lent, at the server: read and written with their epoch in one round
+//! trip each.
 //!
-//! A value is the token of the write that made it, 16 bytes, and then the record. Loads and swaps know nothing of what
-//! follows the token; the script that lends in one step reads it, and is arithmetic of its own beside that of
-//! [`anteroom_limit`]. The node compares what it lends with what that would have lent.
+//! A value is the token of the write that made it, 16 bytes, and then the record. Loads and swaps
+//! know nothing of what follows the token; the script that lends in one step reads it, and is
+//! arithmetic of its own beside that of [`anteroom_limit`]. The node compares what it lends with
+//! what that would have lent.
 //!
-//! Deliberately absent: a way to wait for replicas. A replica that takes over is another server, and whoever lends
-//! treats all that was lent before as spent.
+//! Deliberately absent: a way to wait for replicas. A replica that takes over is another server,
+//! and whoever lends treats all that was lent before as spent.
 
 mod step;
 
@@ -31,11 +33,12 @@ use crate::link::Answered;
 use crate::route::Route;
 use crate::script::{Text, number};
 
-/// How many shelves a cluster has. Many more than servers, so that each has about as many as another; few enough that
-/// looking at the epoch of each once a second costs nothing.
+/// How many shelves a cluster has. Many more than servers, so that each has about as many as
+/// another; few enough that looking at the epoch of each once a second costs nothing.
 const SHELVES_OF_A_CLUSTER: u32 = 64;
 
-/// For how many ms more than asked a client's record is kept: the server rounds, and its clock may be set a little.
+/// For how many ms more than asked a client's record is kept: the server rounds, and its clock may
+/// be set a little.
 const SLACK_MS: u64 = 1_000;
 
 /// How many bytes a token has at the server.
@@ -43,13 +46,13 @@ const TOKEN_BYTES: usize = 16;
 
 /// Records of calls that are lent, on Valkey or Redis.
 ///
-/// One connection to each server, shared by all who call. A load, a swap and a step cost one round trip each. Calls end within
-/// 1 s, 2.25 s if a connection has to be made first.
+/// One connection to each server, shared by all who call. A load, a swap and a step cost one round
+/// trip each. Calls end within 1 s, 2.25 s if a connection has to be made first.
 ///
 /// # What it cannot do
 ///
-/// A server that evicts keys because its memory is full forgets clients. Epochs never expire, so a policy that evicts
-/// only what does (`volatile-*`) leaves them alone, and no loss is noticed.
+/// A server that evicts keys because its memory is full forgets clients. Epochs never expire, so a
+/// policy that evicts only what does (`volatile-*`) leaves them alone, and no loss is noticed.
 pub struct ValkeyLent {
     route: Route,
     keys: Keys,
@@ -70,8 +73,8 @@ impl ValkeyLent {
         Self::by(StepScript::new(None), address, prefix)
     }
 
-    /// The same at a time that a test brings along. What is lent in one step is kept for an hour more then, as the server
-    /// goes by its own clock in that.
+    /// The same at a time that a test brings along. What is lent in one step is kept for an hour
+    /// more then, as the server goes by its own clock in that.
     ///
     /// # Errors
     ///

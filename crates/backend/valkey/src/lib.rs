@@ -4,14 +4,16 @@
 //! counters. Three small scripts run at the server; they compare and swap and decide nothing, so
 //! the ledger on it is the one that the simulator knows.
 //!
-//! [`ValkeyCounts`] keeps how much clients have called. There a script does decide, by the same algorithms as
-//! everywhere, for one round trip must be enough; each answer is held against the algorithms' own word.
+//! [`ValkeyCounts`] keeps how much clients have called. There a script does decide, by the same
+//! algorithms as everywhere, for one round trip must be enough; each answer is held against the
+//! algorithms' own word.
 //!
-//! [`ValkeyLent`] keeps the records from which calls are lent to nodes; again the scripts decide nothing.
+//! [`ValkeyLent`] keeps the records from which calls are lent to nodes; again the scripts decide
+//! nothing.
 //!
-//! Deliberately absent: a second try of a write whose outcome is unknown (the caller loads again and
-//! sees), reads from replicas (they are late), and anything that a server of another make would not
-//! understand.
+//! Deliberately absent: a second try of a write whose outcome is unknown (the caller loads again
+//! and sees), reads from replicas (they are late), and anything that a server of another make would
+//! not understand.
 
 mod access;
 mod back_off;

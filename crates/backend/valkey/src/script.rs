@@ -38,7 +38,8 @@ impl Text {
         Self { text, hash }
     }
 
-    /// Calls it at the server that has the first of the keys; in a cluster it must have the others too.
+    /// Calls it at the server that has the first of the keys; in a cluster it must have the others
+    /// too.
     pub(crate) async fn call(
         &self,
         route: &Route,
@@ -56,7 +57,8 @@ impl Text {
         self.call_with(route, key, say, meant_for).await
     }
 
-    /// The same at the server that has `key`; `say` adds the number of keys, the keys and the arguments.
+    /// The same at the server that has `key`; `say` adds the number of keys, the keys and the
+    /// arguments.
     pub(crate) async fn call_with(
         &self,
         route: &Route,

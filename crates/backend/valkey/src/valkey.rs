@@ -21,8 +21,8 @@ use crate::script::Scripts;
 ///
 /// # Invariants
 ///
-/// - What a load says and what the swap after it writes are about one run of one server, or the swap
-///   is a conflict.
+/// - What a load says and what the swap after it writes are about one run of one server, or the
+///   swap is a conflict.
 /// - A swap is sent once. If its answer does not come it may have been carried out or not.
 ///
 /// # What it cannot do

@@ -1,5 +1,5 @@
-//! What must hold for any bytes that pretend to be an address: called by the fuzz targets, and by tests that damage
-//! good ones.
+//! What must hold for any bytes that pretend to be an address: called by the fuzz targets, and by
+//! tests that damage good ones.
 
 use crate::address::valkey::ValkeyAddress;
 
@@ -7,8 +7,8 @@ use crate::address::valkey::ValkeyAddress;
 ///
 /// # Panics
 ///
-/// If an address shows its credentials, or is another one when what it shows is read again, with its
-/// credentials put back. Any other panic is a mistake too.
+/// If an address shows its credentials, or is another one when what it shows is read again, with
+/// its credentials put back. Any other panic is a mistake too.
 pub fn store_address(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(address) = ValkeyAddress::parse(&text) else {

@@ -35,8 +35,8 @@ pub enum HostError {
     Name,
 }
 
-/// The one form of a host that is compared: lower case, no port, no trailing dot. Works on a config value and on a
-/// `Host` header alike.
+/// The one form of a host that is compared: lower case, no port, no trailing dot. Works on a config
+/// value and on a `Host` header alike.
 ///
 /// # Errors
 ///
@@ -120,7 +120,8 @@ pub struct HostPort {
 }
 
 impl HostPort {
-    /// Reads `host[:port]`; without a port it is the usual one, if there is a usual one. `None` if the text is no server.
+    /// Reads `host[:port]`; without a port it is the usual one, if there is a usual one. `None` if
+    /// the text is no server.
     #[must_use]
     pub fn parse(text: &str, usual: Option<u16>) -> Option<Self> {
         let (host, port) = split_port(text).ok()?;

@@ -1,7 +1,7 @@
 //! Which text can be the password of a store?
 
-/// Longest password of a store, in bytes. Servers refuse more than 16 KiB before they know who asks;
-/// nobody's password is a quarter of that.
+/// Longest password of a store, in bytes. Servers refuse more than 16 KiB before they know who
+/// asks; nobody's password is a quarter of that.
 pub const PASSWORD_BYTES_MAX: usize = 4_096;
 
 /// Why a text is not the password of a store. Tells nothing of the text.

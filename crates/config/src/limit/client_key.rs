@@ -80,7 +80,8 @@ fn unknown(word: &str) -> Refusal {
     })
 }
 
-/// What header names and cookie names are made of (RFC 9110, section 5.6.2; RFC 6265, section 4.1.1).
+/// What header names and cookie names are made of (RFC 9110, section 5.6.2; RFC 6265, section
+/// 4.1.1).
 pub(crate) fn is_token(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     (1..=NAME_BYTES_MAX).contains(&name.len()) && name.bytes().all(is_plain)

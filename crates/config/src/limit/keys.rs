@@ -23,7 +23,8 @@ pub(super) const NAME: Key<Text<LimitName>> = Key {
 pub(super) const LIMIT: Key<Text<RateText>> = Key {
     name: "limit",
     kind: Text {
-        allowed: "calls, a slash and a time from 1s to 31d, such as \"100/s\", \"1000/h\" or \"5/15m\"",
+        allowed: "calls, a slash and a time from 1s to 31d, such as \"100/s\", \"1000/h\" or \
+                  \"5/15m\"",
         read: rate,
     },
     default: None,
@@ -63,8 +64,8 @@ const fn whole(
     }
 }
 
-// Longer prefixes than 64 let one connection at home be billions of clients; shorter ones than 32 are
-// whole providers.
+// Longer prefixes than 64 let one connection at home be billions of clients; shorter ones than 32
+// are whole providers.
 pub(super) const IPV6_PREFIX: Key<Whole<u8>> = Key {
     name: "ipv6_prefix",
     kind: Whole {

@@ -1,5 +1,5 @@
-//! What holds for one client, said by somebody who types no file: read by the code that reads the file's
-//! `overrides`.
+//! What holds for one client, said by somebody who types no file: read by the code that reads the
+//! file's `overrides`.
 
 use anteroom_limit::policy::Policy;
 use serde_json::Value;

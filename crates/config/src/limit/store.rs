@@ -10,8 +10,8 @@ use crate::notes::Spot;
 use crate::problem::Finding;
 use crate::reader::Table;
 
-/// The longest log that memcached keeps. Each call brings it and takes it back; so many entries are 200 kB, a fifth
-/// of what a server takes as one value.
+/// The longest log that memcached keeps. Each call brings it and takes it back; so many entries are
+/// 200 kB, a fifth of what a server takes as one value.
 pub const SWAPPED_LOG_LONGEST: u32 = 10_000;
 
 /// Reads where calls are counted, and what happens while that is away.
@@ -32,7 +32,8 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
     (store, on_store_failure)
 }
 
-/// Reads how many clients are remembered here, which says nothing where they are remembered elsewhere.
+/// Reads how many clients are remembered here, which says nothing where they are remembered
+/// elsewhere.
 pub(super) fn read_keys_max(
     table: &mut Table<'_>,
     store: LimitStore,
@@ -44,19 +45,24 @@ pub(super) fn read_keys_max(
         let spot = table.spot(KEYS_MAX.name);
         let remark = match store {
             LimitStore::Leases => {
-                "has no effect with store \"leases\", which holds leases for 100000 clients of all limits together"
+                "has no effect with store \"leases\", which holds leases for 100000 clients of \
+                 all limits together"
             }
             LimitStore::Memcached => {
-                "has no effect with store \"memcached\", whose servers remember as many as they have memory for"
+                "has no effect with store \"memcached\", whose servers remember as many as they \
+                 have memory for"
             }
             LimitStore::Kafka => {
-                "has no effect with store \"kafka\", where nodes know 500000 stretches of time of all clients together"
+                "has no effect with store \"kafka\", where nodes know 500000 stretches of time of \
+                 all clients together"
             }
             LimitStore::Gossip => {
-                "has no effect with store \"gossip\", which has place for 500000 counters of all limits together"
+                "has no effect with store \"gossip\", which has place for 500000 counters of all \
+                 limits together"
             }
             LimitStore::Local | LimitStore::Valkey => {
-                "has no effect with store \"valkey\", whose server remembers as many as it has memory for"
+                "has no effect with store \"valkey\", whose server remembers as many as it has \
+                 memory for"
             }
         };
         let finding = Finding::Remark(remark.to_owned());
@@ -66,8 +72,8 @@ pub(super) fn read_keys_max(
     keys_max
 }
 
-/// Says if a policy needs more than its store can do. `table` is the one that the policy stands in: that of
-/// the limit, or of one client.
+/// Says if a policy needs more than its store can do. `table` is the one that the policy stands in:
+/// that of the limit, or of one client.
 pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     match store {
         LimitStore::Local => {}
@@ -143,7 +149,8 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
         Err(LendingError::LeakyBucket) => (
             STORE.name,
             "\"leases\" with algorithm \"leaky-bucket\"".to_owned(),
-            "\"local\", \"valkey\" or \"memcached\": each call needs its own place in one line, which cannot be lent",
+            "\"local\", \"valkey\" or \"memcached\": each call needs its own place in one line, \
+             which cannot be lent",
             Some(format!("or another {}, such as \"gcra\"", ALGORITHM.name)),
         ),
         Err(LendingError::BurstTooSmall {
@@ -166,7 +173,8 @@ fn check_lent(table: &mut Table<'_>, policy: &Policy) {
             Some(other.to_string()),
         ),
     };
-    // A burst that is not typed follows from the limit; a client has its store from the limit's table.
+    // A burst that is not typed follows from the limit; a client has its store from the limit's
+    // table.
     let key = if table.has(key) { key } else { LIMIT.name };
     let spot: Spot = table.spot(key);
     table

@@ -64,14 +64,17 @@ fn all_mistakes_are_told_at_once_in_the_words_of_the_file() {
         told,
         [
             "room \"shop\": draw: found \"\", allowed: true or false",
-            "room \"shop\": opens_at: found \"tomorrow\", allowed: a date and time with its offset, \
+            "room \"shop\": opens_at: found \"tomorrow\", allowed: a date and time with its \
+             offset, \
              such as \"2030-01-31T10:00:00+01:00\", or none",
-            "room \"shop\": origin: only the configuration file sets this; change it there and send SIGHUP",
+            "room \"shop\": origin: only the configuration file sets this; change it there and \
+             send SIGHUP",
             "room \"shop\": pacing: found a list, allowed: true or false",
             "room \"shop\": queueing_method: found \"fofi\", allowed: \"fifo\", \"random\", \
              \"passthrough\" or \"reject\"; did you mean \"fifo\"?",
             "room \"shop\": sesion_duration: unknown key; did you mean session_duration?",
-            "room \"shop\": session_duration: found 5, allowed: a duration from 1s to 24h; did you mean \"5m\"?",
+            "room \"shop\": session_duration: found 5, allowed: a duration from 1s to 24h; did \
+             you mean \"5m\"?",
             "room \"shop\": total_active_users: found 0, allowed: an integer from 1 to 2147483647",
         ]
     );
@@ -130,8 +133,10 @@ fn a_key_that_may_be_left_out_is_set_to_none() {
 fn the_values_of_a_room_set_on_another_make_it_the_same() {
     let file = room(
         "session_duration = \"90s\"\ndisable_session_renewal = true\nopens_at = \
-         \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\ncurve_factor = 1.5\n\
-         pacing = false\nseat_needs_cookie = \"always\"\nplace_grace = \"1h30m\"\nask_again = \"7s\"\n\
+         \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\n\
+         curve_factor = 1.5\n\
+         pacing = false\nseat_needs_cookie = \"always\"\nplace_grace = \"1h30m\"\n\
+         ask_again = \"7s\"\n\
          on_store_failure = \"admit\"\nsuspended = true\njson_response_enabled = true\n\
          queueing_status_code = 429\nnon_navigation_status_code = 503\nqueue_all = true\n\
          max_addresses_per_ticket = 8",

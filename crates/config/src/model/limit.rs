@@ -244,7 +244,8 @@ pub enum LimitStore {
     Kafka,
     /// At each node, which tells all others.
     Gossip,
-    /// At each node, from batches that the store lends: that of all nodes, or the node's own data folder.
+    /// At each node, from batches that the store lends: that of all nodes, or the node's own data
+    /// folder.
     Leases,
 }
 
@@ -294,8 +295,8 @@ pub enum LegacyReset {
     Epoch,
 }
 
-/// Who calls: what each part of the key is, in its order. Its `Debug` shows none of it: it may be the
-/// key of an API.
+/// Who calls: what each part of the key is, in its order. Its `Debug` shows none of it: it may be
+/// the key of an API.
 #[derive(Clone, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
 pub struct Client(pub Vec<String>);
 

@@ -1,5 +1,5 @@
-//! Who changed what, and when? Entries are added and never changed; the oldest go when there are more
-//! than may be kept.
+//! Who changed what, and when? Entries are added and never changed; the oldest go when there are
+//! more than may be kept.
 //!
 //! Who may read it is not decided here. No value that can be changed is a secret.
 

@@ -12,8 +12,8 @@ use super::{Actor, Change, Entry, Orders, Pause};
 use crate::time_text::rfc3339_millis;
 use crate::{Finding, LiveValues, Owner, Problem, Problems, RoomConfig, check_live_key};
 
-/// Most bytes of values in a record: every key there is takes less than a thousand. Each node reads the
-/// record once a second.
+/// Most bytes of values in a record: every key there is takes less than a thousand. Each node reads
+/// the record once a second.
 const VALUES_BYTES_MAX: usize = 4_096;
 
 /// Longest message. It stands on every waiting page, beside everything else that must fit.
@@ -231,8 +231,8 @@ fn checked(text: Option<&str>, file: &RoomConfig) -> Result<Option<String>, Prob
     })
 }
 
-/// A message, if `text` is one: one line of plain text, not longer than it may be. `None` if it says
-/// nothing.
+/// A message, if `text` is one: one line of plain text, not longer than it may be. `None` if it
+/// says nothing.
 ///
 /// # Errors
 ///

@@ -21,7 +21,8 @@ const fn origin(name: &'static str) -> Key<Text<Origin>> {
     Key {
         name,
         kind: Text {
-            allowed: "\"http://host\", \"https://host\", or either with a port, as in \"http://host:port\"",
+            allowed: "\"http://host\", \"https://host\", or either with a port, as in \
+                      \"http://host:port\"",
             read: read_origin,
         },
         default: None,

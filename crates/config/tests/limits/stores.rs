@@ -61,7 +61,8 @@ fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
         ..Checks::default()
     };
     let problems = Config::parse_with("a.toml", &text, checks).unwrap_err();
-    let expected = "a.toml:1: kafka: this program was built without Kafka, allowed: only in one that was built \
+    let expected = "a.toml:1: kafka: this program was built without Kafka, allowed: only in one \
+                    that was built \
                     with the cargo feature \"kafka\"";
     assert_eq!(problems.0[0].to_string(), expected);
     assert!(Config::parse_with("a.toml", ROOM, checks).is_ok());
@@ -69,7 +70,8 @@ fn kafka_counts_where_there_is_one_and_the_program_knows_it() {
 
 #[test]
 fn nodes_tell_each_other_where_it_is_said_how() {
-    let gossip = "[gossip]\nlisten = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\nsecret_file = \"s\"\n\
+    let gossip = "[gossip]\nlisten = \"0.0.0.0:7946\"\nadvertise = \"10.0.0.5:7946\"\n\
+                  secret_file = \"s\"\n\
                   peers = [\"[::1]:7947\", \"Anteroom.example.:7946\"]\n";
     let limit = "[[limit]]\nname = \"api\"\nlimit = \"100/m\"\nstore = \"gossip\"\n";
     let config = parse(&format!("{gossip}{ROOM}{limit}")).config;

@@ -1,16 +1,18 @@
-//! How far ahead of its rate may a limit let calls come, and how far can a store that counts in doubles follow?
+//! How far ahead of its rate may a limit let calls come, and how far can a store that counts in
+//! doubles follow?
 //!
-//! Those that keep a point in time write down when all that came is paid off. A burst or a queue that takes years to
-//! pay off lies so far ahead that microseconds are no whole numbers of such a store any more. Those that keep numbers
-//! of calls are bounded by those alone.
+//! Those that keep a point in time write down when all that came is paid off. A burst or a queue
+//! that takes years to pay off lies so far ahead that microseconds are no whole numbers of such a
+//! store any more. Those that keep numbers of calls are bounded by those alone.
 
 use crate::policy::Policy;
 use crate::time::MicroSpan;
 
 const YEAR: MicroSpan = MicroSpan::from_secs(365 * 86_400);
 
-/// How many years may lie between a call and the time at which it is paid off, where times are doubles. Together with
-/// a time of up to the year 2112 that stays below 2^53 us, up to where doubles are exact.
+/// How many years may lie between a call and the time at which it is paid off, where times are
+/// doubles. Together with a time of up to the year 2112 that stays below 2^53 us, up to where
+/// doubles are exact.
 pub const YEARS_EXACT: u64 = 142;
 
 /// How far ahead of its rate the last call of a full burst or queue may be, in years rounded up.

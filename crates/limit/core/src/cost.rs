@@ -37,8 +37,8 @@ impl Cost {
     }
 }
 
-/// What is counted as a number: zero is a peek, below zero is a refund. What is beyond 32 bits counts
-/// as the largest cost.
+/// What is counted as a number: zero is a peek, below zero is a refund. What is beyond 32 bits
+/// counts as the largest cost.
 impl From<i64> for Cost {
     fn from(count: i64) -> Self {
         let calls = u32::try_from(count.unsigned_abs()).unwrap_or(u32::MAX);

@@ -1,25 +1,28 @@
 //! What do counters of calls say, each for a stretch of time? The one formula behind fixed windows,
 //! sliding windows and sub-windows.
 //!
-//! Time is cut into stretches of one width, from the Unix epoch on, with a counter each. The counter of
-//! now and a few older ones count whole; the oldest, which the window covers in part only, counts
-//! whole or less and less. So the limit holds the sum
+//! Time is cut into stretches of one width, from the Unix epoch on, with a counter each. The
+//! counter of now and a few older ones count whole; the oldest, which the window covers in part
+//! only, counts whole or less and less. So the limit holds the sum
 //!
 //! `whole + oldest * (width - elapsed) / width`
 //!
-//! without rounding: a call fits if what it counts is not above the limit less this sum, rounded up.
+//! without rounding: a call fits if what it counts is not above the limit less this sum, rounded
+//! up.
 //!
 //! # Stores that can only add
 //!
-//! Counters need no transaction. A node adds what a call counts to [`Counters::index_at`] (`added_at`),
-//! then reads the counters [`Counters::to_read`], and judges them with [`Counters::judge`]; if the
-//! call is rejected it takes the same amount back from the same counter. Who adds last of all that are
-//! admitted reads what all others added, so the bound of the algorithm holds, however late a node
-//! reads: one that crosses into the next stretch between adding and reading also has to fit there. The
-//! price: calls that are rejected count against others until they are taken back.
+//! Counters need no transaction. A node adds what a call counts to [`Counters::index_at`]
+//! (`added_at`), then reads the counters [`Counters::to_read`], and judges them with
+//! [`Counters::judge`]; if the call is rejected it takes the same amount back from the same
+//! counter. Who adds last of all that are admitted reads what all others added, so the bound of the
+//! algorithm holds, however late a node reads: one that crosses into the next stretch between
+//! adding and reading also has to fit there. The price: calls that are rejected count against
+//! others until they are taken back.
 //!
 //! That is so for one clock. Where clocks of nodes differ, a node passes `read_at` as late as any
-//! clock may show; otherwise calls dated later than it knows of are not seen. [`Counters::judge_by_all_clocks`] does that.
+//! clock may show; otherwise calls dated later than it knows of are not seen.
+//! [`Counters::judge_by_all_clocks`] does that.
 
 use alloc::vec::Vec;
 
@@ -108,8 +111,8 @@ impl Counters {
         CounterIndex(now.0 / self.width)
     }
 
-    /// The counters that [`Self::judge`] wants, newest first: [`Self::count`] of them, and more only
-    /// where reading was so late that newer ones have begun.
+    /// The counters that [`Self::judge`] wants, newest first: [`Self::count`] of them, and more
+    /// only where reading was so late that newer ones have begun.
     #[must_use]
     pub fn to_read(
         &self,
@@ -126,9 +129,9 @@ impl Counters {
 
     /// Judges a call by the counters as they were read after it was added to one of them.
     ///
-    /// `counts` are those of [`Self::to_read`], in that order; what is missing at the end counts zero. A
-    /// peek adds nothing, and is told what a call that counts one would be. A refund is subtracted, not
-    /// below zero, before the counters are read.
+    /// `counts` are those of [`Self::to_read`], in that order; what is missing at the end counts
+    /// zero. A peek adds nothing, and is told what a call that counts one would be. A refund is
+    /// subtracted, not below zero, before the counters are read.
     ///
     /// A call that is rejected only because it was read behind an edge may come again at once.
     #[must_use]
@@ -173,7 +176,8 @@ impl Counters {
         read.clamp(added, last)
     }
 
-    /// The counters as of the moment of adding, or as of the beginning of a counter that is `newer`.
+    /// The counters as of the moment of adding, or as of the beginning of a counter that is
+    /// `newer`.
     fn view_when<'a>(
         &'a self,
         added_at: Micros,

@@ -1,8 +1,9 @@
 //! How is a moment kept that lies between two microseconds?
 //!
-//! Seven calls a minute are one in 8,571,428 4/7 microseconds. A limit that rounds that gains or loses
-//! calls all day, so the fraction is kept, in parts of a microsecond of which there are as many as the
-//! rate has calls. A window is then a whole number of parts for each call, and sums are exact.
+//! Seven calls a minute are one in 8,571,428 4/7 microseconds. A limit that rounds that gains or
+//! loses calls all day, so the fraction is kept, in parts of a microsecond of which there are as
+//! many as the rate has calls. A window is then a whole number of parts for each call, and sums are
+//! exact.
 
 use crate::exact::{div_ceil, product};
 use crate::rate::Rate;
@@ -19,8 +20,8 @@ pub struct FineMicros {
 
 /// How far calls of a rate are apart.
 ///
-/// In the methods, a *part* is one of `rate.calls()` parts of a microsecond, so that one call takes as
-/// many parts as the window has microseconds.
+/// In the methods, a *part* is one of `rate.calls()` parts of a microsecond, so that one call takes
+/// as many parts as the window has microseconds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Pace {
     pub(crate) rate: Rate,
@@ -51,8 +52,8 @@ impl Pace {
         product(u64::from(calls), self.rate.window().0)
     }
 
-    /// The point as it is read by this rate. A rate with fewer calls has fewer parts; what is out of its
-    /// range is carried up, so that nothing that was spent is lost.
+    /// The point as it is read by this rate. A rate with fewer calls has fewer parts; what is out
+    /// of its range is carried up, so that nothing that was spent is lost.
     pub(crate) fn read(&self, point: FineMicros) -> FineMicros {
         if point.fraction == 0 || point.fraction < self.rate.calls() {
             return point;
@@ -90,8 +91,8 @@ impl Pace {
         self.later(point, self.parts(calls))
     }
 
-    /// The point that lies `calls` calls before `point`, but not before `floor`; `point` itself if that
-    /// lies before `floor` already.
+    /// The point that lies `calls` calls before `point`, but not before `floor`; `point` itself if
+    /// that lies before `floor` already.
     pub(crate) fn before(&self, point: FineMicros, calls: u32, floor: Micros) -> FineMicros {
         let ahead = self.parts_after(floor, point);
         let left = ahead.saturating_sub(self.parts(calls));

@@ -1,10 +1,11 @@
 //! Fixed window: how many calls were there since the minute began?
 //!
-//! One counter, which any store can keep. At each edge of a window all is forgotten, so that twice the
-//! limit can pass within a moment. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022.
+//! One counter, which any store can keep. At each edge of a window all is forgotten, so that twice
+//! the limit can pass within a moment. Source: Muscat, "Distributed Rate-Limiting
+//! Algorithms", 2022.
 //!
-//! Windows begin at the Unix epoch: minutes, hours and days are those of UTC, a window of a week begins
-//! on Thursday.
+//! Windows begin at the Unix epoch: minutes, hours and days are those of UTC, a window of a week
+//! begins on Thursday.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -77,7 +78,8 @@ mod tests {
         Client::new(FixedWindow::new(a_minute(calls)))
     }
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: what the counter of 07:10 knows at 07:10:23.
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: what the counter of 07:10 knows at
+    // 07:10:23.
     #[test]
     fn a_call_at_23_seconds_past_is_counted_from_the_full_minute_on() {
         let mut client = client(100);

@@ -1,12 +1,12 @@
 //! Generic cell rate algorithm: is this call further ahead of its rate than its burst allows?
 //!
-//! The same limit as a token bucket's, kept as one moment: when all that was charged would be over if
-//! calls came one by one. A call goes through if that moment lies no more than a burst ahead.
+//! The same limit as a token bucket's, kept as one moment: when all that was charged would be over
+//! if calls came one by one. A call goes through if that moment lies no more than a burst ahead.
 //!
 //! # Settings that change
 //!
-//! What was spent is kept as time: a client that is five seconds ahead stays five seconds ahead, however
-//! many calls that is now.
+//! What was spent is kept as time: a client that is five seconds ahead stays five seconds ahead,
+//! however many calls that is now.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -118,10 +118,10 @@ impl Algorithm for Gcra {
         state.free_at.ceil() <= now
     }
 
-    /// `burst + calls - 1`. Let the window begin at `t`. What is charged in it lies one after the other
-    /// from `t` on or later, and the last of it, charged at `s`, ends no later than a burst after `s`:
-    /// it takes at most `s - t` and a burst of time. As `s - t` is less than a window, that is less than
-    /// `calls + burst` calls.
+    /// `burst + calls - 1`. Let the window begin at `t`. What is charged in it lies one after the
+    /// other from `t` on or later, and the last of it, charged at `s`, ends no later than a burst
+    /// after `s`: it takes at most `s - t` and a burst of time. As `s - t` is less than a window,
+    /// that is less than `calls + burst` calls.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         match self.pace.rate.calls() {
             0 => 0,
@@ -161,7 +161,8 @@ mod tests {
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
             }
         }
-        // Each call comes up to a microsecond late, for there is no time in between: not a call a day.
+        // Each call comes up to a microsecond late, for there is no time in between: not a call a
+        // day.
         assert_eq!(admitted, 7 * 1_440);
     }
 

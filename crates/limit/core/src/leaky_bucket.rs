@@ -1,11 +1,11 @@
 //! Leaky bucket as a queue: when may this call go on?
 //!
-//! Calls go on one by one, as far apart as the rate says. One that comes too early is told how long to
-//! wait; it is rejected if it would wait longer than a full queue takes. Source: Muscat, "Distributed
-//! Rate-Limiting Algorithms", 2022.
+//! Calls go on one by one, as far apart as the rate says. One that comes too early is told how long
+//! to wait; it is rejected if it would wait longer than a full queue takes. Source: Muscat,
+//! "Distributed Rate-Limiting Algorithms", 2022.
 //!
-//! A call that counts more than one goes on at its beginning and takes as long as so many calls. One
-//! that counts more than the whole rate is never admitted.
+//! A call that counts more than one goes on at its beginning and takes as long as so many calls.
+//! One that counts more than the whole rate is never admitted.
 //!
 //! # Settings that change
 //!
@@ -111,11 +111,11 @@ impl Algorithm for LeakyBucket {
         state.next_at.ceil() <= now
     }
 
-    /// Counted where calls go on, not where they come: `calls - 1` and the largest cost, so `calls` if
-    /// each counts one. From the first that goes on in the window to the last there is less than a
-    /// window, and all but the last take their time in between: less than `calls`. Going on is rounded
-    /// up to whole microseconds, which moves no call from one window into another: windows are whole
-    /// too.
+    /// Counted where calls go on, not where they come: `calls - 1` and the largest cost, so `calls`
+    /// if each counts one. From the first that goes on in the window to the last there is less than
+    /// a window, and all but the last take their time in between: less than `calls`. Going on is
+    /// rounded up to whole microseconds, which moves no call from one window into another: windows
+    /// are whole too.
     fn most_in_any_window(&self, cost_max: u32) -> u64 {
         match self.pace.rate.calls() {
             0 => 0,
@@ -149,7 +149,8 @@ mod tests {
 
     use alloc::vec::Vec;
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: calls wait, and what does not fit spills.
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: calls wait, and what does not fit
+    // spills.
     #[test]
     fn calls_go_on_one_by_one_and_are_rejected_when_the_queue_is_full() {
         let mut client = client(60, 3);

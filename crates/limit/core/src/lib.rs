@@ -1,5 +1,5 @@
-//! Is this call over its limit? The algorithms, each a pure step from a state, a moment and a cost to
-//! the next state and a verdict.
+//! Is this call over its limit? The algorithms, each a pure step from a state, a moment and a cost
+//! to the next state and a verdict.
 //!
 //! Integers only. Deliberately absent: clocks, random numbers, keys, and where states are kept.
 //! [`policy`] holds any of the algorithms in one type, for stores and for the config.

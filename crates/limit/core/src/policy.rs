@@ -1,5 +1,5 @@
-//! Any of the algorithms in one type: for stores, which keep states of all of them, and for the config,
-//! which says which one it is.
+//! Any of the algorithms in one type: for stores, which keep states of all of them, and for the
+//! config, which says which one it is.
 
 use alloc::boxed::Box;
 

@@ -32,8 +32,8 @@ impl Rate {
         Ok(Self { calls, window })
     }
 
-    /// The same calls in a window that is longer by `by`, and then as much longer as it takes to have
-    /// `parts` equal parts. It may be longer than [`WINDOW_LONGEST`].
+    /// The same calls in a window that is longer by `by`, and then as much longer as it takes to
+    /// have `parts` equal parts. It may be longer than [`WINDOW_LONGEST`].
     pub(crate) const fn with_longer_window(self, by: MicroSpan, parts: u32) -> Self {
         let least = self.window.0.saturating_add(by.0);
         let window = MicroSpan(least.div_ceil(parts as u64).saturating_mul(parts as u64));

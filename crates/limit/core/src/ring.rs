@@ -1,4 +1,5 @@
-//! How are the counters of a window's parts kept for one client? Shared by both kinds of sub-windows.
+//! How are the counters of a window's parts kept for one client? Shared by both kinds of
+//! sub-windows.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -13,8 +14,8 @@ use crate::verdict::Verdict;
 pub struct State {
     /// Where the newest counter begins.
     starts_at: Micros,
-    /// Newest first: moving 121 counters costs less than knowing at each sum where they begin. Empty
-    /// before the first call.
+    /// Newest first: moving 121 counters costs less than knowing at each sum where they begin.
+    /// Empty before the first call.
     counts: Box<[u32]>,
 }
 

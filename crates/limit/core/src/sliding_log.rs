@@ -3,8 +3,8 @@
 //! Remembers each call for a window. Exact, and the dearest: memory grows with the limit. Source:
 //! Muscat, "Distributed Rate-Limiting Algorithms", 2022.
 //!
-//! Calls of one microsecond are one entry. What is over is dropped when the next call is charged, so a
-//! client that stops leaves its log behind until it is idle.
+//! Calls of one microsecond are one entry. What is over is dropped when the next call is charged,
+//! so a client that stops leaves its log behind until it is idle.
 
 use alloc::collections::VecDeque;
 
@@ -16,8 +16,8 @@ use crate::settings::SettingsError;
 use crate::time::Micros;
 use crate::verdict::{Standing, Verdict};
 
-/// How many calls a log can hold. So many entries are 1.6 MB for a single client; whoever needs more is
-/// better served by sub-windows, which are as strict.
+/// How many calls a log can hold. So many entries are 1.6 MB for a single client; whoever needs
+/// more is better served by sub-windows, which are as strict.
 pub const LOG_LONGEST: u32 = 100_000;
 
 /// A rate.

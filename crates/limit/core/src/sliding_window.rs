@@ -1,8 +1,8 @@
-//! Sliding window from two fixed ones: how many calls were there in the last minute, if those of the
-//! minute before came evenly?
+//! Sliding window from two fixed ones: how many calls were there in the last minute, if those of
+//! the minute before came evenly?
 //!
-//! Two counters, which any store can keep. Right where calls come evenly; too strict when those of the
-//! window before came early, too generous when they came late. Sources: Muscat, "Distributed
+//! Two counters, which any store can keep. Right where calls come evenly; too strict when those of
+//! the window before came early, too generous when they came late. Sources: Muscat, "Distributed
 //! Rate-Limiting Algorithms", 2022; Cloudflare, "How we built rate limiting capable of scaling to
 //! millions of domains", 2017.
 
@@ -61,9 +61,9 @@ impl Algorithm for SlidingWindow {
     }
 
     /// `2 * calls - 1`. Any window lies in two of ours. When the last call of it is judged, with
-    /// `elapsed` of the newer one gone, there are at most `calls - older * (width - elapsed) / width` in
-    /// that, and at most `older` in the other: together less than `calls + older`, as `elapsed` is less
-    /// than the width.
+    /// `elapsed` of the newer one gone, there are at most
+    /// `calls - older * (width - elapsed) / width` in that, and at most `older` in the other:
+    /// together less than `calls + older`, as `elapsed` is less than the width.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         (2 * u64::from(self.rate.calls())).saturating_sub(1)
     }
@@ -79,8 +79,8 @@ mod tests {
         Client::new(SlidingWindow::new(a_minute(calls)))
     }
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: at 00:01:43 the last 17 seconds of the minute
-    // before still count, 17/60 of its calls.
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: at 00:01:43 the last 17 seconds of the
+    // minute before still count, 17/60 of its calls.
     #[test]
     fn at_43_seconds_past_17_sixtieths_of_the_minute_before_count() {
         let mut client = client(100);
@@ -90,8 +90,8 @@ mod tests {
         assert_eq!(client.remaining("00:01:43"), 100 - 17 - 20);
     }
 
-    // Cloudflare, "How we built rate limiting capable of scaling to millions of domains", 2017: 42 in
-    // the minute before and 18 in this one are 42 * 45/60 + 18 = 49.5 of 50 after 15 seconds.
+    // Cloudflare, "How we built rate limiting capable of scaling to millions of domains", 2017: 42
+    // in the minute before and 18 in this one are 42 * 45/60 + 18 = 49.5 of 50 after 15 seconds.
     #[test]
     fn forty_nine_and_a_half_of_fifty_is_not_over_and_one_more_is() {
         let mut client = client(50);
@@ -119,8 +119,8 @@ mod tests {
         }
     }
 
-    // The same: wrong where it is not. Too strict when the calls before came early, too generous when
-    // they came late.
+    // The same: wrong where it is not. Too strict when the calls before came early, too generous
+    // when they came late.
     #[test]
     fn early_calls_count_for_too_long_and_late_ones_not_long_enough() {
         let mut early = client(100);

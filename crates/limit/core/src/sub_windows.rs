@@ -1,9 +1,10 @@
 //! Sub-windows: how many calls were there in the last minute, by the counts of its parts?
 //!
-//! As a sliding window, with a counter for each part of the window, so that only the part that leaves it
-//! is guessed. More parts make a wrong guess shorter, but the bound is the same for all: a client that
-//! puts all its calls at the end of a part gets nearly twice the limit. Source: Muscat, "Distributed
-//! Rate-Limiting Algorithms", 2022. [`crate::sub_windows_strict`] keeps the limit.
+//! As a sliding window, with a counter for each part of the window, so that only the part that
+//! leaves it is guessed. More parts make a wrong guess shorter, but the bound is the same for all:
+//! a client that puts all its calls at the end of a part gets nearly twice the limit. Source:
+//! Muscat, "Distributed Rate-Limiting Algorithms", 2022. [`crate::sub_windows_strict`] keeps the
+//! limit.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -14,7 +15,8 @@ use crate::settings::SettingsError;
 use crate::time::{MicroSpan, Micros};
 use crate::verdict::Verdict;
 
-/// The largest number of parts: half seconds of a minute. Each costs a counter, or a read from a store.
+/// The largest number of parts: half seconds of a minute. Each costs a counter, or a read from a
+/// store.
 pub const PARTS_MOST: u32 = 120;
 
 /// A rate, and the parts of its window.
@@ -81,10 +83,11 @@ impl Algorithm for SubWindows {
         state.is_idle(&self.counters(), now)
     }
 
-    /// `2 * calls - 1`, whatever the number of parts. Any window lies in `parts + 1` of our stretches.
-    /// When the last call of it is judged, with `elapsed` of the newest stretch gone, there are at most
-    /// `calls - oldest * (width - elapsed) / width` in all but the oldest, and at most `oldest` in that:
-    /// together less than `calls + oldest`, as `elapsed` is less than the width.
+    /// `2 * calls - 1`, whatever the number of parts. Any window lies in `parts + 1` of our
+    /// stretches. When the last call of it is judged, with `elapsed` of the newest stretch gone,
+    /// there are at most `calls - oldest * (width - elapsed) / width` in all but the oldest, and at
+    /// most `oldest` in that: together less than `calls + oldest`, as `elapsed` is less than the
+    /// width.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         (2 * u64::from(self.rate.calls())).saturating_sub(1)
     }
@@ -110,8 +113,8 @@ mod tests {
         counters.to_read(call).collect()
     }
 
-    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: five windows of 15 seconds for one of 60,
-    // the oldest weighs (15 - elapsed)/15; in the extreme 60 windows of a second.
+    // Muscat, "Distributed Rate-Limiting Algorithms", 2022: five windows of 15 seconds for one of
+    // 60, the oldest weighs (15 - elapsed)/15; in the extreme 60 windows of a second.
     #[test]
     fn of_five_quarters_of_a_minute_the_oldest_weighs_what_is_left_of_it() {
         let mut client = client(1_000, 4);

@@ -1,8 +1,8 @@
 //! Strict sub-windows: how many calls can there have been in the last minute, at most?
 //!
-//! As [`crate::sub_windows`], but the part that leaves the window counts whole until it has left. So no
-//! window ever has more than the limit, from counters alone; the price is that a client is held back
-//! for up to one part too long.
+//! As [`crate::sub_windows`], but the part that leaves the window counts whole until it has left.
+//! So no window ever has more than the limit, from counters alone; the price is that a client is
+//! held back for up to one part too long.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -65,8 +65,8 @@ impl Algorithm for SubWindowsStrict {
         state.is_idle(&self.counters(), now)
     }
 
-    /// `calls`: any window lies in `parts + 1` of our stretches, and all of them count whole when its
-    /// last call is judged.
+    /// `calls`: any window lies in `parts + 1` of our stretches, and all of them count whole when
+    /// its last call is judged.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         u64::from(self.rate.calls())
     }

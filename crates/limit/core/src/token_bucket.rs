@@ -1,24 +1,24 @@
 //! Token bucket: are there tokens left for this call?
 //!
-//! A bucket that fills as the rate says, up to its capacity, and is filled when somebody looks: nothing
-//! runs in the background. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022, which also has
-//! the initial burst: a new client's bucket may hold more than its capacity. What is above is not cut
-//! down, but once spent it does not come back.
+//! A bucket that fills as the rate says, up to its capacity, and is filled when somebody looks:
+//! nothing runs in the background. Source: Muscat, "Distributed Rate-Limiting Algorithms", 2022,
+//! which also has the initial burst: a new client's bucket may hold more than its capacity. What is
+//! above is not cut down, but once spent it does not come back.
 //!
-//! Time that has not made a whole token yet is kept (as a part of a token), so that seven calls a minute
-//! are seven.
+//! Time that has not made a whole token yet is kept (as a part of a token), so that seven calls a
+//! minute are seven.
 //!
 //! # Forgetting
 //!
-//! Somebody who was forgotten is new and gets the initial burst again. With an initial burst above the
-//! capacity a full bucket is therefore kept for [`NEWCOMER_AFTER`] (or a window, if that is longer)
-//! after the last charge; who comes after that is a new client. That costs memory for each client of
-//! the last day. Without one a full bucket may be forgotten at once.
+//! Somebody who was forgotten is new and gets the initial burst again. With an initial burst above
+//! the capacity a full bucket is therefore kept for [`NEWCOMER_AFTER`] (or a window, if that is
+//! longer) after the last charge; who comes after that is a new client. That costs memory for each
+//! client of the last day. Without one a full bucket may be forgotten at once.
 //!
 //! # Settings that change
 //!
-//! Tokens are kept. A bucket that holds more than a new client's would is cut down to that, so that a
-//! lower limit acts at once; one that may hold more now fills up as the rate says.
+//! Tokens are kept. A bucket that holds more than a new client's would is cut down to that, so that
+//! a lower limit acts at once; one that may hold more now fills up as the rate says.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -47,8 +47,8 @@ pub struct TokenBucket {
 pub struct State {
     /// When the tokens were counted: at the last charge or refund.
     pub counted_at: Micros,
-    /// How much of the next token there was then, in parts of which one token has as many as the window
-    /// has microseconds.
+    /// How much of the next token there was then, in parts of which one token has as many as the
+    /// window has microseconds.
     pub part: u64,
     /// How many tokens there were then.
     pub tokens: u32,
@@ -62,8 +62,8 @@ impl TokenBucket {
     /// # Errors
     ///
     /// [`SettingsError::BurstZero`] if the bucket can hold nothing,
-    /// [`SettingsError::InitialBurstBelowCapacity`] if it is not full at first: its level would then
-    /// depend on when a client was first refused, which would have to be remembered too.
+    /// [`SettingsError::InitialBurstBelowCapacity`] if it is not full at first: its level would
+    /// then depend on when a client was first refused, which would have to be remembered too.
     pub const fn new(rate: Rate, capacity: u32, initial_burst: u32) -> Result<Self, SettingsError> {
         if capacity == 0 {
             return Err(SettingsError::BurstZero);
@@ -99,8 +99,8 @@ impl TokenBucket {
         self.initial_burst
     }
 
-    /// The state with all tokens counted that there are at `now`, or at the last count if the clock went
-    /// back.
+    /// The state with all tokens counted that there are at `now`, or at the last count if the clock
+    /// went back.
     fn count(&self, state: &State, now: Micros) -> State {
         let window = self.rate.window().0;
         if !state.is_known {
@@ -180,8 +180,8 @@ impl TokenBucket {
         self.standing(&counted, now).admit()
     }
 
-    /// Never above what a new client has. A refund may lift a bucket above its capacity then: what was
-    /// undone may have come out of the initial burst.
+    /// Never above what a new client has. A refund may lift a bucket above its capacity then: what
+    /// was undone may have come out of the initial burst.
     fn refund(&self, state: &mut State, now: Micros, back: u32) -> Verdict {
         let mut counted = self.count(state, now);
         if state.is_known {
@@ -219,9 +219,9 @@ impl Algorithm for TokenBucket {
         counted.tokens >= self.capacity && quiet >= NEWCOMER_AFTER.max(self.rate.window())
     }
 
-    /// The initial burst (never less than the capacity) `+ calls - 1`: there are never more tokens than
-    /// that burst, and in less than a window less than `calls` new ones are made. If the bucket
-    /// is forgotten between two charges, they are a window apart.
+    /// The initial burst (never less than the capacity) `+ calls - 1`: there are never more tokens
+    /// than that burst, and in less than a window less than `calls` new ones are made. If the
+    /// bucket is forgotten between two charges, they are a window apart.
     fn most_in_any_window(&self, _cost_max: u32) -> u64 {
         match self.rate.calls() {
             0 => 0,

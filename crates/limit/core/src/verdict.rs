@@ -24,7 +24,8 @@ pub enum Outcome {
     /// It does not, and nothing was charged.
     Reject {
         /// In how long the same call would be admitted if nobody else calls: not a microsecond
-        /// earlier and not one later. `None` if it never would, as when it counts more than the limit.
+        /// earlier and not one later. `None` if it never would, as when it counts more than the
+        /// limit.
         retry_after: Option<MicroSpan>,
     },
 }

@@ -114,8 +114,8 @@ impl Said<'_> {
     }
 }
 
-/// In how long a limit begins anew. A fixed window does so at its end, whatever was charged; others are as new when
-/// all is free again, and whoever was rejected may come back earlier.
+/// In how long a limit begins anew. A fixed window does so at its end, whatever was charged; others
+/// are as new when all is free again, and whoever was rejected may come back earlier.
 fn reset(policy: &Policy, verdict: &Verdict, now: Micros) -> MicroSpan {
     if let Policy::FixedWindow(fixed) = policy {
         // The store's own clock, where it had anything to tell.
@@ -181,8 +181,8 @@ fn headers(
     ]
 }
 
-/// What the reference service tells Envoy's other filters: the question, and what files say of those limits that the
-/// request passed.
+/// What the reference service tells Envoy's other filters: the question, and what files say of
+/// those limits that the request passed.
 fn metadata(
     request: &RateLimitRequest,
     said: &[Said<'_>],

@@ -1,4 +1,5 @@
-//! One question and its answer: which limits does it meet, do they let it through, what is told and counted?
+//! One question and its answer: which limits does it meet, do they let it through, what is told and
+//! counted?
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +93,8 @@ impl Asking {
         (self.now)()
     }
 
-    /// Whether it is within bounds. To be asked as soon as it is read, before anything is made of it.
+    /// Whether it is within bounds. To be asked as soon as it is read, before anything is made of
+    /// it.
     pub(crate) fn check(&self, request: &RateLimitRequest) -> Result<(), AskError> {
         let descriptors = request.descriptors.iter();
         let lengths = descriptors.map(|descriptor| {
@@ -161,8 +163,8 @@ impl Asking {
                 continue;
             };
             let policy = policy(limit.algorithm, limit.requests_per_unit, limit.unit)?;
-            // More than 32 bits hold is more than any limit: it is rejected all the same, but for a limit of as
-            // many, which lets it through once.
+            // More than 32 bits hold is more than any limit: it is rejected all the same, but for a
+            // limit of as many, which lets it through once.
             let hits = u32::try_from(limit.hits).unwrap_or(u32::MAX);
             met.push(Met {
                 key: key_of(&self.keys, &limit.counter, &policy),

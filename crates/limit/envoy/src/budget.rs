@@ -1,8 +1,8 @@
 //! How many bytes of requests may be in memory at once, whoever sends them.
 //!
-//! A connection may have many requests open, and many connections many more. What one request may hold is bounded, but
-//! not small; so what all hold together is bounded, too: their bytes while they are read, and what was read of them for
-//! as long as they are answered.
+//! A connection may have many requests open, and many connections many more. What one request may
+//! hold is bounded, but not small; so what all hold together is bounded, too: their bytes while
+//! they are read, and what was read of them for as long as they are answered.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -1,12 +1,14 @@
-//! Rate limits as Envoy asks for them: the YAML of envoyproxy/ratelimit as it is, and which of its limits
-//! a request meets.
+//! Rate limits as Envoy asks for them: the YAML of envoyproxy/ratelimit as it is, and which of its
+//! limits a request meets.
 //!
-//! [`read`] makes [`RateLimits`] of files, or tells every mistake in them; [`RateLimits::applying_to`] says
-//! what applies to each descriptor of a request. Both do as the reference service does, so that its files and
-//! its clients can stay; where they do more or otherwise, the item says so.
+//! [`read`] makes [`RateLimits`] of files, or tells every mistake in them;
+//! [`RateLimits::applying_to`] says what applies to each descriptor of a request. Both do as the
+//! reference service does, so that its files and its clients can stay; where they do more or
+//! otherwise, the item says so.
 //!
-//! Deliberately absent: counting (a limit is told, with the identity of its counter, and which algorithm
-//! was chosen), the verdict over several descriptors, the wire, and where files come from.
+//! Deliberately absent: counting (a limit is told, with the identity of its counter, and which
+//! algorithm was chosen), the verdict over several descriptors, the wire, and where files come
+//! from.
 
 mod algorithm;
 mod descriptors;

@@ -1,7 +1,8 @@
 //! What is counted about requests, for whoever draws it.
 //!
-//! For each limit the five figures of the reference service, by its names. Names hold values where the file asks for
-//! it, and those are as many as clients will: beyond a number of names, all others share one.
+//! For each limit the five figures of the reference service, by its names. Names hold values where
+//! the file asks for it, and those are as many as clients will: beyond a number of names, all
+//! others share one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -18,10 +19,11 @@ use crate::quota::QuotaTally;
 
 /// Most limits that are told apart. Each is five lines of metrics; a scrape of more is slow.
 const NAMES_MAX: usize = 1_000;
-/// Longest name that is told apart. Values in names are the client's, and are kept for ever; those of routes and
-/// methods are short.
+/// Longest name that is told apart. Values in names are the client's, and are kept for ever; those
+/// of routes and methods are short.
 const NAME_BYTES_MAX: usize = 256;
-/// Most hits of one request that are counted: no limit is above it, and a request may say twice as many digits.
+/// Most hits of one request that are counted: no limit is above it, and a request may say twice as
+/// many digits.
 const HITS_MAX: u64 = u32::MAX as u64;
 /// What all others are called. No domain begins with a bracket by chance.
 pub const OTHERS: &str = "(others)";

@@ -1,8 +1,8 @@
 //! What do the files of a folder say, and have they changed?
 //!
-//! Every file directly in the folder that ends in `.yaml` or `.yml` and does not begin with a dot, in alphabetical
-//! order. A file may be a link, also one that points somewhere else later: so are the files of a Kubernetes config
-//! map.
+//! Every file directly in the folder that ends in `.yaml` or `.yml` and does not begin with a dot,
+//! in alphabetical order. A file may be a link, also one that points somewhere else later: so are
+//! the files of a Kubernetes config map.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _};
@@ -69,7 +69,8 @@ impl FolderError {
     }
 }
 
-/// What the files look like from outside: where each lies on the disk, how long it is and when it was changed.
+/// What the files look like from outside: where each lies on the disk, how long it is and when it
+/// was changed.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Stamp(Vec<(PathBuf, [i64; 7])>);
 
@@ -109,8 +110,8 @@ fn stamp_of(metadata: &Metadata) -> [i64; 7] {
     ]
 }
 
-/// Reads all files of a folder, for whoever counts in this process, or in a store. Several files may have one domain
-/// only if domains are merged.
+/// Reads all files of a folder, for whoever counts in this process, or in a store. Several files
+/// may have one domain only if domains are merged.
 ///
 /// # Errors
 ///

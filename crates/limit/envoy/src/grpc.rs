@@ -22,11 +22,12 @@ use crate::quota::Quotas;
 use crate::weighed::{Reader, Weighed};
 use crate::wire::{RateLimitResponse, SHOULD_RATE_LIMIT, STREAM_RATE_LIMIT_QUOTAS};
 
-/// For a whole call, from its head to its answer, at either door: longer than the line of any leaky bucket, and than a
-/// store may take.
+/// For a whole call, from its head to its answer, at either door: longer than the line of any leaky
+/// bucket, and than a store may take.
 pub(crate) const CALL_TIME_MAX: Duration = Duration::from_secs(10);
-/// Calls that are decided about at once, over all connections. A store that is slow makes more of them wait: what those
-/// hold is within the budget of all requests, and what is made of a question is made of so many at most.
+/// Calls that are decided about at once, over all connections. A store that is slow makes more of
+/// them wait: what those hold is within the budget of all requests, and what is made of a question
+/// is made of so many at most.
 pub(crate) const CALLS_MAX: usize = 1_024;
 /// Longest question of whether the service is well: it is one name.
 const HEALTH_REQUEST_BYTES_MAX: usize = 1 << 10;
@@ -71,12 +72,14 @@ impl<H: Health> GrpcDoor<H> {
         }
         let request = request.map(|body| self.budget.count(body));
         if is_question {
-            // On the heap at once: all that an answer needs on its way is large, and would be moved several times.
+            // On the heap at once: all that an answer needs on its way is large, and would be moved
+            // several times.
             let answered = timeout(CALL_TIME_MAX, Box::pin(self.ask(request)));
             return Ok(answered.await.unwrap_or_else(|_| late()));
         }
         let answered = timeout(CALL_TIME_MAX, async {
-            // Whoever watches is told for as long as the connection lasts; this is until the first word.
+            // Whoever watches is told for as long as the connection lasts; this is until the first
+            // word.
             let mut health = self
                 .health
                 .max_decoding_message_size(HEALTH_REQUEST_BYTES_MAX);

@@ -149,7 +149,8 @@ fn not_allowed(methods: &'static str) -> Answer {
     answer
 }
 
-/// All limits, a line each, as the reference service shows them; with the algorithm where it is another one.
+/// All limits, a line each, as the reference service shows them; with the algorithm where it is
+/// another one.
 fn shown(limits: &RateLimits) -> String {
     let mut text = String::new();
     for limit in limits.limits() {

@@ -1,7 +1,8 @@
-//! Requests and answers as JSON: protobuf's own mapping, as the reference service takes and gives it.
+//! Requests and answers as JSON: protobuf's own mapping, as the reference service takes and gives
+//! it.
 //!
-//! Names may be written as in the `.proto` file or in camel case; numbers may be texts; what is not there is left
-//! out. A name that nobody knows is a mistake.
+//! Names may be written as in the `.proto` file or in camel case; numbers may be texts; what is not
+//! there is left out. A name that nobody knows is a mistake.
 
 use std::fmt;
 use std::marker::PhantomData;

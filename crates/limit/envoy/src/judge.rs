@@ -1,11 +1,12 @@
 //! Does a request go through? All limits that it meets are charged, or none of them.
 //!
-//! The reference charges each descriptor, also where another one rejects the request. Here a request that is rejected
-//! costs nothing, so that a client that is over one limit does not use up its others; who wants the reference's way
-//! says so (`charge_rejected`), as those must who charge for what has happened already.
+//! The reference charges each descriptor, also where another one rejects the request. Here a
+//! request that is rejected costs nothing, so that a client that is over one limit does not use up
+//! its others; who wants the reference's way says so (`charge_rejected`), as those must who charge
+//! for what has happened already.
 //!
-//! Limits that only look (shadow) are charged for requests that go through, and so is what a request gives back.
-//! Of limits that are quotas one that has something left is enough.
+//! Limits that only look (shadow) are charged for requests that go through, and so is what a
+//! request gives back. Of limits that are quotas one that has something left is enough.
 
 use crate::config::AppliedLimit;
 use anteroom_limit::cost::Cost;
@@ -161,7 +162,8 @@ impl<'j> Judging<'j> {
         Ok(is_over)
     }
 
-    /// As the reference: whatever others say, each is charged; with what is left, where that is not enough.
+    /// As the reference: whatever others say, each is charged; with what is left, where that is not
+    /// enough.
     async fn each_alone(&mut self) -> Result<bool, CountsError> {
         let everything: Vec<usize> = (0..self.met.len()).collect();
         let charges = self.charges(&everything);

@@ -1,8 +1,8 @@
 //! Envoy's rate limit service: what a client is answered.
 //!
-//! Takes the place of envoyproxy/ratelimit: its files ([`folder`]), its gRPC method, its `/json`. Which limits a
-//! request meets is said by [`config`]; how much is left of them by `anteroom-limit`, whose states
-//! `anteroom-limit-store` keeps.
+//! Takes the place of envoyproxy/ratelimit: its files ([`folder`]), its gRPC method, its `/json`.
+//! Which limits a request meets is said by [`config`]; how much is left of them by
+//! `anteroom-limit`, whose states `anteroom-limit-store` keeps.
 //!
 //! Deliberately absent: which store there is, and what time it is. Both are brought along.
 

@@ -20,8 +20,8 @@ use anteroom_limit_store::shared::SharedCounts;
 /// Parts of a window where the file names none; the same as in `[[limit]]`.
 const SUB_WINDOWS: u32 = 10;
 
-/// For how long a call may stand in the line of a leaky bucket: its answer comes so much later. Calls that wait are
-/// held in memory, and Envoy waits 20 ms if it is not told otherwise.
+/// For how long a call may stand in the line of a leaky bucket: its answer comes so much later.
+/// Calls that wait are held in memory, and Envoy waits 20 ms if it is not told otherwise.
 pub(crate) const HELD_MAX: MicroSpan = MicroSpan::from_secs(5);
 
 /// The settings that count a limit.
@@ -103,8 +103,9 @@ const fn key_of(error: SettingsError) -> &'static str {
     }
 }
 
-/// What tells limits apart that count the same thing: a number for the algorithm, the seconds of its window, and its
-/// parts. Numbers of algorithms are kept in stores: none ever gets another meaning.
+/// What tells limits apart that count the same thing: a number for the algorithm, the seconds of
+/// its window, and its parts. Numbers of algorithms are kept in stores: none ever gets another
+/// meaning.
 pub(crate) fn kind_of(policy: &Policy) -> [u8; 13] {
     let (number, parts): (u8, u32) = match policy {
         Policy::FixedWindow(_) => (1, 0),

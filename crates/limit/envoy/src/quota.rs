@@ -1,12 +1,15 @@
 //! The quota service: Envoys ask ahead for many calls at once, and report what became of them.
 //!
-//! A stream ([`stream`]) reads reports ([`report`]), and says which limit each bucket meets ([`bucket`]). One desk for all
-//! ([`desk`]) keeps a book for each limit that somebody shares ([`books`]), charges what it assigns where calls are counted, and tells it
-//! ([`told`]). So what is assigned and what is asked one by one count against the same limit, at all nodes that share counts.
+//! A stream ([`stream`]) reads reports ([`report`]), and says which limit each bucket meets
+//! ([`bucket`]). One desk for all ([`desk`]) keeps a book for each limit that somebody shares
+//! ([`books`]), charges what it assigns where calls are counted, and tells it ([`told`]). So what
+//! is assigned and what is asked one by one count against the same limit, at all nodes that share
+//! counts.
 //!
 //! # Why one desk
 //!
-//! Reports come once a second, not with each request: one task has time for some hundred thousand a second, and needs no locks.
+//! Reports come once a second, not with each request: one task has time for some hundred thousand a
+//! second, and needs no locks.
 
 mod books;
 mod bucket;

@@ -19,7 +19,8 @@ use tokio::time::timeout;
 
 use crate::opening::Opening;
 
-/// Connections at once, at each door; more wait in the kernel. Envoy has one for each of its threads.
+/// Connections at once, at each door; more wait in the kernel. Envoy has one for each of its
+/// threads.
 const CONNECTIONS_MAX: usize = 1_024;
 /// Calls at once on one connection. Envoy queues what is beyond.
 const STREAMS_MAX: u32 = 256;
@@ -27,13 +28,16 @@ const STREAMS_MAX: u32 = 256;
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// For the head of a request over HTTP/1, and between two requests.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(60);
-/// Over HTTP/2, for the first bytes. Envoy sends them as soon as it is connected, and until then nobody asks for a ping.
+/// Over HTTP/2, for the first bytes. Envoy sends them as soon as it is connected, and until then
+/// nobody asks for a ping.
 const PREFACE_TIME_MAX: Duration = Duration::from_secs(10);
-/// After those, and so long without a word, a client is asked whether it is still there, and has as long to say so.
+/// After those, and so long without a word, a client is asked whether it is still there, and has as
+/// long to say so.
 const PING_EVERY: Duration = Duration::from_secs(30);
 /// For open calls when the service ends: as long as one may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(10);
-/// For the first bytes of clients that had connected when the service ends: a round trip, and a slow process.
+/// For the first bytes of clients that had connected when the service ends: a round trip, and a
+/// slow process.
 const LAST_CALL: Duration = Duration::from_secs(1);
 /// Pause after a failed accept. Without one, a process out of file descriptors spins.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
@@ -88,7 +92,8 @@ pub(crate) async fn http<F, B>(
             let stream = TokioIo::new(without_delay(stream));
             let mut connection = pin!(http.serve_connection(stream, service_fn(call)));
             tokio::select! {
-                // First, so that it has read something: told to end before that it would not answer.
+                // First, so that it has read something: told to end before that it would not
+                // answer.
                 biased;
                 served = connection.as_mut() => return served.map_err(Into::into),
                 // An error is a sender that is gone, which means the same.
@@ -101,8 +106,8 @@ pub(crate) async fn http<F, B>(
     .await;
 }
 
-/// Waits for the first bytes of a client. One that had connected when the service was told to end has sent them
-/// already, or is about to.
+/// Waits for the first bytes of a client. One that had connected when the service was told to end
+/// has sent them already, or is about to.
 async fn says_something(stream: &TcpStream, mut stopping: watch::Receiver<bool>) -> bool {
     let mut first = [0];
     let last_call = async {
@@ -155,8 +160,8 @@ async fn serve<F>(
             drop(permit);
         });
     }
-    // Whoever waits in the queue of the kernel is accepted by the successor, which has the same socket; if there is
-    // none, refused instead of left hanging.
+    // Whoever waits in the queue of the kernel is accepted by the successor, which has the same
+    // socket; if there is none, refused instead of left hanging.
     drop(listener);
     if timeout(DRAIN_TIME_MAX, open.shutdown()).await.is_err() {
         tracing::debug!("clients of the rate limit service were still connected at its end");

@@ -78,8 +78,9 @@ pub struct RateLimitService {
     desk: JoinHandle<()>,
 }
 
-/// The sockets that listen. Whoever replaces this process gets the same ones: connections that the kernel has taken and
-/// nobody has accepted yet belong to a socket, and are reset when the last process lets go of it.
+/// The sockets that listen. Whoever replaces this process gets the same ones: connections that the
+/// kernel has taken and nobody has accepted yet belong to a socket, and are reset when the last
+/// process lets go of it.
 #[derive(Debug)]
 pub struct Doors {
     /// Where gRPC is spoken.
@@ -247,8 +248,8 @@ fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// Reads where it may block. A reader that panics has said so already; it failed, as it does with a mistake, so that the
-/// old limits stay and the files are read again when they change.
+/// Reads where it may block. A reader that panics has said so already; it failed, as it does with a
+/// mistake, so that the old limits stay and the files are read again when they change.
 async fn off_thread(
     read: impl FnOnce() -> Result<Limits, FolderError> + Send + 'static,
 ) -> Result<Limits, FolderError> {

@@ -1,7 +1,9 @@
-//! A question that was read: is it within bounds, and what does it hold while it waits and is answered?
+//! A question that was read: is it within bounds, and what does it hold while it waits and is
+//! answered?
 //!
-//! Bytes of a message become many more in memory: two make a descriptor. So a question is checked as soon as it is
-//! read, by the reader itself, before it waits for anything; and what is left of it counts until its answer is there.
+//! Bytes of a message become many more in memory: two make a descriptor. So a question is checked
+//! as soon as it is read, by the reader itself, before it waits for anything; and what is left of
+//! it counts until its answer is there.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
-//! The messages of `envoy.service.ratelimit.v3` and of `envoy.service.rate_limit_quota.v3`, as far as they are read and written here.
+//! The messages of `envoy.service.ratelimit.v3` and of `envoy.service.rate_limit_quota.v3`, as far
+//! as they are read and written here.
 //!
-//! They are those of `envoy-types`, which are made of Envoy's own files, by the shorter names that this crate has for
-//! them.
+//! They are those of `envoy-types`, which are made of Envoy's own files, by the shorter names that
+//! this crate has for them.
 
 pub use envoy_types::pb::envoy::config::core::v3::HeaderValue;
 pub use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor as Descriptor;

@@ -1,4 +1,5 @@
-//! Files of descriptors, damaged: never a panic, never a mistake without a word, never two lines for one.
+//! Files of descriptors, damaged: never a panic, never a mistake without a word, never two lines
+//! for one.
 //!
 //! `ANTEROOM_FUZZ_SECONDS=10 cargo test -p anteroom-envoy --test fuzz_descriptors` takes longer;
 //! `ANTEROOM_FUZZ_SEED=n` begins elsewhere, or repeats a failure.

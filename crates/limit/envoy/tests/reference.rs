@@ -1,4 +1,5 @@
-//! What the reference service's own tests ask, asked here: which limit is met, and what its metrics are called.
+//! What the reference service's own tests ask, asked here: which limit is met, and what its metrics
+//! are called.
 
 use anteroom_envoy::config::{
     Applies, Entry, File, RateLimits, Request, RequestDescriptor, SameDomain, Value, read,
@@ -13,7 +14,8 @@ fn limits(text: &str) -> RateLimits {
     read.unwrap_or_else(|mistakes| panic!("{mistakes}")).limits
 }
 
-/// What applies to a descriptor of the entries `key=value`: `20/MINUTE` with its mode, and its metrics' name.
+/// What applies to a descriptor of the entries `key=value`: `20/MINUTE` with its mode, and its
+/// metrics' name.
 fn applies(limits: &RateLimits, entries: &str) -> String {
     let entries: Vec<Entry<'_>> = entries
         .split_whitespace()

@@ -1,10 +1,11 @@
 //! What is a client told about its limits?
 //!
-//! - `RateLimit-Policy` and `RateLimit`, as lists (draft-ietf-httpapi-ratelimit-headers since -08), on every answer;
+//! - `RateLimit-Policy` and `RateLimit`, as lists (draft-ietf-httpapi-ratelimit-headers since -08),
+//!   on every answer;
 //! - or the older `X-RateLimit-Limit`, `-Remaining` and `-Reset`, of the limit that is nearest;
-//! - over the limit: 429 (RFC 6585, section 4), `Retry-After` in whole seconds, rounded up, with a little
-//!   more for each so that not all who were sent away come back at once, and a body that names the limits
-//!   (RFC 9457), or a page for people.
+//! - over the limit: 429 (RFC 6585, section 4), `Retry-After` in whole seconds, rounded up, with a
+//!   little more for each so that not all who were sent away come back at once, and a body that
+//!   names the limits (RFC 9457), or a page for people.
 
 use std::sync::LazyLock;
 
@@ -26,7 +27,8 @@ const LEGACY_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// What `Retry-After` says where no time would be early enough: no call of this cost is ever let
 /// through. A day keeps programs from asking every second.
 const NEVER_SECONDS: u64 = 86_400;
-/// When to come again while calls cannot be counted: about as long as it takes to find a store that is back.
+/// When to come again while calls cannot be counted: about as long as it takes to find a store that
+/// is back.
 const AWAY_SECONDS: u64 = 5;
 const PROBLEM: &str = "application/problem+json";
 const HTML: &str = "text/html; charset=utf-8";
@@ -45,8 +47,8 @@ pub(crate) struct Said<'l> {
 }
 
 impl Said<'_> {
-    /// Whole seconds until more is free: for whoever was rejected until it may come again, for others until the
-    /// limit is wholly free.
+    /// Whole seconds until more is free: for whoever was rejected until it may come again, for
+    /// others until the limit is wholly free.
     fn effective_seconds(&self) -> u64 {
         match self.verdict.outcome {
             Outcome::Reject {
@@ -124,7 +126,8 @@ impl Told {
     }
 }
 
-/// What the limits are, whoever calls. Where one speaks alone, that was written down when it was made.
+/// What the limits are, whoever calls. Where one speaks alone, that was written down when it was
+/// made.
 fn policies(said: &[Said<'_>]) -> Option<HeaderValue> {
     if let [one] = said
         && let Some(usual) = one.usual
@@ -145,7 +148,8 @@ pub(crate) fn policy_alone(name: &str, rate: Rate) -> Option<HeaderValue> {
     line.value()
 }
 
-/// A list of a header, as it is written. By hand: every answer has two, and formatting costs as much as deciding.
+/// A list of a header, as it is written. By hand: every answer has two, and formatting costs as
+/// much as deciding.
 struct Line(SmallVec<[u8; 96]>);
 
 impl Line {

@@ -1,7 +1,8 @@
 //! One call: which limits count it, whom they count it to, and what becomes of it.
 //!
-//! If several limits are against it, the strictest has its way: one that rejects before one that makes wait, and that
-//! before one that holds. Limits that only look are charged for what the others let through.
+//! If several limits are against it, the strictest has its way: one that rejects before one that
+//! makes wait, and that before one that holds. Limits that only look are charged for what the
+//! others let through.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ use crate::meter::{Meter, Plan};
 use crate::tally::Event;
 use crate::tokens::ShownTokens;
 
-/// A call that is held asks again no sooner than after this part of the time for which it has been held: a few dozen
-/// times in all, however many are held at once.
+/// A call that is held asks again no sooner than after this part of the time for which it has been
+/// held: a few dozen times in all, however many are held at once.
 const HELD_PART: u32 = 8;
 
 /// What is to become of a call.
@@ -122,9 +123,10 @@ impl<'p> Call<'p> {
         Ok(call)
     }
 
-    /// Whether limits that are counted here and need no token are against it already. To verify a signature costs a
-    /// hundred times what they do, so whoever makes tokens up is stopped by them before. The others would change nothing
-    /// but what is said: what rejects has its way over what makes wait, and none is charged.
+    /// Whether limits that are counted here and need no token are against it already. To verify a
+    /// signature costs a hundred times what they do, so whoever makes tokens up is stopped by them
+    /// before. The others would change nothing but what is said: what rejects has its way over what
+    /// makes wait, and none is charged.
     fn is_over_before_tokens(
         &mut self,
         covering: &[&'p Limit],
@@ -215,10 +217,11 @@ impl<'p> Call<'p> {
         }
     }
 
-    /// How long to hold a call that was rejected until it is asked for once more; `None` if it is not to be held.
+    /// How long to hold a call that was rejected until it is asked for once more; `None` if it is
+    /// not to be held.
     fn wait_for_more(&self) -> Option<Duration> {
-        // All who are held are told the same moment, and few of them go: whoever has waited for long asks more
-        // seldom.
+        // All who are held are told the same moment, and few of them go: whoever has waited for
+        // long asks more seldom.
         let mut longest = self.held / HELD_PART;
         for (counted, verdict) in self.charges.rejecting() {
             let Outcome::Reject {

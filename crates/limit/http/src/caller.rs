@@ -1,12 +1,13 @@
 //! Who calls, as one limit tells clients apart?
 //!
-//! Parts of a request: the address behind proxies that are trusted, a header, a cookie, a segment of the path, the
-//! visitor of a waiting room. What comes from the client can be chosen by it: a limit by a header alone is no
-//! protection against somebody who sends another one each time.
+//! Parts of a request: the address behind proxies that are trusted, a header, a cookie, a segment
+//! of the path, the visitor of a waiting room. What comes from the client can be chosen by it: a
+//! limit by a header alone is no protection against somebody who sends another one each time.
 //!
-//! What can be read in several ways, one of which is the origin's, is several clients, and the call is counted to
-//! each: two cookies of one name (which browsers send where two paths have set them), a header that stands there twice, a
-//! segment that differs from reading to reading. So nobody hides behind a made-up value.
+//! What can be read in several ways, one of which is the origin's, is several clients, and the call
+//! is counted to each: two cookies of one name (which browsers send where two paths have set them),
+//! a header that stands there twice, a segment that differs from reading to reading. So nobody
+//! hides behind a made-up value.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
@@ -98,7 +99,8 @@ impl Part {
         }
     }
 
-    /// What a request of the client would say whom an operator calls so; `None` if no client is called so.
+    /// What a request of the client would say whom an operator calls so; `None` if no client is
+    /// called so.
     fn named(&self, ipv6_prefix: u8, text: &str) -> Option<Vec<u8>> {
         Some(match self {
             Self::Address => network(text.parse().ok()?, ipv6_prefix).to_vec(),
@@ -174,8 +176,8 @@ pub(crate) fn key_of_named(
     Some(keys.key(values.iter().map(Vec::as_slice)))
 }
 
-/// The key of whoever comes from this address, where something else is missing. Nobody who has what is
-/// missing has the same.
+/// The key of whoever comes from this address, where something else is missing. Nobody who has what
+/// is missing has the same.
 pub(crate) fn key_of_address(keys: &KeyMaker, address: IpAddr, ipv6_prefix: u8) -> CallKey {
     let network = network(address, ipv6_prefix);
     keys.key([&b"address"[..], &b"instead"[..], &*network, b"", b""])

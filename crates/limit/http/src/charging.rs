@@ -1,10 +1,11 @@
 //! Several limits charged as one, wherever each is counted: all of them, or none.
 //!
-//! What is counted here is charged under its locks, at once. Where some are counted elsewhere, memory is only
-//! asked at first: most calls that are over a limit need not travel then. Then each store charges its own, and
-//! at last memory does. Whoever rejects then has those refunded that came before, so that others see a call that
-//! was rejected charged for a moment. A caller who goes away in that moment stays charged: whether a store has charged it is
-//! not known before it answers, and a refund of what was not charged would admit one too many.
+//! What is counted here is charged under its locks, at once. Where some are counted elsewhere,
+//! memory is only asked at first: most calls that are over a limit need not travel then. Then each
+//! store charges its own, and at last memory does. Whoever rejects then has those refunded that
+//! came before, so that others see a call that was rejected charged for a moment. A caller who goes
+//! away in that moment stays charged: whether a store has charged it is not known before it
+//! answers, and a refund of what was not charged would admit one too many.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -83,8 +84,8 @@ impl<'p> Charges<'p> {
         Some(self.charge_here(&all, held, meter.now()))
     }
 
-    /// Whether memory is against it, where all limits are counted there; they have said so then as if others had not
-    /// been asked. Otherwise nothing is charged.
+    /// Whether memory is against it, where all limits are counted there; they have said so then as
+    /// if others had not been asked. Otherwise nothing is charged.
     pub(crate) fn are_over_here(&mut self, meter: &Meter) -> bool {
         let all: Vec<usize> = (0..self.counted.len()).collect();
         let now = meter.now();
@@ -159,7 +160,8 @@ impl<'p> Charges<'p> {
             match self.charge_at(self.store(group[0]), &group, held).await {
                 Ok(true) => charged.push(group),
                 Ok(false) => fate = Charged::Over,
-                // What one of them lacks others may have been lent, or their server is there: each by itself then.
+                // What one of them lacks others may have been lent, or their server is there: each
+                // by itself then.
                 Err(CountsError::Unreachable { .. }) if group.len() > 1 => {
                     for at in group.into_iter().rev() {
                         groups.push_front(vec![at]);
@@ -274,8 +276,8 @@ impl<'p> Charges<'p> {
         Ok(is_admitted)
     }
 
-    /// Gives back what one store has charged. If that fails it stays charged: fewer are admitted then, and none
-    /// too many.
+    /// Gives back what one store has charged. If that fails it stays charged: fewer are admitted
+    /// then, and none too many.
     async fn refund_at(&self, store: &Elsewhere, group: &[usize], began: Instant) {
         let policies: Vec<_> = group.iter().map(|at| self.counted[*at].policy()).collect();
         let both = group.iter().zip(&policies);
@@ -317,7 +319,8 @@ impl<'p> Charges<'p> {
         Charged::All
     }
 
-    /// The first of those that do not even ask their store, which is away; all such take note of it.
+    /// The first of those that do not even ask their store, which is away; all such take note of
+    /// it.
     fn note_shut(&self, group: &[usize]) -> Option<&'p Limit> {
         let mut first = None;
         for at in group {

@@ -1,7 +1,7 @@
 //! Which requests does a limit count?
 //!
-//! By host and path as rooms are found, in every plausible reading of the path: a disguise that an origin
-//! sees through is no way around a limit.
+//! By host and path as rooms are found, in every plausible reading of the path: a disguise that an
+//! origin sees through is no way around a limit.
 
 use anteroom_config::Route;
 use anteroom_proxy::path::{BadPathError, Readings};
@@ -31,8 +31,8 @@ pub(crate) struct Covered {
 }
 
 impl Covers {
-    /// Requests that one of these covers; all if there is none. The error names the path that could never be
-    /// found.
+    /// Requests that one of these covers; all if there is none. The error names the path that could
+    /// never be found.
     pub(crate) fn new(covered: &[Covered]) -> Result<Self, (String, BadPathError)> {
         let mut by_methods: Vec<(Vec<Method>, Vec<Route>)> = Vec::new();
         for Covered { route, methods } in covered {

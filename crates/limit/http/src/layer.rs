@@ -1,7 +1,7 @@
 //! A `tower` layer that lets calls through as often as their limits say.
 //!
-//! All limits that count a call are charged, or none: one that rejects it costs nothing at the others.
-//! Those that only look are charged by themselves.
+//! All limits that count a call are charged, or none: one that rejects it costs nothing at the
+//! others. Those that only look are charged by themselves.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -26,9 +26,8 @@ use crate::tally::Event;
 
 /// Puts limits in front of a service.
 ///
-/// Requests carry who sent them, as
-/// [`Client`](anteroom_proxy::forwarded::Client); one that does not is refused, as nobody could say whom to count
-/// it to.
+/// Requests carry who sent them, as [`Client`](anteroom_proxy::forwarded::Client); one that does
+/// not is refused, as nobody could say whom to count it to.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
     meter: Arc<Meter>,

@@ -1,7 +1,8 @@
 //! Limits calls: which limits does a request fall under, who calls, and what is it told?
 //!
-//! A [`tower`] layer, in front of waiting rooms or of any other service. Whether a call is over its limit is
-//! decided by `anteroom-limit`; how much each client has called is kept by `anteroom-limit-store`.
+//! A [`tower`] layer, in front of waiting rooms or of any other service. Whether a call is over its
+//! limit is decided by `anteroom-limit`; how much each client has called is kept by
+//! `anteroom-limit-store`.
 
 mod answer;
 mod call;

@@ -1,4 +1,5 @@
-//! Limits that only look: they are charged for what the others let through, and keep nobody waiting.
+//! Limits that only look: they are charged for what the others let through, and keep nobody
+//! waiting.
 
 use std::sync::Arc;
 use std::time::Duration;

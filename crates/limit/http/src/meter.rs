@@ -25,13 +25,14 @@ use crate::tokens::Tokens;
 /// How often limits forget, on their own, clients that are as if they had never called.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
 
-/// How many calls that only look may ask stores at once. They keep nobody waiting, so a slow store would let them
-/// pile up.
+/// How many calls that only look may ask stores at once. They keep nobody waiting, so a slow store
+/// would let them pile up.
 const LOOKING_MAX: usize = 1_024;
 
 /// What a meter asks its surroundings.
 pub trait Surroundings: Send + Sync + 'static {
-    /// The time by which calls are counted: microseconds since the Unix epoch, on a clock that does not jump.
+    /// The time by which calls are counted: microseconds since the Unix epoch, on a clock that does
+    /// not jump.
     fn now(&self) -> Micros;
 
     /// Seconds since the Unix epoch, as clients count them.
@@ -42,8 +43,8 @@ pub trait Surroundings: Send + Sync + 'static {
         false
     }
 
-    /// Whether waiting pages ask by this path, and no service behind the limits gets to see it. Without waiting rooms
-    /// there is no such path.
+    /// Whether waiting pages ask by this path, and no service behind the limits gets to see it.
+    /// Without waiting rooms there is no such path.
     fn is_polling(&self, _path: &str) -> bool {
         false
     }
@@ -53,7 +54,8 @@ pub trait Surroundings: Send + Sync + 'static {
         Decoding::default()
     }
 
-    /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms, nobody does.
+    /// Who shows a good ticket of the waiting room that covers a request. Without waiting rooms,
+    /// nobody does.
     fn visitor(
         &self,
         _client: &Client,
@@ -112,7 +114,8 @@ pub struct Figures {
     pub keys: usize,
     /// How many it would remember at most.
     pub keys_max: usize,
-    /// How often one was charged together with others because there was no place, since the process began.
+    /// How often one was charged together with others because there was no place, since the process
+    /// began.
     pub crowded: u64,
     /// Calls that could not be counted because the store was away, since the process began.
     pub store_failures: u64,
@@ -127,7 +130,8 @@ impl Meter {
     ///
     /// # Errors
     ///
-    /// [`PlanError`] if one of them can never be met by a request, or needs more than its store can do.
+    /// [`PlanError`] if one of them can never be met by a request, or needs more than its store can
+    /// do.
     pub fn new(
         limits: &[LimitConfig],
         stores: CountStores,
@@ -143,8 +147,8 @@ impl Meter {
         Ok(Arc::new(meter))
     }
 
-    /// Works out other limits, which do not hold yet. What a limit of the same name has counted by the same
-    /// algorithm stays, and so do the tokens that are good.
+    /// Works out other limits, which do not hold yet. What a limit of the same name has counted by
+    /// the same algorithm stays, and so do the tokens that are good.
     ///
     /// # Errors
     ///
@@ -202,13 +206,15 @@ impl Meter {
         self.plan.load().limits.iter().map(figures).collect()
     }
 
-    /// What the stores elsewhere have counted of themselves since the process began, by store and word.
+    /// What the stores elsewhere have counted of themselves since the process began, by store and
+    /// word.
     #[must_use]
     pub fn store_events(&self) -> BTreeMap<(&'static str, &'static str), u64> {
         self.stores.events()
     }
 
-    /// Forgets what clients of limits that are lent have spent, on an operator's word that they have spent nothing.
+    /// Forgets what clients of limits that are lent have spent, on an operator's word that they
+    /// have spent nothing.
     ///
     /// # Errors
     ///

@@ -33,7 +33,8 @@ pub struct PlanError {
 }
 
 impl PlanError {
-    /// What is wrong, with its causes and without the name of the limit; of a store's answer the store's words.
+    /// What is wrong, with its causes and without the name of the limit; of a store's answer the
+    /// store's words.
     #[must_use]
     pub fn words(&self) -> String {
         let Problem::Unfit(unfit) = &self.problem else {
@@ -131,7 +132,8 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
     let parts = config.key.parts.iter().map(part);
     let parts = parts.collect::<Result<Vec<_>, _>>()?;
     let kept = known.get(name).filter(|(store, policy, _)| {
-        // Another algorithm does not understand what this one has counted, and keys are others elsewhere.
+        // Another algorithm does not understand what this one has counted, and keys are others
+        // elsewhere.
         let is_same = mem::discriminant(policy) == mem::discriminant(&config.policy);
         is_same && *store == config.store
     });

@@ -22,15 +22,16 @@ pub struct Standing {
     pub rate: Rate,
     /// How many calls that count one would go through now.
     pub remaining: u32,
-    /// In how long one would go through, if it calls no more: nothing if one would now, `None` if none ever does.
+    /// In how long one would go through, if it calls no more: nothing if one would now, `None` if
+    /// none ever does.
     pub free_after: Option<Duration>,
     /// In how long all is forgotten that it has called.
     pub full_after: Duration,
 }
 
 impl Meter {
-    /// How a client stands, where the limit is counted. `None` if there is no such limit, or none of its clients
-    /// can be called so.
+    /// How a client stands, where the limit is counted. `None` if there is no such limit, or none
+    /// of its clients can be called so.
     ///
     /// # Errors
     ///

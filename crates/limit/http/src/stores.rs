@@ -12,7 +12,8 @@ use anteroom_limit_store::outage::Outage;
 use anteroom_limit_store::shared::{CountsError, SharedCounts};
 use tokio::time::Instant;
 
-/// How often the log says that a store has no time. Callers can bring that about as often as they like.
+/// How often the log says that a store has no time. Callers can bring that about as often as they
+/// like.
 const BUSY_TOLD_EVERY: Duration = Duration::from_secs(60);
 
 /// The stores that limits can name; those that are `None` cannot be used.
@@ -83,7 +84,8 @@ impl Elsewhere {
         std::ptr::addr_eq(Arc::as_ptr(&self.counts), Arc::as_ptr(&other.counts))
     }
 
-    /// Whether calls of a client are not even asked for: its store is away, and what that has lent must not be spent.
+    /// Whether calls of a client are not even asked for: its store is away, and what that has lent
+    /// must not be spent.
     pub(crate) fn is_shut(&self, limit: &str, key: CallKey) -> bool {
         self.on_failure == OnLimitStoreFailure::Closed && self.counts.is_away(limit, key)
     }
@@ -110,8 +112,8 @@ impl Default for Contact {
 }
 
 impl Contact {
-    /// The store has decided about a call of this client. It is not back with that if it says that it is away: then it
-    /// had lent what was spent.
+    /// The store has decided about a call of this client. It is not back with that if it says that
+    /// it is away: then it had lent what was spent.
     pub(crate) fn note_answer(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
         let is_away = || store.is_away(limit, key);
         if self.outage.handle_answer(self.began.elapsed(), is_away) {

@@ -1,7 +1,8 @@
 //! Which signed tokens does a request carry, and what do they say?
 //!
-//! A request is verified once, however many limits ask, and not at all if none does. What does not verify is as if it
-//! were not there. Where several tokens stand of which any might be the origin's, each counts that is good.
+//! A request is verified once, however many limits ask, and not at all if none does. What does not
+//! verify is as if it were not there. Where several tokens stand of which any might be the
+//! origin's, each counts that is good.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -18,7 +19,8 @@ use crate::caller::{Unknown, distinct};
 
 /// Most tokens of one request. Honest ones have one, and each costs a signature.
 const TOKENS_MAX: usize = 4;
-/// What stands in front of a token in `Authorization`, and may elsewhere; spaces or tabs part them, as origins take both.
+/// What stands in front of a token in `Authorization`, and may elsewhere; spaces or tabs part them,
+/// as origins take both.
 const BEARER: &[u8] = b"bearer";
 const AUTHORIZATION: &str = "authorization";
 

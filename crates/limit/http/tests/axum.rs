@@ -31,9 +31,11 @@ impl Surroundings for Program {
     }
 }
 
-const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\norigin = \"http://127.0.0.1:9\"\n\
+const LIMITS: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
+                      origin = \"http://127.0.0.1:9\"\n\
                       total_active_users = 1\nnew_users_per_minute = 1\n\
-                      [[limit]]\nname = \"api\"\nlimit = \"2/min\"\nroutes = [{ path = \"/api\" }]\n\
+                      [[limit]]\nname = \"api\"\nlimit = \"2/min\"\n\
+                      routes = [{ path = \"/api\" }]\n\
                       [[limit]]\nname = \"sale\"\nlimit = \"1/min\"\non_limit = \"wait\"\n\
                       routes = [{ path = \"/sale\" }]\n";
 

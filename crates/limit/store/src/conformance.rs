@@ -1,8 +1,9 @@
 //! What every store of counts must do. A new store runs this list and adds one line.
 //!
-//! Stores from which calls are lent have a list of their own ([`lent`]), and so has what decides from such leases
-//! ([`leases`]): it never admits more than this list demands, and may admit less. Where nodes decide alone and hear of each other later,
-//! one node does all of this list, and several do that of [`apart`].
+//! Stores from which calls are lent have a list of their own ([`lent`]), and so has what decides
+//! from such leases ([`leases`]): it never admits more than this list demands, and may admit less.
+//! Where nodes decide alone and hear of each other later, one node does all of this list, and
+//! several do that of [`apart`].
 
 pub mod apart;
 pub mod leases;
@@ -354,8 +355,8 @@ async fn one_client_twice_in_a_call_is_charged_twice_or_not_at_all(
     Ok(())
 }
 
-/// In a store that charges one after the other some may be rejected for others that are refunded; but
-/// nothing is lost for good, and no limit admits more.
+/// In a store that charges one after the other some may be rejected for others that are refunded;
+/// but nothing is lost for good, and no limit admits more.
 async fn nodes_at_once_that_charge_two_limits_stay_within_both(
     stage: &dyn Stage,
 ) -> Result<(), CountsError> {

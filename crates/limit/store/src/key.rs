@@ -1,13 +1,13 @@
 //! Who is it that calls, in sixteen bytes?
 //!
-//! What tells clients apart (an address, the value of a header, several of them) may be long, and may be a
-//! secret. Only a keyed digest of it is kept: no entry is larger than another, and nobody who does not
-//! know the secret can choose two clients that share an entry. Two that do so by chance are one in 2^64
-//! pairs of 2^32 clients.
+//! What tells clients apart (an address, the value of a header, several of them) may be long, and
+//! may be a secret. Only a keyed digest of it is kept: no entry is larger than another, and nobody
+//! who does not know the secret can choose two clients that share an entry. Two that do so by
+//! chance are one in 2^64 pairs of 2^32 clients.
 //!
-//! Nodes that share a store must make the same keys, also after a restart and without a secret that all know. They
-//! take a digest that nobody has found two texts for, SHA-256, of which 128 bits stay: to find two clients that share
-//! an entry takes 2^64 tries.
+//! Nodes that share a store must make the same keys, also after a restart and without a secret that
+//! all know. They take a digest that nobody has found two texts for, SHA-256, of which 128 bits
+//! stay: to find two clients that share an entry takes 2^64 tries.
 
 use std::fmt;
 use std::hash::Hasher as _;
@@ -15,8 +15,8 @@ use std::hash::Hasher as _;
 use aws_lc_rs::digest::{Context, SHA256};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-/// The first byte of all that is digested for stores. Whoever changes what is digested changes it: all counts begin
-/// anew then, instead of some being taken for others.
+/// The first byte of all that is digested for stores. Whoever changes what is digested changes it:
+/// all counts begin anew then, instead of some being taken for others.
 const VERSION: u8 = 1;
 
 /// A client, as one limit knows it.
@@ -45,8 +45,8 @@ impl KeyMaker {
         Self { kind }
     }
 
-    /// Keys of clients of this limit for a store that several nodes share: the same on all of them, and after every
-    /// restart.
+    /// Keys of clients of this limit for a store that several nodes share: the same on all of them,
+    /// and after every restart.
     #[must_use]
     pub fn shared(limit: &str) -> Self {
         let mut digest = Context::new(&SHA256);
@@ -160,8 +160,8 @@ mod tests {
         }
     }
 
-    /// Made by `sha256sum`: of the version and the limit, and of the version, that digest, and each part behind its
-    /// length. Nodes of two versions of this program share a store.
+    /// Made by `sha256sum`: of the version and the limit, and of the version, that digest, and each
+    /// part behind its length. Nodes of two versions of this program share a store.
     #[test]
     fn keys_for_stores_are_these_for_ever() {
         assert_eq!(

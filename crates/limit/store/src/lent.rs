@@ -1,21 +1,25 @@
 //! What does a store offer from which calls are lent to nodes?
 //!
-//! It keeps small records, brings them together with its clock and its identity, and writes one over what was
-//! read or not at all. It decides nothing: [`anteroom_limit::lending`] does; a store that can run the usual way of that
-//! by itself offers it as one [`step`]. What it must do is written down as [`crate::conformance::lent`].
+//! It keeps small records, brings them together with its clock and its identity, and writes one
+//! over what was read or not at all. It decides nothing: [`anteroom_limit::lending`] does; a store
+//! that can run the usual way of that by itself offers it as one [`step`]. What it must do is
+//! written down as [`crate::conformance::lent`].
 //!
 //! # Shelves
 //!
-//! A client's record lies on a shelf, together with the epoch that says what the memory of this shelf is worth. All
-//! that lies on one is kept by one server, so both are read in one piece, and a write is refused if either has
-//! changed. A store of one server has one shelf; one of many has more, so that each server has some.
+//! A client's record lies on a shelf, together with the epoch that says what the memory of this
+//! shelf is worth. All that lies on one is kept by one server, so both are read in one piece, and a
+//! write is refused if either has changed. A store of one server has one shelf; one of many has
+//! more, so that each server has some.
 //!
-//! A store is empty at first. One that knows what was before it may begin with an epoch that says so.
+//! A store is empty at first. One that knows what was before it may begin with an epoch that says
+//! so.
 //!
 //! # Tokens
 //!
-//! Records expire, so a version that counts up would begin anew and come to the same number again; whoever was late
-//! would write over what it never saw. Each write brings a token of its own that nobody ever brings again.
+//! Records expire, so a version that counts up would begin anew and come to the same number again;
+//! whoever was late would write over what it never saw. Each write brings a token of its own that
+//! nobody ever brings again.
 
 pub mod record;
 pub mod states;
@@ -38,8 +42,8 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
     /// How many shelves there are: at least one, and always the same number.
     fn shelves(&self) -> u32;
 
-    /// Reads the record of a client, if one is named, and then that of the shelf's epoch. The time is that of the first
-    /// read, or before.
+    /// Reads the record of a client, if one is named, and then that of the shelf's epoch. The time
+    /// is that of the first read, or before.
     ///
     /// # Errors
     ///
@@ -50,8 +54,8 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
         client: Option<LentTo<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>>;
 
-    /// Writes a client's record if it is still the one that was read, in the epoch that was read, in the store that was
-    /// read. It is forgotten after `keep_for`, or later.
+    /// Writes a client's record if it is still the one that was read, in the epoch that was read,
+    /// in the store that was read. It is forgotten after `keep_for`, or later.
     ///
     /// # Errors
     ///
@@ -64,7 +68,8 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
         keep_for: MicroSpan,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>>;
 
-    /// The same with the epoch's record, which is never forgotten. What is expected of a client's is not looked at.
+    /// The same with the epoch's record, which is never forgotten. What is expected of a client's
+    /// is not looked at.
     ///
     /// # Errors
     ///
@@ -77,8 +82,8 @@ pub trait LentRecords: fmt::Debug + Send + Sync + 'static {
 
     /// Lends to a client in one step; `None` if this store cannot, or not by this limit.
     ///
-    /// It is carried out once at most, whatever is lost. One that was carried out and whose answer was lost has lent to
-    /// nobody: its calls are free again when their charge is over.
+    /// It is carried out once at most, whatever is lost. One that was carried out and whose answer
+    /// was lost has lent to nobody: its calls are free again when their charge is over.
     ///
     /// # Errors
     ///

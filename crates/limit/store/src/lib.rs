@@ -1,12 +1,13 @@
 //! Where is it kept how much each client has called?
 //!
-//! What a limit remembers of a client is a state of [`anteroom_limit`], which also decides. This crate keeps
-//! the states: for how many clients, where, and what happens if several limits, or several nodes, are
-//! charged at once.
+//! What a limit remembers of a client is a state of [`anteroom_limit`], which also decides. This
+//! crate keeps the states: for how many clients, where, and what happens if several limits, or
+//! several nodes, are charged at once.
 //!
-//! [`local`] keeps them in this process, a memory for each limit; [`mixed`] keeps those of thousands of limits in
-//! one; [`shared`] is what a store offers that several nodes share, and [`lent`] what one offers from which calls are
-//! lent to nodes; [`outage`] is whether one of them is away.
+//! [`local`] keeps them in this process, a memory for each limit; [`mixed`] keeps those of
+//! thousands of limits in one; [`shared`] is what a store offers that several nodes share, and
+//! [`lent`] what one offers from which calls are lent to nodes; [`outage`] is whether one of them
+//! is away.
 //!
 //! Deliberately absent: who a client is, and what it is told.
 

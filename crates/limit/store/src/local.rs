@@ -1,7 +1,7 @@
 //! Counts in the memory of this process: exact here, and nowhere else.
 //!
-//! The right store for one node, and behind a load balancer that brings each client to the same one. A
-//! second node has counts of its own: both together admit twice as much.
+//! The right store for one node, and behind a load balancer that brings each client to the same
+//! one. A second node has counts of its own: both together admit twice as much.
 
 mod several;
 
@@ -30,12 +30,12 @@ pub use crate::shards::Fill;
 /// # Invariants
 ///
 /// - A client is remembered in one place: among those with settings of their own, or in its shard.
-/// - Whoever holds several locks took them in this order: counts by their address, of each the shards by their
-///   number, then `own`.
+/// - Whoever holds several locks took them in this order: counts by their address, of each the
+///   shards by their number, then `own`.
 pub struct LocalCounts {
     shards: Shards<State>,
-    /// Clients with settings of their own. Never forgotten: what is idle by the usual settings may not be by
-    /// theirs.
+    /// Clients with settings of their own. Never forgotten: what is idle by the usual settings may
+    /// not be by theirs.
     own: Mutex<HashMap<CallKey, Own>>,
     /// Whether there are any: nearly no call has to look.
     has_own: AtomicBool,
@@ -63,9 +63,9 @@ pub struct Charge<'c> {
 }
 
 impl LocalCounts {
-    /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at least 64. Those
-    /// beyond share entries: whoever has no place is charged together with others, and none goes through more
-    /// often for it.
+    /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at
+    /// least 64. Those beyond share entries: whoever has no place is charged together with others,
+    /// and none goes through more often for it.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
         Self {
@@ -100,8 +100,8 @@ impl LocalCounts {
         self.own.lock().get(&key).map(|own| own.policy)
     }
 
-    /// From now on these clients have settings of their own, and no others. What each was charged stays. Whoever
-    /// has shared an entry, for want of place, begins with what was charged there.
+    /// From now on these clients have settings of their own, and no others. What each was charged
+    /// stays. Whoever has shared an entry, for want of place, begins with what was charged there.
     pub fn set_own(&self, policies: &HashMap<CallKey, Policy>) {
         // All at once: nobody is charged in between.
         let mut tables = self.shards.lock_all();
@@ -120,8 +120,8 @@ impl LocalCounts {
         self.has_own.store(!own.is_empty(), Ordering::Release);
     }
 
-    /// Forgets clients that are as if they had never called, and gives memory back; to be called now and then,
-    /// as most of it happens along the way.
+    /// Forgets clients that are as if they had never called, and gives memory back; to be called
+    /// now and then, as most of it happens along the way.
     pub fn sweep(&self, policy: &Policy, now: Micros) {
         self.shards.sweep(&|state| policy.is_idle(state, now));
     }

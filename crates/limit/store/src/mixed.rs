@@ -1,16 +1,18 @@
 //! Counts of many limits in one memory of this process.
 //!
-//! [`crate::local`] has a memory for each limit. Here are limits by the thousand, most of them with a handful of clients:
-//! they share one, and what is remembered of a client stands beside the settings by which it was charged, for only
-//! those can say when it may be forgotten.
+//! [`crate::local`] has a memory for each limit. Here are limits by the thousand, most of them with
+//! a handful of clients: they share one, and what is remembered of a client stands beside the
+//! settings by which it was charged, for only those can say when it may be forgotten.
 //!
-//! A key belongs to one limit: whoever calls puts into it what tells limits apart, and what tells their algorithms
-//! and windows apart. So a limit that changes goes on from where it was, and one that becomes another begins anew.
+//! A key belongs to one limit: whoever calls puts into it what tells limits apart, and what tells
+//! their algorithms and windows apart. So a limit that changes goes on from where it was, and one
+//! that becomes another begins anew.
 //!
 //! # What a flood of keys does
 //!
-//! The same as in [`crate::local`]: where there is no place left, newcomers share. Those who share an entry are charged
-//! together if their limits count the same way, and apart otherwise, so that none goes through more often for it.
+//! The same as in [`crate::local`]: where there is no place left, newcomers share. Those who share
+//! an entry are charged together if their limits count the same way, and apart otherwise, so that
+//! none goes through more often for it.
 
 use std::fmt;
 use std::hint;
@@ -62,8 +64,8 @@ enum Kept {
 }
 
 impl MixedCounts {
-    /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at least 64. Those
-    /// beyond share entries.
+    /// For at most so many clients at once (about: they are spread over 64 parts, by chance), at
+    /// least 64. Those beyond share entries.
     #[must_use]
     pub fn new(keys_max: usize) -> Self {
         Self {
@@ -71,9 +73,9 @@ impl MixedCounts {
         }
     }
 
-    /// Charges several limits, or none of them: whether all admitted. Nobody sees some of them charged.
-    /// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted say
-    /// how they stand without this call.
+    /// Charges several limits, or none of them: whether all admitted. Nobody sees some of them
+    /// charged. `verdicts` is what each said, in their order. Where one rejects, those that would
+    /// have admitted say how they stand without this call.
     pub fn charge_all(
         &self,
         charges: &[MixedCharge<'_>],
@@ -88,8 +90,8 @@ impl MixedCounts {
             return verdict.is_admitted();
         }
         let mut held = self.lock_all(charges);
-        // Clients lie anywhere in memory that no cache holds. Whoever looks for all of them first waits for several at
-        // once; step by step it would be one after the other.
+        // Clients lie anywhere in memory that no cache holds. Whoever looks for all of them first
+        // waits for several at once; step by step it would be one after the other.
         for charge in charges {
             let (_, table) = &held[place_in(&held, charge.key)];
             hint::black_box(table.is_known(charge.key));
@@ -115,7 +117,8 @@ impl MixedCounts {
             .collect()
     }
 
-    /// Forgets clients that are as if they had never called, and gives memory back; to be called now and then.
+    /// Forgets clients that are as if they had never called, and gives memory back; to be called
+    /// now and then.
     pub fn sweep(&self, now: Micros) {
         self.shards.sweep(&|kept| kept.is_idle(now));
     }
@@ -149,8 +152,9 @@ fn step_in(table: &mut Table<Kept>, charge: &MixedCharge<'_>, now: Micros) -> Ve
     )
 }
 
-/// Whether clients of both may be charged together. By a token bucket they may not if it fills at another
-/// rate: what it got by the faster one would go to the slower. All others count calls in a window, or time.
+/// Whether clients of both may be charged together. By a token bucket they may not if it fills at
+/// another rate: what it got by the faster one would go to the slower. All others count calls in a
+/// window, or time.
 fn counts_alike(one: &Policy, other: &Policy) -> bool {
     match (one, other) {
         (Policy::TokenBucket(one), Policy::TokenBucket(other)) => one == other,

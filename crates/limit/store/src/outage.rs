@@ -1,10 +1,11 @@
-//! Is a store away, as its calls see it? So that a log says when that begins, and when it is over, and nothing in between.
+//! Is a store away, as its calls see it? So that a log says when that begins, and when it is over,
+//! and nothing in between.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-/// A store is back when it has not failed for so long. Where one of several servers is away, calls of its clients fail and
-/// others do not, as fast as they come: the log must not say so of each.
+/// A store is back when it has not failed for so long. Where one of several servers is away, calls
+/// of its clients fail and others do not, as fast as they come: the log must not say so of each.
 pub const QUIET: Duration = Duration::from_secs(10);
 
 /// Whether a store is away. Times are those since whoever asks has begun.
@@ -22,7 +23,8 @@ impl Outage {
         !self.is_lost.swap(true, Relaxed)
     }
 
-    /// A call was answered, by a store of which `is_away` may know better. Says whether it is back with this answer.
+    /// A call was answered, by a store of which `is_away` may know better. Says whether it is back
+    /// with this answer.
     pub fn handle_answer(&self, now: Duration, is_away: impl FnOnce() -> bool) -> bool {
         let Some(quiet) = self.failed_ago(now) else {
             return false;

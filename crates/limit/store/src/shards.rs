@@ -5,15 +5,15 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::key::CallKey;
 use crate::table::Table;
 
-/// How many parts. Some dozens, so that threads seldom meet, and few enough that an idle limit costs some
-/// kilobytes.
+/// How many parts. Some dozens, so that threads seldom meet, and few enough that an idle limit
+/// costs some kilobytes.
 pub(crate) const SHARDS: usize = 64;
-/// Entries that clients share when there is no place left, in each shard: 4,096 in all. More would spare
-/// more innocent ones in a flood, at 32 bytes each while it lasts.
+/// Entries that clients share when there is no place left, in each shard: 4,096 in all. More would
+/// spare more innocent ones in a flood, at 32 bytes each while it lasts.
 const CROWD: usize = 64;
 
-/// What is remembered of clients, each in the shard that its key names. Whoever locks several takes them by their
-/// numbers.
+/// What is remembered of clients, each in the shard that its key names. Whoever locks several takes
+/// them by their numbers.
 pub(crate) struct Shards<S>(Box<[Shard<S>]>);
 
 /// In a cache line of its own, so that two threads in two shards do not wait for each other.
@@ -25,8 +25,8 @@ struct Shard<S>(Mutex<Table<S>>);
 pub struct Fill {
     /// Clients that are remembered, each alone.
     pub keys: usize,
-    /// How often a client was asked about together with others, because there was no place left; since the
-    /// process began.
+    /// How often a client was asked about together with others, because there was no place left;
+    /// since the process began.
     pub crowded: u64,
 }
 
@@ -54,7 +54,8 @@ impl<S: Clone + Default + Eq> Shards<S> {
         self.0.iter().map(|shard| shard.0.lock()).collect()
     }
 
-    /// Forgets clients that are idle, and gives memory back; one shard after the other, so that nobody waits for long.
+    /// Forgets clients that are idle, and gives memory back; one shard after the other, so that
+    /// nobody waits for long.
     pub(crate) fn sweep(&self, is_idle: &impl Fn(&S) -> bool) {
         for shard in &self.0 {
             let mut table = shard.0.lock();

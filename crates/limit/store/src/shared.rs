@@ -1,10 +1,10 @@
 //! What does a store of counts offer that several nodes share?
 //!
-//! One call decides and charges. Where and how a store keeps its states is its own affair; what it must do
-//! is written down as [`crate::conformance`].
+//! One call decides and charges. Where and how a store keeps its states is its own affair; what it
+//! must do is written down as [`crate::conformance`].
 //!
-//! Deliberately absent: what to do while a store is away. What a store offers from which calls are lent is
-//! [`crate::lent`].
+//! Deliberately absent: what to do while a store is away. What a store offers from which calls are
+//! lent is [`crate::lent`].
 
 use std::error::Error;
 use std::fmt;
@@ -21,17 +21,19 @@ use anteroom_limit::verdict::Verdict;
 
 use crate::key::CallKey;
 
-/// A future that a store returns. Boxed: it waits for a network, beside which one allocation is nothing, and
-/// callers need not know which store it is.
+/// A future that a store returns. Boxed: it waits for a network, beside which one allocation is
+/// nothing, and callers need not know which store it is.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Counts that several nodes share.
 ///
 /// # Invariants
 ///
-/// - However many nodes charge a client at once, one limit never admits more than its algorithm does. Stores whose
-///   nodes only tell each other (gossip, Kafka) promise that of each node alone, and say how far off they are.
-/// - The time is the store's, the same for all nodes; a store that has none says how far their clocks may be apart.
+/// - However many nodes charge a client at once, one limit never admits more than its algorithm
+///   does. Stores whose nodes only tell each other (gossip, Kafka) promise that of each node alone,
+///   and say how far off they are.
+/// - The time is the store's, the same for all nodes; a store that has none says how far their
+///   clocks may be apart.
 /// - What is charged to one client of one limit touches no other.
 pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     /// What kind of store it is, as whoever configures it calls it.
@@ -52,7 +54,8 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     /// A limit counts here from now on: what takes its time may begin before the first call comes.
     fn expect_calls(&self) {}
 
-    /// Whether it is known to be away at present for a client of a limit. What it can decide all the same, from what it has lent, it does.
+    /// Whether it is known to be away at present for a client of a limit. What it can decide all
+    /// the same, from what it has lent, it does.
     fn is_away(&self, limit: &str, key: CallKey) -> bool {
         let _ = (limit, key);
         false
@@ -63,29 +66,32 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         Vec::new()
     }
 
-    /// Forgets what clients have spent, on an operator's word that they have spent nothing; for stores that lend, which
-    /// otherwise cannot know after they have lost their memory. `None` if this is none: then nothing is done.
+    /// Forgets what clients have spent, on an operator's word that they have spent nothing; for
+    /// stores that lend, which otherwise cannot know after they have lost their memory. `None` if
+    /// this is none: then nothing is done.
     fn assume_empty(&self) -> Option<BoxFuture<'_, Result<(), CountsError>>> {
         None
     }
 
-    /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of the
-    /// charges. Where one rejects, those that would have admitted say how they stand without this call.
+    /// Charges several limits, or none of them: all if all admit. The verdicts come in the order of
+    /// the charges. Where one rejects, those that would have admitted say how they stand without
+    /// this call.
     ///
-    /// A store that cannot charge several keys in one piece charges one after the other, and refunds those
-    /// when a later one rejects. Until then they count, so others may be rejected meanwhile, for a moment.
+    /// A store that cannot charge several keys in one piece charges one after the other, and
+    /// refunds those when a later one rejects. Until then they count, so others may be rejected
+    /// meanwhile, for a moment.
     ///
     /// # Errors
     ///
-    /// [`CountsError`] if it is not known what would become of the call. Whoever stops waiting, or is told
-    /// [`CountsError::Late`], does not know whether it was charged.
+    /// [`CountsError`] if it is not known what would become of the call. Whoever stops waiting, or
+    /// is told [`CountsError::Late`], does not know whether it was charged.
     fn charge<'a>(
         &'a self,
         charges: &'a [SharedCharge<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
 
-    /// Gives back what was charged a moment ago, not longer than `age`: the costs are refunds. A store that lends may
-    /// not tell without that whether what is given back is still its own.
+    /// Gives back what was charged a moment ago, not longer than `age`: the costs are refunds. A
+    /// store that lends may not tell without that whether what is given back is still its own.
     fn refund<'a>(
         &'a self,
         charges: &'a [SharedCharge<'a>],
@@ -95,9 +101,9 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         self.charge(charges)
     }
 
-    /// The same as [`Self::charge`] if it can be said without waiting: the verdicts are added to `verdicts`. `None` if it
-    /// cannot; then nothing was charged, and it is as if nobody had asked. For stores that decide by themselves most of
-    /// the time: it costs no future.
+    /// The same as [`Self::charge`] if it can be said without waiting: the verdicts are added to
+    /// `verdicts`. `None` if it cannot; then nothing was charged, and it is as if nobody had asked.
+    /// For stores that decide by themselves most of the time: it costs no future.
     fn charge_now(
         &self,
         charges: &[SharedCharge<'_>],
@@ -113,8 +119,8 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
 pub struct SharedCharge<'c> {
     /// The limit's name. Two limits of one name are one.
     pub limit: &'c str,
-    /// The settings that hold for this client. Nodes may differ in them for a while: each decides by its own, and
-    /// what was spent stays spent.
+    /// The settings that hold for this client. Nodes may differ in them for a while: each decides
+    /// by its own, and what was spent stays spent.
     pub policy: &'c Policy,
     /// Who calls.
     pub key: CallKey,
@@ -163,7 +169,8 @@ pub enum UnfitError {
     },
     /// A lower limit, another algorithm, or another store.
     #[error(
-        "the limit {limit:?} by sliding-log remembers {calls} calls; {store} keeps logs of up to {calls_max}"
+        "the limit {limit:?} by sliding-log remembers {calls} calls; {store} keeps logs of up to \
+         {calls_max}"
     )]
     LogTooLong {
         /// The limit's name.
@@ -209,7 +216,8 @@ pub enum CountsError {
         /// What was there instead.
         source: Box<dyn Error + Send + Sync>,
     },
-    /// It is there, and has no time for this call: too much is asked of it at once. Nothing was charged.
+    /// It is there, and has no time for this call: too much is asked of it at once. Nothing was
+    /// charged.
     #[error("{place} has no time for this call")]
     Busy {
         /// Which store, without secrets.
@@ -340,7 +348,8 @@ mod tests {
             assert_eq!(check(Needs::Transaction, policy), Ok(()));
         }
         assert_eq!(check(Needs::AtomicAdd, &fixed), Ok(()));
-        let refused = "the limit \"api\" by sliding-log needs transactions; memcached offers atomic adds only";
+        let refused = "the limit \"api\" by sliding-log needs transactions; memcached offers \
+                       atomic adds only";
         assert_eq!(check(Needs::AtomicAdd, &log), Err(refused.to_owned()));
     }
 

@@ -2,21 +2,23 @@
 //!
 //! # What a flood of keys does
 //!
-//! Whoever can choose what he is known by (a header, an address of IPv6) can be a million clients. Then
+//! Whoever can choose what he is known by (a header, an address of IPv6) can be a million clients.
+//! Then
 //!
 //! - entries that may be forgotten make place, a few are looked at for each that comes;
-//! - an entry that may not be forgotten stays: no flood makes a client that is over its limit a new one;
-//! - where there is no place left, newcomers share: each belongs to one of a fixed number of entries in
-//!   the *crowd*, and is charged there with all others that do. So a client may be rejected because of
-//!   others, and never goes through more often than its limit says;
+//! - an entry that may not be forgotten stays: no flood makes a client that is over its limit a new
+//!   one;
+//! - where there is no place left, newcomers share: each belongs to one of a fixed number of
+//!   entries in the *crowd*, and is charged there with all others that do. So a client may be
+//!   rejected because of others, and never goes through more often than its limit says;
 //! - whoever gets an own entry later begins it as the crowd's stands, with all that it was charged.
 
 use hashbrown::HashTable;
 
 use crate::key::CallKey;
 
-/// Entries that are looked at for each newcomer. More than one, so that a table whose clients come and go
-/// does not grow with all who ever came.
+/// Entries that are looked at for each newcomer. More than one, so that a table whose clients come
+/// and go does not grow with all who ever came.
 const LOOKS: usize = 2;
 /// The same where no place is left.
 const LOOKS_WHEN_FULL: usize = 16;
@@ -128,7 +130,8 @@ impl<S: Clone + Default + Eq> Table<S> {
         }
     }
 
-    /// What is remembered of a client: its own entry, which is taken out, or what it would begin with.
+    /// What is remembered of a client: its own entry, which is taken out, or what it would begin
+    /// with.
     pub(crate) fn take(&mut self, key: CallKey) -> S {
         if let Some(at) = self.own(key) {
             return self.forget(at);
@@ -136,8 +139,8 @@ impl<S: Clone + Default + Eq> Table<S> {
         self.first_state(key, &|_| false)
     }
 
-    /// Gives a client that has none an entry of its own, whether there is place or not: it comes from where it had
-    /// one.
+    /// Gives a client that has none an entry of its own, whether there is place or not: it comes
+    /// from where it had one.
     pub(crate) fn put(&mut self, key: CallKey, state: S) {
         match self.own(key) {
             Some(at) => self.entries[at].state = state,

@@ -76,8 +76,8 @@ impl Stage for LocalShared {
     }
 }
 
-/// One memory of this process for whichever limits are named: their names go into the keys, as whoever uses it must
-/// see to.
+/// One memory of this process for whichever limits are named: their names go into the keys, as
+/// whoever uses it must see to.
 #[derive(Clone, Debug)]
 struct MixedShared {
     counts: Arc<MixedCounts>,

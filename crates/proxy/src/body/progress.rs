@@ -1,7 +1,8 @@
 //! How does a request's body come along? Asked by the one who waits for the origin's answer.
 //!
-//! While the client is slow to send, the origin is not to blame; when the body fails, neither. And what
-//! nobody waits for any more is let go here: a connection that cannot write does not let go of it.
+//! While the client is slow to send, the origin is not to blame; when the body fails, neither. And
+//! what nobody waits for any more is let go here: a connection that cannot write does not let go of
+//! it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 

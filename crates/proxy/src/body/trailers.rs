@@ -1,8 +1,8 @@
 //! Which fields may stand behind a body?
 //!
-//! RFC 9110, section 6.5.1: not what frames or routes a message, asks for something, shows who one is,
-//! or says how the content is to be read; some readers merge trailers into the headers. What is ours
-//! and what a stranger says about itself does not pass either.
+//! RFC 9110, section 6.5.1: not what frames or routes a message, asks for something, shows who one
+//! is, or says how the content is to be read; some readers merge trailers into the headers. What is
+//! ours and what a stranger says about itself does not pass either.
 
 use http::HeaderMap;
 use http::header::{self, HeaderName};

@@ -130,8 +130,8 @@ impl Activity {
         }
     }
 
-    /// The request of this number (from 1) asks to leave HTTP: until it is answered, what comes next
-    /// belongs to nobody. Said before the request is handed on.
+    /// The request of this number (from 1) asks to leave HTTP: until it is answered, what comes
+    /// next belongs to nobody. Said before the request is handed on.
     pub(crate) fn ask_upgrade(&self, number: u64) {
         self.upgrade_number.store(number, Ordering::Relaxed);
         self.upgrade.store(ASKED, Ordering::Release);

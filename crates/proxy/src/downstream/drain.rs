@@ -63,7 +63,8 @@ impl DrainTrigger {
         self.state.advance(Phase::Leaving);
     }
 
-    /// Stops accepting and lets open requests finish; connections without one are closed. The second time it changes nothing.
+    /// Stops accepting and lets open requests finish; connections without one are closed. The
+    /// second time it changes nothing.
     pub fn start(&self) {
         self.state.advance(Phase::Draining);
     }

@@ -27,8 +27,9 @@ type Found = (String, Option<Vec<u8>>);
 /// # Panics
 ///
 /// If the strict reader finds something else when the bytes come one by one; if it is content with
-/// requests that the naive reader or the parser divides otherwise, or that are framed in two ways; if the parser
-/// finds more requests in what is passed on than the strict reader. Any other panic is a mistake too.
+/// requests that the naive reader or the parser divides otherwise, or that are framed in two ways;
+/// if the parser finds more requests in what is passed on than the strict reader. Any other panic
+/// is a mistake too.
 pub fn screen(data: &[u8]) {
     let mut whole = Screen::new();
     let looked = whole.look(data);

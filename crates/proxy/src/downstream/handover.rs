@@ -1,13 +1,14 @@
 //! A process hands its listening sockets to its successor, and goes on until that one is ready.
 //!
-//! The sockets themselves are handed on, not their addresses: who waits in a socket's queue while one
-//! process ends and another begins is accepted by whichever comes to it. Two ways to get them:
+//! The sockets themselves are handed on, not their addresses: who waits in a socket's queue while
+//! one process ends and another begins is accepted by whichever comes to it. Two ways to get them:
 //!
 //! - from a supervisor that opened them (`LISTEN_FDS`, as systemd does), told apart by
 //!   `LISTEN_FDNAMES`;
 //! - from a **predecessor**: a process that started this one, with one end of a socket pair as its
 //!   standard input. The sockets come over it; when this one is ready it says so over it, and the
-//!   predecessor leaves. If it ends without a word, the predecessor goes on as if nothing had happened.
+//!   predecessor leaves. If it ends without a word, the predecessor goes on as if nothing had
+//!   happened.
 
 mod passing;
 
@@ -49,7 +50,8 @@ pub enum HandoverError {
     },
     /// Two sockets have one name, and only one would be served.
     #[error(
-        "two sockets are called {name}; with [::] one serves IPv4 and IPv6, and each unit has one ListenStream"
+        "two sockets are called {name}; with [::] one serves IPv4 and IPv6, and each unit has one \
+         ListenStream"
     )]
     Twice {
         /// Which.
@@ -89,8 +91,8 @@ pub struct Inherited {
 }
 
 impl Inherited {
-    /// Takes what there is: nothing, most of the time. To be called once, before anything else reads
-    /// standard input.
+    /// Takes what there is: nothing, most of the time. To be called once, before anything else
+    /// reads standard input.
     ///
     /// # Errors
     ///
@@ -173,8 +175,8 @@ impl Inherited {
     }
 }
 
-/// Names of so many sockets, each in its place; where none has one, the first is the first of those that we
-/// have.
+/// Names of so many sockets, each in its place; where none has one, the first is the first of those
+/// that we have.
 fn names_of(names: &str, count: usize) -> Vec<String> {
     let mut names: Vec<String> = names.split(':').map(str::to_owned).collect();
     names.resize_with(count, String::new);

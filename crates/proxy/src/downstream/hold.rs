@@ -104,7 +104,8 @@ impl ConnectionHold {
         self.counted.written.fetch_add(bytes, Relaxed);
     }
 
-    /// All bytes that have gone to the client; whoever has this count does not keep the connection counted.
+    /// All bytes that have gone to the client; whoever has this count does not keep the connection
+    /// counted.
     pub(crate) fn written(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.counted.written)
     }

@@ -8,8 +8,9 @@
 //! and a reset destroys the answer on its way. So a connection lingers: it says that it is done,
 //! and reads what comes for a moment.
 //!
-//! This belongs directly on the socket, below TLS. TLS takes bytes before they are on their way, and sends
-//! some of its own, also at the end; above it neither could be told from a client that takes nothing.
+//! This belongs directly on the socket, below TLS. TLS takes bytes before they are on their way,
+//! and sends some of its own, also at the end; above it neither could be told from a client that
+//! takes nothing.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;

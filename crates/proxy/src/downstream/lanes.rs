@@ -1,12 +1,12 @@
 //! On which thread does a connection live?
 //!
-//! One thread for each processor, each with a runtime of its own. A connection stays on its thread, and
-//! with it its requests and the connections to origins that they make: nothing of it is handed from
-//! thread to thread, and nobody is woken on another one. What a request costs that way is written in
-//! `docs/speed.md`.
+//! One thread for each processor, each with a runtime of its own. A connection stays on its thread,
+//! and with it its requests and the connections to origins that they make: nothing of it is handed
+//! from thread to thread, and nobody is woken on another one. What a request costs that way is
+//! written in `docs/speed.md`.
 //!
-//! Connections go where the fewest are open. A lane that is busy is not helped by the others: what takes
-//! long does not belong into a request.
+//! Connections go where the fewest are open. A lane that is busy is not helped by the others: what
+//! takes long does not belong into a request.
 
 use std::future::Future;
 use std::io::Error as IoError;
@@ -51,8 +51,8 @@ pub(crate) struct Open(Option<Arc<AtomicUsize>>);
 struct Closed(Arc<AtomicUsize>);
 
 impl Lanes {
-    /// Starts so many threads. They end when the last clone of this is dropped, with what is still open
-    /// on them.
+    /// Starts so many threads. They end when the last clone of this is dropped, with what is still
+    /// open on them.
     ///
     /// # Errors
     ///
@@ -161,7 +161,8 @@ mod tests {
 
     use super::*;
 
-    /// A connection on one of the lanes until the sender is dropped, and the thread that it lives on.
+    /// A connection on one of the lanes until the sender is dropped, and the thread that it lives
+    /// on.
     async fn connect(lanes: &Lanes) -> (oneshot::Sender<()>, ThreadId) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,8 +1,8 @@
 //! Does it go on fast enough, where it is the other side that is waited for?
 //!
-//! Time counts only while we wait; a side that is held up by us is not slow. Looked at whenever enough
-//! time was waited for, and then counted anew, so that a fast start is no credit for ever. Whoever sends
-//! nothing at all is not noticed here, but by idle time-outs.
+//! Time counts only while we wait; a side that is held up by us is not slow. Looked at whenever
+//! enough time was waited for, and then counted anew, so that a fast start is no credit for ever.
+//! Whoever sends nothing at all is not noticed here, but by idle time-outs.
 
 use std::time::Duration;
 

@@ -1,14 +1,17 @@
-//! Where does an HTTP/1 request end? A strict reader that looks at the bytes before the parser does.
+//! Where does an HTTP/1 request end? A strict reader that looks at the bytes before the parser
+//! does.
 //!
-//! Parsers are kind: they take line feeds for line ends, a length beside chunks, lengths that are said
-//! twice. Kind readers in a row disagree, and what one takes for a body the next takes for a request.
-//! So nothing gets by here that two readers could read in two ways. Only framing is judged: which
-//! lines there are, which characters are in them, and where the body ends (RFC 9112, sections 2 to 7).
-//! Which host a request is for, and how much of it there may be, is judged by those behind.
+//! Parsers are kind: they take line feeds for line ends, a length beside chunks, lengths that are
+//! said twice. Kind readers in a row disagree, and what one takes for a body the next takes for a
+//! request. So nothing gets by here that two readers could read in two ways. Only framing is
+//! judged: which lines there are, which characters are in them, and where the body ends (RFC 9112,
+//! sections 2 to 7). Which host a request is for, and how much of it there may be, is judged by
+//! those behind.
 //!
-//! A violation is told by its position: at a line feed or behind the data of a chunk, where a NUL in its place is
-//! an error to every parser; or where the line of a chunk's size is too long, where a parser may still take it for
-//! a part of that line. There it is the end of what comes that is the error: the line, and so the body, never ends.
+//! A violation is told by its position: at a line feed or behind the data of a chunk, where a NUL
+//! in its place is an error to every parser; or where the line of a chunk's size is too long, where
+//! a parser may still take it for a part of that line. There it is the end of what comes that is
+//! the error: the line, and so the body, never ends.
 
 mod head;
 
@@ -93,8 +96,9 @@ impl Screen {
         }
     }
 
-    /// Looks at what came next, up to the end of a head behind which it is not known what comes; returns how many
-    /// bytes that were. Behind a wish to leave HTTP that is known when it is answered, otherwise never.
+    /// Looks at what came next, up to the end of a head behind which it is not known what comes;
+    /// returns how many bytes that were. Behind a wish to leave HTTP that is known when it is
+    /// answered, otherwise never.
     ///
     /// # Errors
     ///

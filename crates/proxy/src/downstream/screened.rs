@@ -1,7 +1,7 @@
 //! An HTTP/1 connection as the parser sees it: what the [`Screen`] lets by, in time.
 //!
-//! Time-outs are kept here, because only here it is known whether a request has begun: for a head, for
-//! the next request on a connection without one, and for how slowly a body may come.
+//! Time-outs are kept here, because only here it is known whether a request has begun: for a head,
+//! for the next request on a connection without one, and for how slowly a body may come.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;
@@ -223,7 +223,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
                 came[violation.at] = 0;
                 buffer.set_filled(start + violation.at + 1);
                 if violation.is_in_head {
-                    // A parser that has seen the beginning of a head looks at it again when it has ended.
+                    // A parser that has seen the beginning of a head looks at it again when it has
+                    // ended.
                     this.end = b"\r\n\r\n";
                 }
                 this.hold.observer().broken_off(BrokenOff::Framing);

@@ -50,8 +50,8 @@ const CONNECTION_WINDOW: u32 = 1024 * 1024;
 /// What waits to be sent, of one answer. hyper's own figure (400 KiB) times the streams of a
 /// connection is what one client that does not read could cost.
 const SEND_BUFFER: usize = 64 * 1024;
-/// Streams that a client opened and took back before anybody looked at them; more than so many end the
-/// connection ("rapid reset").
+/// Streams that a client opened and took back before anybody looked at them; more than so many end
+/// the connection ("rapid reset").
 const RESETS_MAX: usize = 20;
 /// Streams that we reset because of the client's mistakes; more than so many end the connection.
 const MISTAKES_MAX: usize = 100;
@@ -72,8 +72,8 @@ impl Protocols {
         // Not `pipeline_flush`: with it, hyper 1 buffers without bound for a client that does not
         // read, and loses the last answer of a connection that closes with requests unread.
         let mut http1 = http1::Builder::new();
-        // Time-outs of heads are kept by `Screened`; hyper's own does not tell a head that is slow from
-        // a connection that is kept open.
+        // Time-outs of heads are kept by `Screened`; hyper's own does not tell a head that is slow
+        // from a connection that is kept open.
         http1
             .header_read_timeout(None)
             .half_close(true)

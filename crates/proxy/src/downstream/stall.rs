@@ -1,16 +1,18 @@
 //! What if a client of HTTP/2 does not take one answer, while it takes others?
 //!
-//! The connection moves, so nothing is noticed there; the answer's stream has no window left, and with
-//! it waits the origin. So each stream is watched by itself: a piece was there, and the next one was not
-//! asked for within the time that a stuck connection has, too. Then the stream is reset.
+//! The connection moves, so nothing is noticed there; the answer's stream has no window left, and
+//! with it waits the origin. So each stream is watched by itself: a piece was there, and the next
+//! one was not asked for within the time that a stuck connection has, too. Then the stream is
+//! reset.
 //!
-//! Unless the connection as a whole goes on: on a slow line many answers take turns, and each waits for all the
-//! others. Then a stream has [`TURNS_MAX`] times as long, and no longer, for its client may as well take
-//! everything but this one. The piece's own bytes count, too: alone it may have twice the time.
+//! Unless the connection as a whole goes on: on a slow line many answers take turns, and each waits
+//! for all the others. Then a stream has [`TURNS_MAX`] times as long, and no longer, for its client
+//! may as well take everything but this one. The piece's own bytes count, too: alone it may have
+//! twice the time.
 //!
-//! "Asked for" is when there is room for a byte behind all that was given. So nobody asks on behalf of the
-//! last piece: it is handed over as a whole where there is room for its first byte, and the stream's task
-//! has ended. That is why pieces are cut, and the last cut is small.
+//! "Asked for" is when there is room for a byte behind all that was given. So nobody asks on behalf
+//! of the last piece: it is handed over as a whole where there is room for its first byte, and the
+//! stream's task has ended. That is why pieces are cut, and the last cut is small.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -21,16 +23,18 @@ use hyper::rt::Executor;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The longest piece that is given at once: the largest frame that every client takes, so that cutting makes
-/// no more frames. Who takes one in the time that each has is about as fast as bodies must be.
+/// The longest piece that is given at once: the largest frame that every client takes, so that
+/// cutting makes no more frames. Who takes one in the time that each has is about as fast as bodies
+/// must be.
 const PIECE_MAX: usize = 16 * 1024;
-/// The longest piece that may be the last of an answer. As much stays in memory for each stream of a client that
-/// takes nothing, as long as its connection lasts; where it is smaller, there are more frames.
+/// The longest piece that may be the last of an answer. As much stays in memory for each stream of
+/// a client that takes nothing, as long as its connection lasts; where it is smaller, there are
+/// more frames.
 const TAIL_MAX: usize = 1024;
-/// How many times as long a piece may wait while other answers are taken. A hundred streams with a frame of
-/// 16 KiB each, in ten minutes: lines down to 3 KB/s, on which a page is hardly read any more. Fewer, and slower
-/// lines lose answers; more, and whoever takes one answer of many holds the others, and the origin's
-/// connections, for longer.
+/// How many times as long a piece may wait while other answers are taken. A hundred streams with a
+/// frame of 16 KiB each, in ten minutes: lines down to 3 KB/s, on which a page is hardly read any
+/// more. Fewer, and slower lines lose answers; more, and whoever takes one answer of many holds the
+/// others, and the origin's connections, for longer.
 const TURNS_MAX: u32 = 10;
 /// Fewer bytes than these in all that time are pings and their like, and no answers.
 const SIGNS_OF_LIFE: u64 = 1024;

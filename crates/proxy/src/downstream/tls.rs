@@ -1,8 +1,8 @@
 //! TLS towards visitors: which certificate, until when it is good, and how it is changed.
 //!
-//! Certificates and keys are read from PEM files; [`Tls::reload`] reads them again, and what cannot be
-//! used leaves the old ones in force. Of several, the one is shown in which the name stands that is asked for
-//! (`names`). Which protocol is spoken inside is settled by ALPN: `h2` or `http/1.1`.
+//! Certificates and keys are read from PEM files; [`Tls::reload`] reads them again, and what cannot
+//! be used leaves the old ones in force. Of several, the one is shown in which the name stands that
+//! is asked for (`names`). Which protocol is spoken inside is settled by ALPN: `h2` or `http/1.1`.
 
 mod names;
 
@@ -36,8 +36,8 @@ const ENCRYPTED: &[u8] = b"ENCRYPTED";
 pub(crate) type Stream = TlsStream<TimedIo<TcpStream>>;
 
 const DAY: i64 = 86_400;
-/// How long before its end a certificate is warned of. Those who renew by a program do it a month before;
-/// this is when nothing but a hand helps.
+/// How long before its end a certificate is warned of. Those who renew by a program do it a month
+/// before; this is when nothing but a hand helps.
 const WARN_BEFORE: i64 = 14 * DAY;
 /// How often that is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(43_200);
@@ -171,7 +171,8 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Reads certificates and keys; the first certificate is for those, too, who ask for a name in none.
+    /// Reads certificates and keys; the first certificate is for those, too, who ask for a name in
+    /// none.
     ///
     /// # Errors
     ///
@@ -265,8 +266,8 @@ impl Tls {
     }
 }
 
-/// Tells somebody who does not speak TLS. All letters: a browser that was told http:// by mistake. Others
-/// get the same.
+/// Tells somebody who does not speak TLS. All letters: a browser that was told http:// by mistake.
+/// Others get the same.
 async fn turn_away(stream: &mut TimedIo<TcpStream>) {
     let _ = stream.write_all(SPEAK_TLS).await;
     // Reads what comes, so that the answer is not destroyed by a reset.

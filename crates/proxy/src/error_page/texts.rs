@@ -1,4 +1,5 @@
-//! Which sentences does a visitor read when the site behind does not answer? The table of languages.
+//! Which sentences does a visitor read when the site behind does not answer? The table of
+//! languages.
 //!
 //! For translators: short, plain sentences, polite address. None of them holds markup.
 
@@ -28,7 +29,8 @@ impl Texts {
             Language::German => Self {
                 unreachable: "Die Seite ist gerade nicht erreichbar",
                 slow: "Die Seite hat zu lange nicht geantwortet",
-                again: "Das liegt nicht an Ihnen. Bitte versuchen Sie es in einer Minute noch einmal.",
+                again: "Das liegt nicht an Ihnen. Bitte versuchen Sie es in einer Minute noch \
+                        einmal.",
             },
             Language::English => Self {
                 unreachable: "The site could not be reached",

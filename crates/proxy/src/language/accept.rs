@@ -1,7 +1,8 @@
 //! Which of our languages would a browser like? The `Accept-Language` header, read leniently.
 //!
-//! RFC 9110, section 12.5.4, with the lookup of RFC 4647, section 3.4: a range is shortened from its
-//! end until we have the language. A header that nobody could have meant is read as far as it goes.
+//! RFC 9110, section 12.5.4, with the lookup of RFC 4647, section 3.4: a range is shortened from
+//! its end until we have the language. A header that nobody could have meant is read as far as it
+//! goes.
 
 use anteroom_config::language::Language;
 
@@ -18,8 +19,9 @@ enum Wanted {
     One(Option<Language>),
 }
 
-/// The language for a browser with this `Accept-Language`, `None` if it would like none of ours. The
-/// highest weight wins, the first of equals; what is given weight 0 is not taken for `*` either.
+/// The language for a browser with this `Accept-Language`, `None` if it would like none of ours.
+/// The highest weight wins, the first of equals; what is given weight 0 is not taken for `*`
+/// either.
 #[must_use]
 pub(super) fn language_of(header: &str) -> Option<Language> {
     best(header.split(',').take(RANGES_MAX).filter_map(range))
@@ -190,7 +192,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_header_is_read_without_a_panic(header in "([a-z]{1,3}|[-,;=. *]|q=|[0-9.]|\\PC){0,40}") {
+        fn any_header_is_read_without_a_panic(header in "([a-z]{1,3}|[-,;=. \
+                                                         *]|q=|[0-9.]|\\PC){0,40}") {
             let _ = language_of(&header);
         }
     }

@@ -1,9 +1,10 @@
 //! May the client send its body? `Expect: 100-continue` (RFC 9110, section 10.1.1).
 //!
-//! The question is passed on, so that an origin can refuse an upload before it is sent: the body is not
-//! read before the origin says `100 Continue`, and reading it is what makes our server say the same
-//! to the client. Many origins never say it, so after a second the body goes anyway. An answer that
-//! comes first is passed back, and the body is not read any more. Other expectations are refused.
+//! The question is passed on, so that an origin can refuse an upload before it is sent: the body is
+//! not read before the origin says `100 Continue`, and reading it is what makes our server say the
+//! same to the client. Many origins never say it, so after a second the body goes anyway. An answer
+//! that comes first is passed back, and the body is not read any more. Other expectations are
+//! refused.
 
 use std::sync::Arc;
 use std::time::Duration;

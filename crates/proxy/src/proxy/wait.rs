@@ -31,8 +31,8 @@ pub(super) struct Waiting<'a> {
 }
 
 impl Waiting<'_> {
-    /// Waits for the head of the answer, where it is: taken over, a request on its way would be held, and
-    /// moved, twice.
+    /// Waits for the head of the answer, where it is: taken over, a request on its way would be
+    /// held, and moved, twice.
     pub(super) async fn for_head(
         self,
         mut answer: Pin<&mut impl Future<Output = Result<Answer, Failure>>>,

@@ -54,8 +54,8 @@ async fn watch<B: RequestBody + Sync>(
     }
 }
 
-/// How long the first check waits: a part of the time between two that is drawn by lot, so that not all
-/// origins of all rooms are asked at the same moment, for ever; and not long, for nobody knows
+/// How long the first check waits: a part of the time between two that is drawn by lot, so that not
+/// all origins of all rooms are asked at the same moment, for ever; and not long, for nobody knows
 /// until then whether there is an origin.
 fn first_after(lot: u64, every: Duration) -> Duration {
     const LOTS: u32 = 1_024;

@@ -1,4 +1,5 @@
-//! How is a connection made? DNS, TCP, TLS, and which HTTP is spoken on it; all within one time-out.
+//! How is a connection made? DNS, TCP, TLS, and which HTTP is spoken on it; all within one
+//! time-out.
 
 use std::io;
 use std::sync::Arc;

@@ -1,13 +1,14 @@
 //! One request on its way: to an origin, and to another one where that does no harm.
 //!
 //! - A request of which nothing was sent goes to another origin, whatever its method.
-//! - One that is idempotent and has no body (GET, HEAD, OPTIONS, PUT, DELETE) is sent once more, on a new
-//!   connection, if it met one that was just being closed: nothing came of an answer, it had
+//! - One that is idempotent and has no body (GET, HEAD, OPTIONS, PUT, DELETE) is sent once more, on
+//!   a new connection, if it met one that was just being closed: nothing came of an answer, it had
 //!   answered before, and it was closed within a second of the request's being sent.
-//! - The same if the origin says that it did not look at it (HTTP/2: `REFUSED_STREAM`, or a `GOAWAY` that
-//!   leaves it out), if nobody is there any more who answers a ping, or if the connection ended before the
-//!   request had its turn on it. What was refused goes by another connection that is there, if there is one:
-//!   an origin that refuses now and then is not brought one more each time.
+//! - The same if the origin says that it did not look at it (HTTP/2: `REFUSED_STREAM`, or a
+//!   `GOAWAY` that leaves it out), if nobody is there any more who answers a ping, or if the
+//!   connection ended before the request had its turn on it. What was refused goes by another
+//!   connection that is there, if there is one: an origin that refuses now and then is not brought
+//!   one more each time.
 //!
 //! A request is never sent twice in any other case: an origin may have done what it says.
 
@@ -45,7 +46,8 @@ pub struct Answer {
 
 /// One request on its way.
 ///
-/// Dropped while the origin is waited for, it counts as [`Outcome::Abandoned`] if it had waited for long.
+/// Dropped while the origin is waited for, it counts as [`Outcome::Abandoned`] if it had waited for
+/// long.
 #[derive(Debug)]
 pub struct Delivery<B: RequestBody> {
     group: Arc<Group<B>>,
@@ -72,8 +74,8 @@ struct Attempt<B> {
 }
 
 impl<B: RequestBody> Delivery<B> {
-    /// A request to one of `group`; `needs_http1` if it asks to leave HTTP. `wait` is how long the caller
-    /// waits for an answer at most.
+    /// A request to one of `group`; `needs_http1` if it asks to leave HTTP. `wait` is how long the
+    /// caller waits for an answer at most.
     #[must_use]
     pub fn new(group: Arc<Group<B>>, needs_http1: bool, wait: Duration) -> Self {
         Self {
@@ -86,8 +88,8 @@ impl<B: RequestBody> Delivery<B> {
     }
 
     /// Sends the request, whose target is a path and which has a `Host`, and waits for the head of
-    /// the answer; for how long is for the caller to say. So is, with [`Delivery::settle`], what the answer
-    /// is worth.
+    /// the answer; for how long is for the caller to say. So is, with [`Delivery::settle`], what
+    /// the answer is worth.
     ///
     /// # Errors
     ///
@@ -132,8 +134,8 @@ impl<B: RequestBody> Delivery<B> {
         }
     }
 
-    /// Has a request brought to the same origin again: it is well, it only had enough of a connection, or of
-    /// requests on it.
+    /// Has a request brought to the same origin again: it is well, it only had enough of a
+    /// connection, or of requests on it.
     fn once_more(&mut self, how: &mut How, again: Again<B>) -> Request<B> {
         let began = self.at.as_ref().map(|attempt| attempt.began);
         let request = match again {

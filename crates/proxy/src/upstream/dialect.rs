@@ -4,8 +4,8 @@ use http::header::{CONNECTION, HOST, TE};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Uri, Version};
 
-/// RFC 9113, section 8.3.1: what `Host` says is said by `:authority`; nothing concerns the connection
-/// alone.
+/// RFC 9113, section 8.3.1: what `Host` says is said by `:authority`; nothing concerns the
+/// connection alone.
 pub(crate) fn as_http2<B>(mut request: Request<B>, scheme: Scheme) -> Request<B> {
     if request.version() == Version::HTTP_2 {
         return request;

@@ -44,11 +44,11 @@ pub(crate) fn of(error: hyper::Error) -> Failure {
 /// How a connection ended that brought no answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Closing {
-    /// It was not: the origin said that it did not look at this one request (RFC 9113, section 8.7), and
-    /// others on the same connection go on.
+    /// It was not: the origin said that it did not look at this one request (RFC 9113, section
+    /// 8.7), and others on the same connection go on.
     Refused,
-    /// The origin said that it did not look at the request (RFC 9113, section 8.7), and takes no more of
-    /// them on this connection.
+    /// The origin said that it did not look at the request (RFC 9113, section 8.7), and takes no
+    /// more of them on this connection.
     Unseen,
     /// It ended before it was known whether the request had gone out.
     Unknown,
@@ -83,8 +83,8 @@ pub(crate) fn closing(error: &hyper::Error) -> Option<Closing> {
 
 /// The same for a request over HTTP/2.
 pub(crate) fn closing_under_stream(error: &hyper::Error) -> Option<Closing> {
-    // What hyper calls its user's mistake is that it let go of a request for which a stream was ready, or
-    // has just been opened. Bodies that break are not told here.
+    // What hyper calls its user's mistake is that it let go of a request for which a stream was
+    // ready, or has just been opened. Bodies that break are not told here.
     if error.is_user() {
         return Some(Closing::Unknown);
     }
@@ -92,8 +92,8 @@ pub(crate) fn closing_under_stream(error: &hyper::Error) -> Option<Closing> {
 }
 
 fn closing_of_http2(error: &h2::Error) -> Option<Closing> {
-    // Only requests after the last that the origin looked at fail with its GOAWAY. One of our own says
-    // that the origin broke the rules.
+    // Only requests after the last that the origin looked at fail with its GOAWAY. One of our own
+    // says that the origin broke the rules.
     if error.is_remote() {
         if error.is_go_away() {
             return Some(Closing::Unseen);

@@ -1,9 +1,9 @@
 //! What one room has of origins: which of them takes the next request?
 //!
-//! The one of two drawn by lot that has less to do, chosen by tower's balancer among those that are up.
-//! Where none is, among those that checks have not found unhealthy; where there are none either,
-//! among all: whoever is inside is never held back. Requests alone never put out more than half of
-//! them: what visitors can cause must not leave one origin with the load of all.
+//! The one of two drawn by lot that has less to do, chosen by tower's balancer among those that are
+//! up. Where none is, among those that checks have not found unhealthy; where there are none
+//! either, among all: whoever is inside is never held back. Requests alone never put out more than
+//! half of them: what visitors can cause must not leave one origin with the load of all.
 
 mod balancer;
 
@@ -172,7 +172,8 @@ impl<B: RequestBody> Group<B> {
         self.judge(index, outcome);
     }
 
-    /// The same of a request that failed with others by one and the same event, which is judged once.
+    /// The same of a request that failed with others by one and the same event, which is judged
+    /// once.
     pub(crate) fn count(&self, index: usize, outcome: Outcome, after: Duration) {
         self.origins[index].counts.count(outcome, after);
     }
@@ -213,8 +214,8 @@ impl<B: RequestBody> Group<B> {
         up.count() >= self.origins.len().div_ceil(2)
     }
 
-    /// How often a visitor left after a long wait in which its origin answered nobody; only rises while
-    /// the origins stay.
+    /// How often a visitor left after a long wait in which its origin answered nobody; only rises
+    /// while the origins stay.
     #[must_use]
     pub fn abandoned(&self) -> u64 {
         let origins = self.origins.iter();
@@ -254,8 +255,8 @@ impl<B: RequestBody> Group<B> {
         self.note_down();
     }
 
-    /// Changes an origin's health; what became of it, if the origin is taken for something else from now
-    /// on, or proved to be well after a trial.
+    /// Changes an origin's health; what became of it, if the origin is taken for something else
+    /// from now on, or proved to be well after a trial.
     fn change(
         &self,
         index: usize,

@@ -1,19 +1,20 @@
 //! Is an origin well? What checks and requests say about it, as a state machine.
 //!
-//! Checks decide for good: after so many bad ones in a row an origin is unhealthy until as many good
-//! ones. Requests decide for a while: an origin that does not answer several in a row, or says of most that
-//! it cannot, is out, and comes back by itself, on trial; each time it fails again it stays away twice as
-//! long. The clock is brought as an argument; whether an origin may be spared at all is for the group
-//! to say.
+//! Checks decide for good: after so many bad ones in a row an origin is unhealthy until as many
+//! good ones. Requests decide for a while: an origin that does not answer several in a row, or says
+//! of most that it cannot, is out, and comes back by itself, on trial; each time it fails again it
+//! stays away twice as long. The clock is brought as an argument; whether an origin may be spared
+//! at all is for the group to say.
 //!
 //! # Why not every 5xx, and not in a row
 //!
 //! Visitors choose what they ask for. If any 5xx counted, whoever knows a broken page could put out
-//! origins with five clicks. So a 500 is an answer like any other (as with nginx, where no status counts
-//! unless it is named, and with Envoy's gateway errors); 502, 503 and 504, which say that the origin or what
-//! stands behind it is not well, count by their share among all answers of a while (as with Envoy's
-//! failure percentage); and only what is no answer at all counts in a row. What is left to whoever makes
-//! an origin fall silent is bounded by the group: half of its origins.
+//! origins with five clicks. So a 500 is an answer like any other (as with nginx, where no status
+//! counts unless it is named, and with Envoy's gateway errors); 502, 503 and 504, which say that
+//! the origin or what stands behind it is not well, count by their share among all answers of a
+//! while (as with Envoy's failure percentage); and only what is no answer at all counts in a row.
+//! What is left to whoever makes an origin fall silent is bounded by the group: half of its
+//! origins.
 
 use std::time::Duration;
 
@@ -25,7 +26,8 @@ const SILENT_MAX: u32 = 5;
 const SILENT_ON_TRIAL_MAX: u32 = 2;
 /// Over how long answers are judged by their share; begun anew after it, as for admissions.
 const WINDOW: Duration = Duration::from_secs(10);
-/// And only if so many were 502, 503 or 504: fewer are what a limit of requests for one visitor gives.
+/// And only if so many were 502, 503 or 504: fewer are what a limit of requests for one visitor
+/// gives.
 const UNFIT_MIN: u32 = 10;
 /// The same on trial, where the first good answer ends the trial.
 const UNFIT_ON_TRIAL_MIN: u32 = 3;
@@ -178,8 +180,8 @@ impl Health {
         self.note_answer(false, now);
     }
 
-    /// A request failed: without an answer (`is_silent`), or with 502, 503 or 504. Puts the origin out if
-    /// it was one too many and it may be spared.
+    /// A request failed: without an answer (`is_silent`), or with 502, 503 or 504. Puts the origin
+    /// out if it was one too many and it may be spared.
     pub(crate) fn handle_failure(&mut self, is_silent: bool, may_spare: bool, now: Instant) {
         if self.is_out(now) {
             return;

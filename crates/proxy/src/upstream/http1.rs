@@ -1,8 +1,8 @@
 //! HTTP/1.1 connections to one origin that nobody uses at the moment.
 //!
-//! Newest first, so that in quiet times the rest grows old and is closed. A connection is taken by the
-//! runtime on which its task runs: whoever shares one with another runtime wakes a thread twice for
-//! each request.
+//! Newest first, so that in quiet times the rest grows old and is closed. A connection is taken by
+//! the runtime on which its task runs: whoever shares one with another runtime wakes a thread twice
+//! for each request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,7 +90,8 @@ impl<B: RequestBody> Idle<B> {
     }
 
     fn put(self: &Arc<Self>, connection: Connection<B>) {
-        // From here on it is somebody else's, though the last answer may not have been read to its end.
+        // From here on it is somebody else's, though the last answer may not have been read to its
+        // end.
         connection.turn.pass_on();
         let mut kept = self.kept.lock();
         let here = kept.at(connection.runtime);

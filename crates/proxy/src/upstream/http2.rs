@@ -1,12 +1,13 @@
 //! HTTP/2 connections to one origin; each carries many requests at once.
 //!
-//! A connection is taken by the runtime on which its task runs, and by no other: whoever shares one with
-//! another runtime wakes a thread twice for each request, and the threads of all runtimes wait for the one
-//! that moves its bytes. So each runtime has as many as its own requests need: together at most one more for
-//! each runtime than if all were shared.
+//! A connection is taken by the runtime on which its task runs, and by no other: whoever shares one
+//! with another runtime wakes a thread twice for each request, and the threads of all runtimes wait
+//! for the one that moves its bytes. So each runtime has as many as its own requests need: together
+//! at most one more for each runtime than if all were shared.
 //!
 //! What is buffered is bounded: an answer that nobody reads holds [`STREAM_WINDOW`] bytes, and a
-//! connection's window is so large that all its answers may be held without stopping one that is read.
+//! connection's window is so large that all its answers may be held without stopping one that is
+//! read.
 
 use std::collections::HashMap;
 use std::future::{Future as _, poll_fn};
@@ -33,26 +34,27 @@ use crate::upstream::pool::{How, Limits, RequestBody};
 /// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
 /// to the origin it allows 50 MB/s for each request.
 const STREAM_WINDOW: u32 = 256 * 1024;
-/// Requests at once on one connection, or fewer if the origin allows fewer; one more opens another. What
-/// RFC 9113 advises servers to allow at least.
+/// Requests at once on one connection, or fewer if the origin allows fewer; one more opens another.
+/// What RFC 9113 advises servers to allow at least.
 const STREAMS_MAX: usize = 100;
 /// Of a whole connection: see [`STREAM_WINDOW`]. A slow visitor must not hold up others.
 #[expect(clippy::cast_possible_truncation, reason = "100 fits")]
 const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS_MAX as u32;
 /// Bytes of one upload that may wait for the origin.
 const SEND_BUFFER: usize = 256 * 1024;
-/// Requests at once on a connection whose origin has not yet said how many it allows: the others wait
-/// for that word, which is the first that it says, so none is ever refused for being one too many.
+/// Requests at once on a connection whose origin has not yet said how many it allows: the others
+/// wait for that word, which is the first that it says, so none is ever refused for being one too
+/// many.
 const STREAMS_UNTIL_TOLD: usize = 1;
-/// How long nothing may come on a connection with requests on it until it is asked whether it is still
-/// there, and how long it may take to say so. Without it, an origin that lost its power is noticed
-/// after minutes; as things are, after ten seconds. A ping costs 17 bytes, and only where an origin is
-/// silent.
+/// How long nothing may come on a connection with requests on it until it is asked whether it is
+/// still there, and how long it may take to say so. Without it, an origin that lost its power is
+/// noticed after minutes; as things are, after ten seconds. A ping costs 17 bytes, and only where
+/// an origin is silent.
 const PING_EVERY: Duration = Duration::from_secs(5);
 const PING_WAIT: Duration = Duration::from_secs(5);
-/// How long requests that are refused over one connection are one event: an origin that is full for a moment
-/// refuses many at once, which must not count as many in a row without an answer; and one that refuses all is
-/// noticed in a few of these.
+/// How long requests that are refused over one connection are one event: an origin that is full for
+/// a moment refuses many at once, which must not count as many in a row without an answer; and one
+/// that refuses all is noticed in a few of these.
 const REFUSALS_FOR: Duration = Duration::from_secs(1);
 
 /// All connections to one origin.
@@ -232,8 +234,8 @@ impl<B: RequestBody> Lines<B> {
         turn.lock_owned().await
     }
 
-    /// A connection of this runtime that bears one more request, and this one; made after a moment, if one
-    /// is given: many whose connection broke share the next one.
+    /// A connection of this runtime that bears one more request, and this one; made after a moment,
+    /// if one is given: many whose connection broke share the next one.
     pub(crate) fn take(&self, how: How) -> Option<(Line<B>, StreamHold)> {
         let mut kept = self.kept.lock();
         let here = kept.here()?;
@@ -263,7 +265,8 @@ impl<B: RequestBody> Lines<B> {
         });
     }
 
-    /// A connection is closed when nobody has its sender any more, and its last answer has been read.
+    /// A connection is closed when nobody has its sender any more, and its last answer has been
+    /// read.
     fn forget_idle(&self, lines: &mut Vec<Line<B>>) {
         let now = Instant::now();
         lines.retain(|line| {

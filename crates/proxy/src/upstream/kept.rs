@@ -1,5 +1,5 @@
-//! Connections to one origin that are kept, by the runtime on which their tasks run; and who closes those that nobody
-//! has used for too long.
+//! Connections to one origin that are kept, by the runtime on which their tasks run; and who closes
+//! those that nobody has used for too long.
 
 use std::collections::HashMap;
 use std::sync::Weak;

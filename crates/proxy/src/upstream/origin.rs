@@ -31,8 +31,8 @@ pub enum Outcome {
 /// What an outcome says about an origin's health.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Sign {
-    /// It answers. Also with 500: that is what a broken page says, and whoever finds one can ask for
-    /// it as often as it likes.
+    /// It answers. Also with 500: that is what a broken page says, and whoever finds one can ask
+    /// for it as often as it likes.
     Well,
     /// It says that it, or who stands behind it, cannot answer: 502, 503, 504.
     Unfit,

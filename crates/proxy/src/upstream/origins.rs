@@ -1,5 +1,5 @@
-//! The origins of all rooms, over reloads: connections, health and counts of an origin that stays are
-//! kept; requests that are on their way to one that goes end as they would have.
+//! The origins of all rooms, over reloads: connections, health and counts of an origin that stays
+//! are kept; requests that are on their way to one that goes end as they would have.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -262,8 +262,9 @@ impl<B: RequestBody + Sync> Draft<B> {
     }
 }
 
-/// Makes each `origin_ca_file` one that is found from anywhere (paths are meant relative to the folder
-/// of the config file), and returns every file that cannot be used, with what is wrong with it.
+/// Makes each `origin_ca_file` one that is found from anywhere (paths are meant relative to the
+/// folder of the config file), and returns every file that cannot be used, with what is wrong with
+/// it.
 pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<(PathBuf, String)> {
     let folder = config_file.parent().unwrap_or_else(|| Path::new(""));
     let mut mistakes = Vec::new();

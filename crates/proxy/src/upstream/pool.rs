@@ -1,7 +1,7 @@
 //! All connections to one origin, and a request sent over one of them.
 //!
-//! It knows what no pool that hides its connections tells: whether a connection was used before, and that
-//! nothing of a request was sent; the request comes back then.
+//! It knows what no pool that hides its connections tells: whether a connection was used before,
+//! and that nothing of a request was sent; the request comes back then.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -112,8 +112,8 @@ struct Unanswered<B> {
 pub(crate) enum Again<B> {
     /// Nothing of it was sent.
     Unsent(Request<B>),
-    /// It may be sent twice, and either the origin did not look at it, or it met a connection that was
-    /// just being closed.
+    /// It may be sent twice, and either the origin did not look at it, or it met a connection that
+    /// was just being closed.
     Copy(Request<B>),
     /// The same, where the origin did not look at it, and at others on this connection it does.
     Refused(Request<B>, task::Id),
@@ -133,8 +133,8 @@ impl<B> Taken<B> {
         }
     }
 
-    /// Whether a request may fail on it for a reason that lets it be sent again. By HTTP/2 an origin may
-    /// refuse to look at it, also at the first.
+    /// Whether a request may fail on it for a reason that lets it be sent again. By HTTP/2 an
+    /// origin may refuse to look at it, also at the first.
     fn may_fail_harmlessly(&self) -> bool {
         matches!(self, Self::Http2(..)) || self.was_used()
     }
@@ -155,7 +155,8 @@ impl<B: RequestBody> Pool<B> {
         self.target.may_speak_http2()
     }
 
-    /// Sends a request with a path as its target and a `Host`, and waits for the head of its answer.
+    /// Sends a request with a path as its target and a `Host`, and waits for the head of its
+    /// answer.
     pub(crate) async fn send(
         &self,
         mut request: Request<B>,
@@ -373,12 +374,12 @@ enum Fresh<B> {
 
 /// How soon a connection must be closed after a request was sent on it to have been *just being
 /// closed*: the time that a packet may need to an origin and back, with some losses. An origin that
-/// closes it later has most likely read the request, worked on it, and failed; one more would fail there
-/// too, or do harm.
+/// closes it later has most likely read the request, worked on it, and failed; one more would fail
+/// there too, or do harm.
 const STALE_WITHIN: Duration = Duration::from_secs(1);
 
-/// Whether a request that may be sent twice is to be sent again, after its connection ended so long after
-/// it was sent.
+/// Whether a request that may be sent twice is to be sent again, after its connection ended so long
+/// after it was sent.
 fn may_repeat(closing: Option<Closing>, was_used: bool, after: Duration) -> bool {
     match closing {
         Some(Closing::Refused | Closing::Unseen | Closing::Unknown | Closing::Dead) => true,

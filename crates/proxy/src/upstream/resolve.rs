@@ -1,7 +1,7 @@
 //! Which addresses has the name of an origin?
 //!
-//! The system's resolver is asked, which blocks a thread, for as long as it likes. Threads for what blocks
-//! are shared with the journal, which must get one at once; so only so many wait for names.
+//! The system's resolver is asked, which blocks a thread, for as long as it likes. Threads for what
+//! blocks are shared with the journal, which must get one at once; so only so many wait for names.
 
 use std::future::Future;
 use std::io;
@@ -14,9 +14,9 @@ use hyper_util::client::legacy::connect::dns::Name;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 
-/// Most threads of this process that wait for the system's resolver. tokio has 512 for what blocks. A
-/// resolver that is well answers in milliseconds, so sixteen find thousands of names a second; and one that is
-/// not makes everybody wait, however many ask it.
+/// Most threads of this process that wait for the system's resolver. tokio has 512 for what blocks.
+/// A resolver that is well answers in milliseconds, so sixteen find thousands of names a second;
+/// and one that is not makes everybody wait, however many ask it.
 const LOOKUPS_MAX: usize = 16;
 
 static LOOKUPS: Semaphore = Semaphore::const_new(LOOKUPS_MAX);
@@ -42,8 +42,8 @@ impl tower::Service<Name> for Resolver {
     }
 }
 
-/// Does what blocks when fewer than so many do. Whoever stops waiting does not end what has begun, so the
-/// place is held by that, and not by who waits.
+/// Does what blocks when fewer than so many do. Whoever stops waiting does not end what has begun,
+/// so the place is held by that, and not by who waits.
 async fn one_of<T: Send + 'static>(
     places: &'static Semaphore,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! What is sent again over HTTP/2, and when it is too late for it; when connections end, and how many
-//! requests each of them gets.
+//! What is sent again over HTTP/2, and when it is too late for it; when connections end, and how
+//! many requests each of them gets.
 
 use std::sync::Arc;
 use std::time::Duration;

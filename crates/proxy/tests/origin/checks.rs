@@ -6,7 +6,8 @@ use anteroom_proxy::upstream::{Condition, Origins};
 
 use crate::support::{Body, LIMITS, Origin, ask, room, text, until};
 
-const CHECK: &str = "health_check = { path = \"/healthz?a=b\", every = \"100ms\", timeout = \"5s\", \
+const CHECK: &str = "health_check = { path = \"/healthz?a=b\", every = \"100ms\", timeout = \
+                     \"5s\", \
                      healthy_after = 1, unhealthy_after = 2, expected_status = \"200-204\" }";
 
 #[tokio::test]

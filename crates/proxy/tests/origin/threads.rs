@@ -55,7 +55,8 @@ async fn each_thread_has_connections_of_its_own_and_all_of_them_end_unused() {
     let asked = join(join(ask(&group), elsewhere()), serve);
     let ((here, there), ()) = in_time("they come again", asked).await;
     assert!(here.is_ok() && there.iter().all(Result::is_ok));
-    // Nobody reads an answer any more, nobody asks on the other thread, and its connection ends, too.
+    // Nobody reads an answer any more, nobody asks on the other thread, and its connection ends,
+    // too.
     drop((first, answers, here, there));
     in_time("both are closed", join(frames.ends(), next.ends())).await;
     other.shutdown_background();

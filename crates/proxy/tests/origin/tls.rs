@@ -23,7 +23,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::support::{Body, LIMITS, ask, room, text};
 
-/// An origin whose certificate is for `localhost`; it says which HTTP and which host it was asked by.
+/// An origin whose certificate is for `localhost`; it says which HTTP and which host it was asked
+/// by.
 struct Secure {
     address: SocketAddr,
     folder: TempDir,

@@ -164,8 +164,8 @@ pub fn ask_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -> Sp
         ASK_AFTER_FIRST.times(1 + u64::from(ahead) / AT_THE_FRONT)
     });
     let spread = calm.min(by_place).clamp(ASK_AFTER_FIRST, ASK_AFTER_LAST);
-    // A crowd that was answered together asks over the half of the interval, so that there is always
-    // somebody about to ask; at the front, where all ask often, over an eighth of it.
+    // A crowd that was answered together asks over the half of the interval, so that there is
+    // always somebody about to ask; at the front, where all ask often, over an eighth of it.
     let part = (spread.0 - ASK_AFTER_FIRST.0) / 2 + ASK_AFTER_FIRST.0 / 8;
     Span(spread.0 + ASK_AFTER_FIRST.0 / 16 - jitter % (part + 1))
 }

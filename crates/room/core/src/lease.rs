@@ -129,8 +129,8 @@ impl Lease {
         }
     }
 
-    /// Takes back what a child of its holder had been handed and did not use. Admissions of a minute
-    /// that is over are worth nothing.
+    /// Takes back what a child of its holder had been handed and did not use. Admissions of a
+    /// minute that is over are worth nothing.
     pub fn take_back(&mut self, part: Held) {
         self.held.seats = self.held.seats.saturating_add(part.seats);
         self.held.credits = self.held.credits.saturating_add(part.credits);

@@ -19,9 +19,9 @@
 //! # Which clock
 //!
 //! A store's clock measures how long a lease runs, and nothing else. Whatever ends in a ticket or
-//! is counted by the minute is told by the clocks that write tickets, which the children's
-//! requests bring along. A store whose clock is stepped, or hours off, therefore ends leases early
-//! or at most once their length late, both of which are harmless, and mistakes no minute for another.
+//! is counted by the minute is told by the clocks that write tickets, which the children's requests
+//! bring along. A store whose clock is stepped, or hours off, therefore ends leases early or at
+//! most once their length late, both of which are harmless, and mistakes no minute for another.
 
 mod asking;
 mod checks;
@@ -90,8 +90,8 @@ pub struct Ledger {
     pub heard_at: Millis,
     /// What it showed when a child first spoke to this life; [`Millis::ZERO`] before.
     pub began_at: Millis,
-    /// The time of the newest request by the ledger's own clock. A journal's clock never falls behind
-    /// it; a store's may be stepped back.
+    /// The time of the newest request by the ledger's own clock. A journal's clock never falls
+    /// behind it; a store's may be stepped back.
     pub as_of: Millis,
     /// What follows from the rest.
     pub sums: Sums,
@@ -139,7 +139,8 @@ pub struct Child {
     pub handed: WaitingCounts,
     /// How much it would like to hold.
     pub wants: crate::sync::Wants,
-    /// Up to which version of the list of revocations it refuses tickets, and so does everybody below.
+    /// Up to which version of the list of revocations it refuses tickets, and so does everybody
+    /// below.
     pub refuses_through: u64,
     /// What its file says.
     pub terms: Terms,

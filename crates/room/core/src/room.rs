@@ -62,8 +62,8 @@ pub struct RoomIdentity {
 pub struct Predecessors {
     /// All that are dead.
     pub dead: Vec<NodeId>,
-    /// Until when one of them was in touch with the room's parent at least, if the parent still counts
-    /// it: it knew it, and heard no goodbye.
+    /// Until when one of them was in touch with the room's parent at least, if the parent still
+    /// counts it: it knew it, and heard no goodbye.
     pub in_touch_until: Option<Millis>,
     /// Which tickets they refused: the parent relies on that.
     pub revoked: Vec<Revocation>,
@@ -97,8 +97,8 @@ pub struct Visit {
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
     pub may_ask_parent: bool,
-    /// Whether it is answered with a page. Where scripts do not run, that page asks again by loading
-    /// itself, which is seldom; its visitor must not lose its turn for it.
+    /// Whether it is answered with a page. Where scripts do not run, that page asks again by
+    /// loading itself, which is seldom; its visitor must not lose its turn for it.
     pub gets_page: bool,
 }
 

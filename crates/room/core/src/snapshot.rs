@@ -90,8 +90,8 @@ impl Budget {
 }
 
 impl Utilization {
-    /// The larger one of seats over their limit and admissions over theirs: of the last full minute,
-    /// or of this one if it already saw more.
+    /// The larger one of seats over their limit and admissions over theirs: of the last full
+    /// minute, or of this one if it already saw more.
     fn of(snapshot: &Snapshot, limits: Limits) -> Self {
         let last_minute = snapshot
             .last_minute

@@ -1,7 +1,8 @@
 //! Words that a seed repeats, for models and crowds: nothing that is decided draws from here.
 
-/// A stream of words that a seed repeats (`SplitMix64`: Steele, Lea, Flood, "Fast splittable pseudorandom number
-/// generators", 2014). Neighbours among seeds get streams that have nothing visible in common.
+/// A stream of words that a seed repeats (`SplitMix64`: Steele, Lea, Flood, "Fast splittable
+/// pseudorandom number generators", 2014). Neighbours among seeds get streams that have nothing
+/// visible in common.
 ///
 /// Not for secrets: who sees one word knows all that follow.
 #[derive(Clone, Copy, Debug)]

@@ -28,7 +28,8 @@ pub struct SyncRequest {
     pub data_center: DataCenterId,
     /// When it speaks, by the clocks that write tickets.
     pub sent_at: Millis,
-    /// The life of the parent to which all that is said here belongs; `None` before the first answer.
+    /// The life of the parent to which all that is said here belongs; `None` before the first
+    /// answer.
     pub parent: Option<Life>,
     /// The epoch under which seats that still run were given, as far as the child knows. A ledger
     /// of another epoch learns from it that it has lost its memory.
@@ -180,8 +181,8 @@ pub struct Used {
 pub struct Revocation {
     /// Whose.
     pub visitor: VisitorId,
-    /// The newest seat end known; this seat is freed. [`Millis::ZERO`]: none is, because it was freed
-    /// elsewhere or may have been.
+    /// The newest seat end known; this seat is freed. [`Millis::ZERO`]: none is, because it was
+    /// freed elsewhere or may have been.
     pub seat_ends_at: Millis,
     /// Until when tickets of this visitor must be refused: none can end later.
     pub until: Millis,
@@ -290,7 +291,8 @@ pub struct Outlook {
     pub slots: u32,
     /// The same before the end of a round of `random`, which is longer.
     pub slots_in_round: u32,
-    /// The same before each of [`crate::estimate::LOOK_AHEAD`] has passed: whose turn may come when.
+    /// The same before each of [`crate::estimate::LOOK_AHEAD`] has passed: whose turn may come
+    /// when.
     pub slots_ahead: [u32; LOOK_AHEAD.len()],
     /// When the next seat that ends can be given to somebody else, if nothing is late.
     pub next_free_at: Millis,

@@ -1,10 +1,11 @@
 //! When does a node speak to its store, and what does it do with what comes back? One loop for each
-//! room: syncs with the parent, errands to the root, their pace, and how long anybody waits for them.
+//! room: syncs with the parent, errands to the root, their pace, and how long anybody waits for
+//! them.
 //!
-//! A machine without I/O: [`SyncLoop::poll_action`] says what to do now, [`SyncLoop::next_deadline`]
-//! when to ask again, and the caller brings what came of it. Production drives it with timers and
-//! sockets, the simulator with a virtual clock. Points in time are those of one clock that is never
-//! stepped; which one is the caller's business.
+//! A machine without I/O: [`SyncLoop::poll_action`] says what to do now,
+//! [`SyncLoop::next_deadline`] when to ask again, and the caller brings what came of it. Production
+//! drives it with timers and sockets, the simulator with a virtual clock. Points in time are those
+//! of one clock that is never stepped; which one is the caller's business.
 
 mod pace;
 mod patience;
@@ -253,8 +254,9 @@ impl SyncLoop {
     }
 
     /// The parent has answered: `request` was the room's, `exchange` is what came of it. `jittered`
-    /// makes a period a little shorter or longer, so that nodes do not stay in step. Returns whether
-    /// this was the sync under way; an earlier one is over, and its reply is the room's business.
+    /// makes a period a little shorter or longer, so that nodes do not stay in step. Returns
+    /// whether this was the sync under way; an earlier one is over, and its reply is the room's
+    /// business.
     pub fn handle_exchange(
         &mut self,
         round: u64,

@@ -114,13 +114,13 @@ impl WaitingBook {
         }
     }
 
-    /// Takes over counts of visitors who waited at a node that is gone; `until` says for a rank when
-    /// all of them must have asked again, wherever they are.
+    /// Takes over counts of visitors who waited at a node that is gone; `until` says for a rank
+    /// when all of them must have asked again, wherever they are.
     ///
     /// Those who wait here already may be among them: a node that was cut off for longer than its
-    /// lease inherits from itself. Each of them takes one out with its next ask. That may be one too
-    /// many, and is made good when whoever it stood for asks. Those who ask at other nodes nobody
-    /// takes out here: they hold up everybody behind them until their time is over.
+    /// lease inherits from itself. Each of them takes one out with its next ask. That may be one
+    /// too many, and is made good when whoever it stood for asks. Those who ask at other nodes
+    /// nobody takes out here: they hold up everybody behind them until their time is over.
     ///
     /// What two nodes that come and go inherit from each other contains what they inherited before.
     /// So of several inheritances the largest counts, and until the time of the first: added up and

@@ -15,11 +15,12 @@
 //! | `address` | the visitor's address; `in_network(address, "10.0.0.0/8")` asks for a network |
 //! | `headers` | map from lower-case name to text; several of one name are joined by `, ` |
 //!
-//! A path that origins may read in different ways ([`path`](anteroom_proxy::path)) passes only if it does
-//! in every decoded reading: `/static/..%2fcheckout` does not pass because of `/static/`.
-//! A rule should name what passes and not what does not: `path != "/shop"` lets `/SHOP` pass, which
-//! some origins answer like `/shop`; and `extension` is a claim of the client's, since an origin may
-//! answer `/shop/x.css` like `/shop`. Regular expressions (`matches`) are left out: they would be compiled for each request.
+//! A path that origins may read in different ways ([`path`](anteroom_proxy::path)) passes only if
+//! it does in every decoded reading: `/static/..%2fcheckout` does not pass because of `/static/`. A
+//! rule should name what passes and not what does not: `path != "/shop"` lets `/SHOP` pass, which
+//! some origins answer like `/shop`; and `extension` is a claim of the client's, since an origin
+//! may answer `/shop/x.css` like `/shop`. Regular expressions (`matches`) are left out: they would
+//! be compiled for each request.
 
 mod check;
 mod values;
@@ -148,7 +149,8 @@ impl BypassRules {
         let expression = &rule.source.expression;
         match (holds("/"), holds("/a/page.html")) {
             (true, true) => Some(format!(
-                "bypass rule `{expression}`: true for any page and any visitor, so nobody ever waits"
+                "bypass rule `{expression}`: true for any page and any visitor, so nobody ever \
+                 waits"
             )),
             (true, false) => Some(format!(
                 "bypass rule `{expression}`: true for `/` and any visitor, so nobody waits there"

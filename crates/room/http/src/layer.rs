@@ -1,8 +1,8 @@
 //! What happens to a request: find its room, ask who may pass, take it to the origin or answer.
 //!
 //! A `tower` layer: what stands behind it is any service that answers requests, in the product the
-//! [`ReverseProxy`](anteroom_proxy::proxy::ReverseProxy). Who goes in is decided by the node's rooms; this
-//! file carries the question there and the answer back.
+//! [`ReverseProxy`](anteroom_proxy::proxy::ReverseProxy). Who goes in is decided by the node's
+//! rooms; this file carries the question there and the answer back.
 
 mod access;
 mod answer;
@@ -87,12 +87,13 @@ impl std::fmt::Debug for NextRooms {
 }
 
 impl WaitingRoomLayer {
-    /// A layer for the rooms of `config`, which run in `node`, until `draining` says that the process
-    /// ends.
+    /// A layer for the rooms of `config`, which run in `node`, until `draining` says that the
+    /// process ends.
     ///
     /// # Errors
     ///
-    /// [`DoorsError`] with everything that is wrong with the rooms' paths, bypass rules and origins.
+    /// [`DoorsError`] with everything that is wrong with the rooms' paths, bypass rules and
+    /// origins.
     ///
     /// # Panics
     ///

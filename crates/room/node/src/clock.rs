@@ -99,9 +99,9 @@ impl RoomClock {
         }
     }
 
-    /// Changes the offset and, when it has moved enough, writes it down. A disk that does not take it
-    /// costs nothing before a restart, and then at most what was slewed since; the journal bounds
-    /// even that.
+    /// Changes the offset and, when it has moved enough, writes it down. A disk that does not take
+    /// it costs nothing before a restart, and then at most what was slewed since; the journal
+    /// bounds even that.
     fn change(&self, change: impl FnOnce(Offset) -> Offset) {
         let mut saved = self.saved_micros.lock();
         let micros = change(self.offset()).micros;

@@ -166,8 +166,8 @@ impl Node {
     }
 
     /// Applies a changed list of rooms: changed limits act at once, nobody loses a place. A room
-    /// that is gone gives back what it was lent; one that is renamed, or whose cookie is, is another
-    /// room to its visitors.
+    /// that is gone gives back what it was lent; one that is renamed, or whose cookie is, is
+    /// another room to its visitors.
     pub fn reload(&self, configs: Vec<RoomConfig>) {
         let present = self.rooms.load_full();
         let mut next = BTreeMap::new();
@@ -192,7 +192,8 @@ impl Node {
             .into_iter()
             .filter_map(|name| tasks.remove_entry(&name))
         {
-            tracing::warn!(room = %name, "the room is gone from the configuration; its visitors begin anew elsewhere");
+            tracing::warn!(room = %name, "the room is gone from the configuration; its visitors \
+                                          begin anew elsewhere");
             task.stop.send_replace(true);
             self.leaving.lock().push(task.done);
         }
@@ -205,8 +206,8 @@ impl Node {
         self.shared.ring.store(Arc::new(KeyRing::new(keys)));
     }
 
-    /// Returns when the ledgers of all rooms know of this process, or of one in whose place it runs.
-    /// Before that a ticket says nothing here: its session may have been ended.
+    /// Returns when the ledgers of all rooms know of this process, or of one in whose place it
+    /// runs. Before that a ticket says nothing here: its session may have been ended.
     pub async fn joined(&self) {
         for room in self.rooms() {
             room.joined().await;

@@ -6,9 +6,10 @@
 //!
 //! Each process has a file in `processes/`, named after it and locked for as long as it runs. The
 //! file says for each room whose ledger knows the process until when it was in touch and which
-//! tickets it refuses: a successor that starts while the ledger cannot be reached refuses them, too,
-//! and believes tickets no longer than the dead process would have. Before the process says goodbye
-//! to a ledger it takes the room from its file: from then on its name vouches for nobody there.
+//! tickets it refuses: a successor that starts while the ledger cannot be reached refuses them,
+//! too, and believes tickets no longer than the dead process would have. Before the process says
+//! goodbye to a ledger it takes the room from its file: from then on its name vouches for nobody
+//! there.
 //!
 //! The file is for a process that dies, not for a machine that does: nothing is synced to the disk.
 
@@ -110,7 +111,8 @@ impl ProcessFile {
     }
 
     /// The ledger of `room` knows this process until its lease ends `in_touch_until`, and that it
-    /// refuses these tickets. Writes only what matters: other tickets, or a lease ten minutes later.
+    /// refuses these tickets. Writes only what matters: other tickets, or a lease ten minutes
+    /// later.
     ///
     /// # Errors
     ///
@@ -153,8 +155,8 @@ impl ProcessFile {
     }
 
     /// This process is about to say goodbye to the ledger of `room`: there neither its name vouches
-    /// for a successor nor those of the processes before it, whose places it took. Told to the folder
-    /// first and to the ledger afterwards.
+    /// for a successor nor those of the processes before it, whose places it took. Told to the
+    /// folder first and to the ledger afterwards.
     ///
     /// # Errors
     ///

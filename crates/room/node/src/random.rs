@@ -34,16 +34,16 @@ impl Random {
         nonce
     }
 
-    /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step, and
-    /// do not write the same record at the same moment for ever.
+    /// A period, a sixteenth shorter or longer: nodes that started together do not stay in step,
+    /// and do not write the same record at the same moment for ever.
     pub(crate) fn jittered(&self, period: Span) -> Span {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         let drawn = count.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48;
         Span(period.0 - period.0 / 16 + period.0 * drawn / 8 / 0x1_0000)
     }
 
-    /// A new visitor, from the thread's generator: cryptographic, seeded by the system and seeded anew
-    /// every 64 KiB. Asking the system for each visitor costs more than deciding about it.
+    /// A new visitor, from the thread's generator: cryptographic, seeded by the system and seeded
+    /// anew every 64 KiB. Asking the system for each visitor costs more than deciding about it.
     ///
     /// # Panics
     ///

@@ -270,8 +270,8 @@ impl RoomHandle {
         })
     }
 
-    /// No ledger counts on this process, so that it cannot know whose session was ended: its tickets
-    /// are left as they are, and nobody passes.
+    /// No ledger counts on this process, so that it cannot know whose session was ended: its
+    /// tickets are left as they are, and nobody passes.
     fn not_joined(&self, now: Millis) -> Outcome {
         let place = Place {
             reason: QueueReason::StoreAway,

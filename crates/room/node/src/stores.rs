@@ -10,8 +10,8 @@ use anteroom_room::ledger::LendingTerms;
 use anteroom_room::time::Span;
 use anteroom_store::{Hearing, LedgerPlace, LedgerRole, RecordKey, SaidPlace, Store};
 
-/// Names a shorter lease of the global ledger, in seconds. Fault runs on real processes set it: they
-/// see that lease end, and nobody waits ten minutes for a test. All nodes need the same value.
+/// Names a shorter lease of the global ledger, in seconds. Fault runs on real processes set it:
+/// they see that lease end, and nobody waits ten minutes for a test. All nodes need the same value.
 #[cfg(debug_assertions)]
 const GLOBAL_LEASE: &str = "ANTEROOM_DEBUG_GLOBAL_LEASE_SECS";
 
@@ -87,8 +87,9 @@ impl Stores {
         }
     }
 
-    /// What operators say about something, as this process hears it: a room by its name, or whatever else by a name
-    /// that no room has. It is kept with what lends what the limits allow; and a copy next door, if that is elsewhere.
+    /// What operators say about something, as this process hears it: a room by its name, or
+    /// whatever else by a name that no room has. It is kept with what lends what the limits allow;
+    /// and a copy next door, if that is elsewhere.
     #[must_use]
     pub fn hearing<R: Record>(&self, name: &str, birth: BirthId, about: &str) -> Hearing<R> {
         let place = |store: &Arc<dyn Store>, end: &str| {

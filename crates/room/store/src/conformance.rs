@@ -33,8 +33,9 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     no_number_is_handed_out_twice(store).await
 }
 
-/// What must come back of what operators say about a room, on every store that nodes may share or have
-/// alone. `again` is the same store as somebody else finds it: another connection, or the next process.
+/// What must come back of what operators say about a room, on every store that nodes may share or
+/// have alone. `again` is the same store as somebody else finds it: another connection, or the next
+/// process.
 ///
 /// # Errors
 ///

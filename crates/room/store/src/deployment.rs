@@ -55,7 +55,8 @@ pub enum JoinError {
     Store(#[from] StoreError),
     /// What the store says is not readable.
     #[error(
-        "the store's record of the deployment is damaged; delete it to begin anew (everybody inside and waiting becomes a new visitor)"
+        "the store's record of the deployment is damaged; delete it to begin anew (everybody \
+         inside and waiting becomes a new visitor)"
     )]
     Damaged(#[from] DamagedDeployment),
     /// Others wrote first every time.

@@ -1,9 +1,10 @@
-//! How does a process hear what operators say about one thing, and what becomes of it where a store has lost it?
+//! How does a process hear what operators say about one thing, and what becomes of it where a store
+//! has lost it?
 //!
-//! What was said last holds: an older record never takes the place of a newer one, wherever either lies. Whoever knows
-//! more than the store that counts puts it back there. So does a copy in the data center's own store, which is looked
-//! at once: it knows what was said before this process began, also where the store that counts was emptied while
-//! nobody ran.
+//! What was said last holds: an older record never takes the place of a newer one, wherever either
+//! lies. Whoever knows more than the store that counts puts it back there. So does a copy in the
+//! data center's own store, which is looked at once: it knows what was said before this process
+//! began, also where the store that counts was emptied while nobody ran.
 //!
 //! What holds is not kept here, and when to read is not known here.
 
@@ -34,7 +35,8 @@ pub trait Listener<R>: Sync {
 pub struct Hearing<R> {
     /// The record that counts.
     place: SaidPlace<R>,
-    /// A copy in this data center's own store, for a node that starts while the world's is away or has lost it.
+    /// A copy in this data center's own store, for a node that starts while the world's is away or
+    /// has lost it.
     copy: Option<SaidPlace<R>>,
     are_others: bool,
     about: Box<str>,
@@ -46,8 +48,8 @@ pub struct Hearing<R> {
 }
 
 impl<R: Said> Hearing<R> {
-    /// Hears what is said in `place`. `are_others` says whether other processes write there; `about` names in the log
-    /// what it is about.
+    /// Hears what is said in `place`. `are_others` says whether other processes write there;
+    /// `about` names in the log what it is about.
     #[must_use]
     pub fn new(
         (place, copy): (SaidPlace<R>, Option<SaidPlace<R>>),
@@ -96,12 +98,13 @@ impl<R: Said> Hearing<R> {
         self.has_heard_copy.load(Ordering::Relaxed)
     }
 
-    /// Reads what was said, for at most a second; and the copy before it, until that has answered once, for as long
-    /// again.
+    /// Reads what was said, for at most a second; and the copy before it, until that has answered
+    /// once, for as long again.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the record that counts cannot be read. What is known holds, and what the copy knows.
+    /// [`StoreError`] if the record that counts cannot be read. What is known holds, and what the
+    /// copy knows.
     pub async fn read(&self, listener: &impl Listener<R>) -> Result<(), StoreError> {
         // Before the other: whoever says something tells the copy last.
         if let Err(error) = self.read_copy(listener).await {
@@ -141,7 +144,8 @@ impl<R: Said> Hearing<R> {
                     about = &*self.about,
                     known = known.version(),
                     version = found.version(),
-                    "the store had lost what operators said last, and somebody has said something else since, which \
+                    "the store had lost what operators said last, and somebody has said something \
+                     else since, which \
                      holds"
                 );
             }
@@ -172,13 +176,13 @@ impl<R: Said> Hearing<R> {
         Ok(())
     }
 
-    /// Changes what was said, as [`SaidPlace::change`]; it holds here when this returns. The copy is read before, if
-    /// that was not done yet: what it knows would be older than this for ever.
+    /// Changes what was said, as [`SaidPlace::change`]; it holds here when this returns. The copy
+    /// is read before, if that was not done yet: what it knows would be older than this for ever.
     ///
     /// # Errors
     ///
-    /// [`ChangeError`]; nothing is changed then, unless the store failed after it was told: then what it says now
-    /// holds, if it says something.
+    /// [`ChangeError`]; nothing is changed then, unless the store failed after it was told: then
+    /// what it says now holds, if it says something.
     pub async fn change<E: std::error::Error + 'static>(
         &self,
         listener: &impl Listener<R>,

@@ -1,5 +1,6 @@
-//! A store in memory that several nodes of one process share. It survives nothing, counts its calls,
-//! and is as far away and as unwell as it is told to be: for tests of what stands above stores.
+//! A store in memory that several nodes of one process share. It survives nothing, counts its
+//! calls, and is as far away and as unwell as it is told to be: for tests of what stands above
+//! stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Where what operators say is kept: a record, and one with the log. That about a room lies beside its
-//! ledger.
+//! Where what operators say is kept: a record, and one with the log. That about a room lies beside
+//! its ledger.
 //!
 //! What is said is judged elsewhere. A change and its entry are written in one piece, as the newest
 //! entry stands in the record itself; the log gets it afterwards, by whoever comes by.
@@ -83,8 +83,8 @@ impl<R: Said> SaidPlace<R> {
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if the store fails, or has a record that cannot be read: a newer program may have
-    /// written it, and its nodes go by it.
+    /// [`StoreError`] if the store fails, or has a record that cannot be read: a newer program may
+    /// have written it, and its nodes go by it.
     pub async fn read(&self) -> Result<Option<R>, StoreError> {
         let loaded = self.store.load(&self.orders).await?;
         self.orders_in(&loaded)

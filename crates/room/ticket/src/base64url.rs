@@ -1,4 +1,5 @@
-//! How do the bytes of a ticket stand in a cookie? As base64url without padding (RFC 4648, section 5).
+//! How do the bytes of a ticket stand in a cookie? As base64url without padding (RFC 4648, section
+//! 5).
 //!
 //! By the processor's wide instructions where there are any: each request of each visitor carries a
 //! ticket, and letter by letter this cost as much as the cipher.

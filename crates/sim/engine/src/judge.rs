@@ -64,7 +64,8 @@ pub struct Judge {
     violation_count: u64,
     /// Sessions that were ended with a ticket that was not its holder's newest.
     logged_out: BTreeSet<VisitorId>,
-    /// Until when those are inside of whom no visitor's notes tell: a copy was let in as somebody new.
+    /// Until when those are inside of whom no visitor's notes tell: a copy was let in as somebody
+    /// new.
     strays: BTreeMap<VisitorId, Millis>,
     /// Who was let in at this moment: a copy of a ticket may be answered twice at once.
     just_admitted: (Millis, Vec<VisitorId>),

@@ -48,16 +48,16 @@ pub struct Figures {
     pub admitted_in_a_minute_max: u32,
     /// The most by which `new_users_per_minute` was exceeded; 0 = never.
     pub above_rate: u32,
-    /// Newcomers who had to wait although a seat and an admission were free in the world, as a share
-    /// of all newcomers.
+    /// Newcomers who had to wait although a seat and an admission were free in the world, as a
+    /// share of all newcomers.
     pub queued_although_free: f64,
     /// Of those, the ones who came while nobody waited who had come earlier.
     pub queued_although_free_and_first: f64,
     /// Utilization of the room (the larger of seats and this minute's admissions over their limits)
     /// when the first visitor had to wait.
     pub utilization_at_first_queue: Option<f64>,
-    /// Seats taken over seats, or admissions over admissions, whichever limit binds, on average over
-    /// the time in which somebody waits (from a minute after the first had to).
+    /// Seats taken over seats, or admissions over admissions, whichever limit binds, on average
+    /// over the time in which somebody waits (from a minute after the first had to).
     pub fill_while_overloaded: Option<f64>,
     /// Wait of those who got in after waiting, in ms: half of them less than this.
     pub wait_ms_p50: Option<u64>,
@@ -69,8 +69,8 @@ pub struct Figures {
     pub wait_ms_max: Option<u64>,
     /// Visitors who left while they waited.
     pub abandoned: u64,
-    /// Somebody got in although another one, who was still asking, had come this much earlier: half of
-    /// all admissions by no more than this, in ms.
+    /// Somebody got in although another one, who was still asking, had come this much earlier: half
+    /// of all admissions by no more than this, in ms.
     pub order_inversion_ms_p50: Option<u64>,
     /// 99 % of them.
     pub order_inversion_ms_p99: Option<u64>,

@@ -1,9 +1,9 @@
-//! How is a chart drawn? Lines over an axis, shaded rows, bars with marks: SVG as text. And what stands
-//! beside charts: numbers as people write them, and files that overwrite nothing of others.
+//! How is a chart drawn? Lines over an axis, shaded rows, bars with marks: SVG as text. And what
+//! stands beside charts: numbers as people write them, and files that overwrite nothing of others.
 //!
-//! Charts know nothing of rooms, limits and runs: who calls them has prepared numbers and names. The same
-//! input gives the same bytes on every machine. No font is measured (the reader's browser has its
-//! own), so widths of texts are estimated on the generous side.
+//! Charts know nothing of rooms, limits and runs: who calls them has prepared numbers and names.
+//! The same input gives the same bytes on every machine. No font is measured (the reader's browser
+//! has its own), so widths of texts are estimated on the generous side.
 //!
 //! Everything is drawn at twice the size that is shown, because the library has whole pixels only.
 
@@ -88,7 +88,8 @@ fn sign(body: &str, caption: &Caption, height: u32) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{shown_height}\" \
          viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-labelledby=\"title-{id} text-{id}\">\n\
-         {MARK}\n<title id=\"title-{id}\">{title}</title>\n<desc id=\"text-{id}\">{description}</desc>\n\
+         {MARK}\n<title id=\"title-{id}\">{title}</title>\n\
+         <desc id=\"text-{id}\">{description}</desc>\n\
          {rest}"
     )
 }

@@ -52,7 +52,8 @@ fn inside(variant: &Variant<'_>, prefix: &str) -> Chart {
         prefix,
         "inside",
         "Visitors inside, against the limit",
-        "The dashed line is the limit. A line above it means more visitors on the site than allowed.",
+        "The dashed line is the limit. A line above it means more visitors on the site than \
+         allowed.",
     );
     over_time(variant, caption, "visitors inside", lines)
 }

@@ -32,7 +32,8 @@ pub const ASSUMPTIONS: [&str; 6] = [
      stores around it are simulated.",
     "The origin is not simulated: not its capacity, not its response times, not its errors. The \
      limits are taken for what it can carry; whether they are right, a load test has to say.",
-    "Visitors are guesses. Arrivals scatter at random around the rates of the scenario; pages, think \
+    "Visitors are guesses. Arrivals scatter at random around the rates of the scenario; pages, \
+     think \
      times, patience and no-shows are the scenario's. Measure your own and put them there.",
     "A decision takes no time on a node. Added latency is round trips to stores, as long as the \
      scenario says.",

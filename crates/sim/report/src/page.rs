@@ -134,8 +134,10 @@ fn push_table(html: &mut String, columns: &[&Outcome]) {
     push(
         html,
         format_args!(
-            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Figures of room {room}\">\n\
-             <table>\n<caption>Room {room}</caption>\n<thead>\n<tr><th scope=\"col\">Allocation [1]</th>"
+            "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"Figures of room \
+             {room}\">\n\
+             <table>\n<caption>Room {room}</caption>\n<thead>\n\
+             <tr><th scope=\"col\">Allocation [1]</th>"
         ),
     );
     for outcome in columns {
@@ -168,7 +170,8 @@ fn push_group(html: &mut String, group: &rows::Group, columns: &[&Outcome]) {
     push(
         html,
         format_args!(
-            "<tbody>\n<tr><th class=\"group\" scope=\"rowgroup\" colspan=\"{span}\"><span>{}</span></th></tr>\n",
+            "<tbody>\n<tr><th class=\"group\" scope=\"rowgroup\" \
+             colspan=\"{span}\"><span>{}</span></th></tr>\n",
             escape(group.title)
         ),
     );
@@ -205,7 +208,8 @@ fn push_charts(html: &mut String, section: &Section<'_>) {
         push(
             html,
             format_args!(
-                "<figure>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{}\">\n{}</div>\n\
+                "<figure>\n<div class=\"scroll\" role=\"region\" tabindex=\"0\" \
+                 aria-label=\"{}\">\n{}</div>\n\
                  <figcaption>{}</figcaption>\n</figure>\n",
                 escape(&chart.title),
                 chart.svg,

@@ -38,7 +38,8 @@ pub(super) fn room(plan: &RoomPlan) -> String {
     );
     format!(
         "Room {}: at most {} inside and {} admitted a minute; a visitor stays inside for {} after \
-         the last request. Visitors look at {:.1} pages on average, one every {}; {patience}, and {} \
+         the last request. Visitors look at {:.1} pages on average, one every {}; {patience}, and \
+         {} \
          of those who wait are away when their turn comes.",
         plan.name,
         grouped(limits.total_active_users.into()),
@@ -142,7 +143,8 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             format!("the clock of {name} is off by {by_ms} ms, and drifts by {drifts_ppm} ppm")
         }
         FaultKind::Limits { limits, within } => format!(
-            "the operator sets the limits to {} inside and {} admissions a minute; the last node has \
+            "the operator sets the limits to {} inside and {} admissions a minute; the last node \
+             has \
              them {} later",
             grouped(limits.total_active_users.into()),
             grouped(limits.new_users_per_minute.into()),

@@ -56,23 +56,30 @@ const UNKNOWN: &str = "-";
 /// What needs to be explained, in the order of the numbers in the table.
 pub(super) const NOTES: [&str; 9] = [
     "How slots are shared among nodes. even: each node gets an equal part. curve: more than that \
-     while the room is far from its limit. counters: shared counters give out numbers. leases: slots \
+     while the room is far from its limit. counters: shared counters give out numbers. leases: \
+     slots \
      are lent ahead of demand; the only one that promises never to exceed a limit.",
-    "The limits at the start. A scenario can change them under way; limits in force at a moment are \
+    "The limits at the start. A scenario can change them under way; limits in force at a moment \
+     are \
      in the charts.",
     "Promises of the product that were broken, counted up to 100. Only leases makes promises about \
      limits.",
     "Newcomers who had to wait although a seat and an admission were free in the world at that \
-     moment, as a share of all newcomers. What pacing keeps for the rest of the minute is free too, \
+     moment, as a share of all newcomers. What pacing keeps for the rest of the minute is free \
+     too, \
      and kept on purpose.",
-    "Those of them who came while nobody waited who had come earlier: needless by any measure. A share \
+    "Those of them who came while nobody waited who had come earlier: needless by any measure. A \
+     share \
      of all newcomers too. The others waited behind somebody, which is what a queue is.",
-    "The larger of seats taken over seats and of this minute's admissions over admissions, when the \
+    "The larger of seats taken over seats and of this minute's admissions over admissions, when \
+     the \
      first visitor had to wait. 100 % is what one wishes for.",
     "How well the limit that binds was used while somebody waited, from a minute after the first \
      visitor had to.",
-    "Somebody got in although another one, who was still asking, had come this much earlier; 99 % of \
-     admissions were at most this unfair. When a line runs out, newcomers go in beside those who are \
+    "Somebody got in although another one, who was still asking, had come this much earlier; 99 % \
+     of \
+     admissions were at most this unfair. When a line runs out, newcomers go in beside those who \
+     are \
      called and have not asked yet.",
     "Round trips to stores that a newcomer waited for before it got its first answer.",
 ];

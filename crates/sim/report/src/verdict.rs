@@ -1,4 +1,5 @@
-//! What came of it, in words that a manager can use: was a limit exceeded, how long did people wait?
+//! What came of it, in words that a manager can use: was a limit exceeded, how long did people
+//! wait?
 
 use crate::chart::number::{counted, duration, grouped, percent};
 use anteroom_room::rules::AllocationKind;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anteroom_report::chart::story::Story;
 use anteroom_report::lab::story::tell;
 
-const REWRITE: &str = "`anteroom simulate limits --story docs`, or this test with ANTEROOM_UPDATE=1, writes it \
+const REWRITE: &str = "`anteroom simulate limits --story docs`, or this test with \
+                       ANTEROOM_UPDATE=1, writes it \
                        anew; look at the difference before you commit it";
 
 fn docs() -> PathBuf {
@@ -164,8 +165,8 @@ fn check_measured(markdown: &str) {
     assert!(markdown.contains(measured));
 }
 
-/// The numbers in the tables, without the first column; fractions as so many hundredths or tenths, units
-/// left out.
+/// The numbers in the tables, without the first column; fractions as so many hundredths or tenths,
+/// units left out.
 fn tables(markdown: &str) -> Vec<Vec<Vec<u64>>> {
     let mut tables: Vec<Vec<Vec<u64>>> = Vec::new();
     let mut is_inside = false;

@@ -1,6 +1,6 @@
-//! How full is a room kept at the periods of real life? Two data centers with three nodes each, sessions
-//! of five minutes, 300 seats and four visitors for each of them, for a quarter of an hour: what
-//! `cargo xtask cluster --full-scale` runs.
+//! How full is a room kept at the periods of real life? Two data centers with three nodes each,
+//! sessions of five minutes, 300 seats and four visitors for each of them, for a quarter of an
+//! hour: what `cargo xtask cluster --full-scale` runs.
 //!
 //! Optional arguments: for how many minutes, within how many seconds the crowd comes, and its seed.
 
@@ -118,7 +118,8 @@ fn told(fill: &Fill) -> String {
     let secs = |span: Span| format!("{}.{:03} s", span.0 / 1_000, span.0 % 1_000);
     let percent = fill.taken_per_100_000;
     format!(
-        "full after {}; since then {}.{:03} % of the seats taken ({} looks); {} times a free seat was \
+        "full after {}; since then {}.{:03} % of the seats taken ({} looks); {} times a free seat \
+         was \
          taken while somebody waited, after {} (p50), {} (p99), {} at most",
         secs(fill.full_after),
         percent / 1_000,

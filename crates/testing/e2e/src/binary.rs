@@ -1,8 +1,8 @@
-//! Which program is tested? The one that `cargo xtask cluster` names, or else the one that Cargo put
-//! beside the tests.
+//! Which program is tested? The one that `cargo xtask cluster` names, or else the one that Cargo
+//! put beside the tests.
 //!
-//! Cargo builds that one along with the tests of the whole workspace, and not with those of this crate
-//! alone: then it may be older than its source. `cargo xtask cluster` builds it first.
+//! Cargo builds that one along with the tests of the whole workspace, and not with those of this
+//! crate alone: then it may be older than its source. `cargo xtask cluster` builds it first.
 
 use std::env;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! Who calls an API all the time, at every node, and counts what went through?
 //!
-//! The origin notes when each call arrives there. One that arrived was decided somewhere between when it was sent and
-//! then, whether its answer ever came or not. Calls that were sent and arrived in one window were therefore all decided
-//! in it: more of them than the limit, and the limit is broken for certain.
+//! The origin notes when each call arrives there. One that arrived was decided somewhere between
+//! when it was sent and then, whether its answer ever came or not. Calls that were sent and arrived
+//! in one window were therefore all decided in it: more of them than the limit, and the limit is
+//! broken for certain.
 
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -230,8 +231,8 @@ impl Callers {
 pub struct Calls(Vec<Call>);
 
 impl Calls {
-    /// Fails if in any window more calls of one client came through than the limit says. Prints what came of all calls,
-    /// and the most that came through in a window.
+    /// Fails if in any window more calls of one client came through than the limit says. Prints
+    /// what came of all calls, and the most that came through in a window.
     ///
     /// # Panics
     ///

@@ -1,8 +1,8 @@
 //! What does a deployment consist of? A store for the world and one for each data center, links in
 //! front of them, nodes, and the origin that judges.
 //!
-//! Everything ends when the [`Cluster`] is dropped. When a test fails the logs are printed and kept;
-//! with [`KEEP`] they are kept anyway.
+//! Everything ends when the [`Cluster`] is dropped. When a test fails the logs are printed and
+//! kept; with [`KEEP`] they are kept anyway.
 
 mod data_center;
 mod parts;
@@ -25,9 +25,9 @@ use crate::stores::{Store, StoreKind};
 
 /// Half a round trip to the world's store: 70 ms there and back.
 const WORLD_DELAY: Duration = Duration::from_millis(35);
-/// Somebody who waits and changes the node is counted at the former one as well until the next ask is
-/// overdue there, and those who are counted at the front hold back all behind them. Left to itself a
-/// node asks for patience of up to a minute; a run does not last much longer.
+/// Somebody who waits and changes the node is counted at the former one as well until the next ask
+/// is overdue there, and those who are counted at the front hold back all behind them. Left to
+/// itself a node asks for patience of up to a minute; a run does not last much longer.
 const ASK_AGAIN: &str = "ask_again = \"2s\"";
 /// If it is set, logs are kept even if all went well.
 pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
@@ -62,8 +62,8 @@ pub struct Setup {
     /// How far the wall clocks of the nodes of each data center are ahead, in order; those that are
     /// not named have the machine's.
     pub clocks_ms: Vec<i64>,
-    /// For how long the global ledger lends to a data center; `None`: ten minutes, as in production.
-    /// Programs that are built for release lend for ten minutes, whatever stands here.
+    /// For how long the global ledger lends to a data center; `None`: ten minutes, as in
+    /// production. Programs that are built for release lend for ten minutes, whatever stands here.
     pub global_lease_secs: Option<u64>,
     /// More lines of the room's configuration.
     pub room: String,
@@ -281,8 +281,8 @@ impl Cluster {
         eventually("all nodes know each other", know).await;
     }
 
-    /// Fails unless both limits were kept at every moment, nobody overstayed, and nobody with a valid
-    /// ticket was queued (I3). Prints what was counted.
+    /// Fails unless both limits were kept at every moment, nobody overstayed, and nobody with a
+    /// valid ticket was queued (I3). Prints what was counted.
     ///
     /// # Panics
     ///

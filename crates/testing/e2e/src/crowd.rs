@@ -47,7 +47,8 @@ pub struct Habits {
     pub at_once: u32,
     /// After how many of a hundred pages somebody sends an old ticket of the same visitor.
     pub replay_percent: u32,
-    /// How often somebody sends the ticket at once, one after the other, when its session was ended.
+    /// How often somebody sends the ticket at once, one after the other, when its session was
+    /// ended.
     pub replays_after_logout: u32,
     /// How many of a hundred log out when they leave; the others just stay away.
     pub log_out_percent: u32,

@@ -2,7 +2,8 @@
 //!
 //! Nothing here runs anything: these are readers for `tests/deploy`. What systemd, Prometheus and
 //! Kubernetes themselves say about the files is asked by `cargo xtask test`, where they are
-//! installed. `tests/haproxy` is the exception: it runs a real HAProxy with the files that a page gives to paste.
+//! installed. `tests/haproxy` is the exception: it runs a real HAProxy with the files that a page
+//! gives to paste.
 
 pub mod config;
 pub mod files;

@@ -1,9 +1,10 @@
 //! How well is a room used while people wait? How full it is, and for how long a seat stays free.
 //!
-//! Pure: whoever looks tells the time, how many are inside and how many wait. Seats are not told apart
-//! at the origin, so the one that is free for longest counts as the first to be taken: then the longest
-//! time is never shorter than what some order of taking them would show. What happens between two looks
-//! is not seen; a seat that is given and taken there makes others look free for longer, never shorter.
+//! Pure: whoever looks tells the time, how many are inside and how many wait. Seats are not told
+//! apart at the origin, so the one that is free for longest counts as the first to be taken: then
+//! the longest time is never shorter than what some order of taking them would show. What happens
+//! between two looks is not seen; a seat that is given and taken there makes others look free for
+//! longer, never shorter.
 
 use std::collections::VecDeque;
 

@@ -1,8 +1,9 @@
-//! Were the limits kept? An origin that judges with the demo's judge, and remembers when and at which
-//! node something went wrong.
+//! Were the limits kept? An origin that judges with the demo's judge, and remembers when and at
+//! which node something went wrong.
 //!
-//! It believes what the nodes say of each request (`Anteroom-Seat-Ends`, `Anteroom-Accepted-At`) and
-//! nothing else; through which node a request came it is told by the crowd, for the evidence only.
+//! It believes what the nodes say of each request (`Anteroom-Seat-Ends`, `Anteroom-Accepted-At`)
+//! and nothing else; through which node a request came it is told by the crowd, for the evidence
+//! only.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -29,8 +30,8 @@ use crate::clock::now;
 
 /// Name of the one room.
 pub const ROOM: &str = "shop";
-/// In an answer: until when the visitor's seat lasts. The ticket is sealed, so this is how a visitor
-/// knows whether it was thrown out too early.
+/// In an answer: until when the visitor's seat lasts. The ticket is sealed, so this is how a
+/// visitor knows whether it was thrown out too early.
 pub const JUDGE_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-ends");
 /// In an answer: whom the node took the visitor for.
 pub const JUDGE_VISITOR: HeaderName = HeaderName::from_static("judge-visitor");
@@ -41,8 +42,8 @@ pub const LOGOUT: &str = "/logout";
 
 /// What a node obeys in an answer.
 const COMMAND: HeaderName = HeaderName::from_static("anteroom-command");
-/// Node and judge each cut what they read down to whole milliseconds, the node twice: a seat that it
-/// gave on in time must not look taken for that long.
+/// Node and judge each cut what they read down to whole milliseconds, the node twice: a seat that
+/// it gave on in time must not look taken for that long.
 const CLOCKS_APART: Span = Span(2);
 /// Most pieces of evidence that are kept: the first ones tell the most.
 const EVIDENCE_MAX: usize = 60;
@@ -139,8 +140,8 @@ impl JudgingOrigin {
     }
 
     /// How far the clock of a node is behind the origin's, from what it says of the moments of
-    /// admissions; negative if it is ahead. Too much by the quickest way of a visitor who was admitted.
-    /// `None` if it has admitted nobody.
+    /// admissions; negative if it is ahead. Too much by the quickest way of a visitor who was
+    /// admitted. `None` if it has admitted nobody.
     #[must_use]
     pub fn clock_behind_ms(&self, node: &str) -> Option<i64> {
         let book = self.court.book.lock();

@@ -1,4 +1,5 @@
-//! How is a node run? As a process of the real program, with a config file, a data folder and a log.
+//! How is a node run? As a process of the real program, with a config file, a data folder and a
+//! log.
 //!
 //! What the node does in there is not looked at, except for the line that says where it serves.
 
@@ -238,8 +239,8 @@ impl Node {
         self.signal(Signal::USR2);
     }
 
-    /// Waits until it ends by itself, and says whether it ended well. Its door stays open: somebody else
-    /// may stand there.
+    /// Waits until it ends by itself, and says whether it ended well. Its door stays open: somebody
+    /// else may stand there.
     ///
     /// # Panics
     ///

@@ -1,5 +1,6 @@
-//! What did the nodes say of the room, and when? Twice a second each one is asked for its state, as an
-//! operator would, and the answers are written down: evidence for runs that fail, and nothing else.
+//! What did the nodes say of the room, and when? Twice a second each one is asked for its state, as
+//! an operator would, and the answers are written down: evidence for runs that fail, and nothing
+//! else.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,8 @@
 //! and a file that says how wrong the clock is.
 //!
 //! Only the wall clock: how long something takes is measured by clocks that nobody can step. Needs
-//! Linux, programs that link the C library dynamically, and the C compiler that links Rust programs.
+//! Linux, programs that link the C library dynamically, and the C compiler that links Rust
+//! programs.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};

@@ -15,8 +15,8 @@ pub use self::replicated::Replicated;
 pub use self::watched::Watched;
 use crate::stepped::Shim;
 
-/// A master that sends a replica what it has at once, and not after the five seconds in which others
-/// might ask for the same.
+/// A master that sends a replica what it has at once, and not after the five seconds in which
+/// others might ask for the same.
 const SENDS_AT_ONCE: &[&str] = &["--repl-diskless-sync-delay", "0"];
 
 /// What a store is made of.

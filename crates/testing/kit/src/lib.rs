@@ -1,6 +1,7 @@
 //! What do the tests of several crates share? A fuzzer that needs no other compiler, real
-//! redis-servers and memcached servers, links that are slow or broken, ends of connections that are spoken to by hand,
-//! and a client of HTTP/2 (only with the feature of that name: most tests do without TLS).
+//! redis-servers and memcached servers, links that are slow or broken, ends of connections that are
+//! spoken to by hand, and a client of HTTP/2 (only with the feature of that name: most tests do
+//! without TLS).
 //!
 //! A dependency of tests alone (the layer check sees to it), so it knows no crate of ours.
 //! Deliberately absent: what must hold for which input; each crate says that itself.

@@ -1,4 +1,5 @@
-//! Real memcached servers for tests, each at a free port of this machine; one ends when it is dropped.
+//! Real memcached servers for tests, each at a free port of this machine; one ends when it is
+//! dropped.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -163,14 +164,16 @@ impl MemcachedServer {
     }
 }
 
-/// Sends a command over a connection of its own, and returns what comes before the answer to one that asks for nothing.
+/// Sends a command over a connection of its own, and returns what comes before the answer to one
+/// that asks for nothing.
 async fn ask(port: u16, command: &str) -> io::Result<String> {
     let asking = async {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         stream
             .write_all(format!("{command}\r\n").as_bytes())
             .await?;
-        // What lists much answers from another thread, and only to a client that says nothing meanwhile.
+        // What lists much answers from another thread, and only to a client that says nothing
+        // meanwhile.
         let is_list = command.starts_with("lru_crawler");
         let end = if is_list { b"END\r\n".as_slice() } else { END };
         if !is_list {

@@ -1,4 +1,5 @@
-//! A server of a test as a process: started at a port, stopped where it is, and ended with its owner.
+//! A server of a test as a process: started at a port, stopped where it is, and ended with its
+//! owner.
 //!
 //! Nothing waits for a fixed time: a server counts as started once it answers.
 
@@ -22,7 +23,8 @@ pub(crate) const TRIES: u32 = 10;
 pub(crate) struct Process(Child);
 
 impl Process {
-    /// Starts a server and waits until it answers. `None` if its process ends before: its port was taken meanwhile.
+    /// Starts a server and waits until it answers. `None` if its process ends before: its port was
+    /// taken meanwhile.
     ///
     /// # Panics
     ///
@@ -60,7 +62,8 @@ impl Process {
             Err(error) => {
                 let program = command.get_program().display();
                 panic!(
-                    "this test needs {program} on the path ({error}). `cargo xtask test` installs it. \
+                    "this test needs {program} on the path ({error}). `cargo xtask test` installs \
+                     it. \
                      By hand: `apt-get install {program}` in Debian and Ubuntu; a server that this \
                      starts as a service is not needed: `systemctl disable --now {program}`"
                 )

@@ -155,7 +155,8 @@ mod tests {
         let limits = vec!["api".to_owned(), "lo\u{1b}gin".to_owned()];
         assert_eq!(
             assumed_empty(&AssumedEmpty { limits }),
-            "clients of these limits begin anew, at all nodes within five seconds: api, lo\\u{1b}gin\n"
+            "clients of these limits begin anew, at all nodes within five seconds: api, \
+             lo\\u{1b}gin\n"
         );
     }
 

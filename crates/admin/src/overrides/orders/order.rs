@@ -1,7 +1,7 @@
 //! What may an operator say about a client of a limit, and what becomes of what was said before?
 //!
-//! A pure function: what was said, what the file says, what is said now. All mistakes are told at once, and
-//! nothing is changed then.
+//! A pure function: what was said, what the file says, what is said now. All mistakes are told at
+//! once, and nothing is changed then.
 
 use anteroom_config::orders::{Actor, Change, Entry};
 use anteroom_config::{
@@ -13,8 +13,8 @@ use serde_json::Value;
 use super::shown::in_words;
 use super::{Fits, KEY, LimitOrders, LiveOverride, read_fitting};
 
-/// Most clients with live settings, in all limits together. Each node reads the record every few seconds; whoever
-/// has more writes them into the file, which takes ten thousand for each limit.
+/// Most clients with live settings, in all limits together. Each node reads the record every few
+/// seconds; whoever has more writes them into the file, which takes ten thousand for each limit.
 pub(super) const LIVE_MAX: usize = 1_000;
 /// Most bytes of them: four times as many as a thousand clients with names of usual length take.
 const BYTES_MAX: usize = 256 * 1_024;
@@ -56,7 +56,8 @@ pub enum RefusedOrder {
     NotAllowed(#[source] Problems),
     /// No limit is lent, so there is nothing to be forgotten.
     #[error(
-        "no limit has store = \"leases\"; limits that are counted have forgotten nothing that a command could say"
+        "no limit has store = \"leases\"; limits that are counted have forgotten nothing that a \
+         command could say"
     )]
     NothingIsLent,
     /// Where the limit is counted, nobody answers.
@@ -76,7 +77,8 @@ impl LimitOrder {
 }
 
 impl LimitOrders {
-    /// What holds after `order`, where the file says `file` and stores can count what `fits`. `now` is the wall clock.
+    /// What holds after `order`, where the file says `file` and stores can count what `fits`. `now`
+    /// is the wall clock.
     ///
     /// # Errors
     ///
@@ -155,14 +157,16 @@ impl LimitOrders {
         };
         if self.overrides.len() > LIVE_MAX {
             return refused(format!(
-                "{LIVE_MAX} clients have live settings already, which is as many as may; unset some, or write \
+                "{LIVE_MAX} clients have live settings already, which is as many as may; unset \
+                 some, or write \
                  them into the file"
             ));
         }
         let bytes = serde_json::to_vec(&self.overrides).map_or(0, |text| text.len());
         if bytes > BYTES_MAX {
             return refused(format!(
-                "{bytes} bytes of live settings, where {BYTES_MAX} may be; unset some, or write them into the \
+                "{bytes} bytes of live settings, where {BYTES_MAX} may be; unset some, or write \
+                 them into the \
                  file"
             ));
         }
@@ -201,7 +205,8 @@ impl LimitOrders {
         Err(RefusedOrder::NotAllowed(Problems(problems)))
     }
 
-    /// Forgets what was said about a client, in whatever spelling; returns whether there was anything.
+    /// Forgets what was said about a client, in whatever spelling; returns whether there was
+    /// anything.
     fn take(&mut self, name: &str, limit: Option<&LimitConfig>, client: &Client) -> bool {
         let named = limit.and_then(|limit| limit.client_named(&client.0).ok());
         let count = self.overrides.len();

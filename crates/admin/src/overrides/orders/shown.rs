@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use super::{Fits, LimitOrders};
 
-/// What an answer may take at most, about: the file may have ten thousand clients for each of two hundred limits.
+/// What an answer may take at most, about: the file may have ten thousand clients for each of two
+/// hundred limits.
 const BYTES_MAX: usize = 2 << 20;
 /// What one client takes beside its name, about.
 const ROW_BYTES: usize = 300;
@@ -66,7 +67,8 @@ impl ShownOverride {
 }
 
 impl ShownLimits {
-    /// What holds where the file says `file` and stores can count what `fits`, in one limit or in all.
+    /// What holds where the file says `file` and stores can count what `fits`, in one limit or in
+    /// all.
     pub(crate) fn of(
         orders: &LimitOrders,
         file: &[LimitConfig],

@@ -162,7 +162,8 @@ fn a_rate_that_the_limit_cannot_hold_is_refused_with_what_is_allowed() {
     check(
         "api",
         json!({ "key": "a", "limit": "1/month" }),
-        "limit \"api\": limit: found \"1/month\", allowed: calls, a slash and a time from 1s to 31d, such as \
+        "limit \"api\": limit: found \"1/month\", allowed: calls, a slash and a time from 1s to \
+         31d, such as \
          \"100/s\", \"1000/h\" or \"5/15m\"; months differ in length; write 30d",
     );
     check(

@@ -1,5 +1,5 @@
-//! Every state of the page in a browser: what an accessibility checker finds, whether it fits a small
-//! screen, and pictures for people to look at.
+//! Every state of the page in a browser: what an accessibility checker finds, whether it fits a
+//! small screen, and pictures for people to look at.
 
 mod pages;
 
@@ -18,10 +18,11 @@ const AXE: &str = include_str!(concat!(
 
 /// Everything that it knows, for the whole page; each finding on a line.
 const FIND: &str = "return axe.run(document, {resultTypes: ['violations']}).then(r => r.violations\
-    .map(v => v.id + ': ' + v.nodes.map(n => n.html + ' ' + n.failureSummary).join(' | ')).join('\\n'))";
+    .map(v => v.id + ': ' + v.nodes.map(n => n.html + ' ' + n.failureSummary).join(' | \
+    ')).join('\\n'))";
 
-/// Stops the page once its heading says that it is the visitor's turn, in the same step: it would load
-/// itself again while it is looked at.
+/// Stops the page once its heading says that it is the visitor's turn, in the same step: it would
+/// load itself again while it is looked at.
 const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
     new MutationObserver(() => {
         if (heading.textContent !== 'It is your turn') return;
@@ -29,7 +30,8 @@ const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
         window.hasStopped = true;
     }).observe(heading, {childList: true, characterData: true, subtree: true});";
 
-/// Loads the page as if it had just gone in. Its mark holds for five seconds, so it is one of later.
+/// Loads the page as if it had just gone in. Its mark holds for five seconds, so it is one of
+/// later.
 const COME_BACK: &str = "const place = document.documentElement.getAttribute('data-place');
     sessionStorage.setItem(place, Date.now() + 3600000);
     location.reload();";

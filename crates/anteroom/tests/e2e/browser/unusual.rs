@@ -65,7 +65,8 @@ async fn without_scripts_the_page_can_be_understood_and_its_link_leads_in() {
     let browser = Browser::start(Setup::NoScript).await;
     let inside = scene.neighbour().await;
 
-    // Right after the last seat was taken people are still said to be going in, and this page looks once.
+    // Right after the last seat was taken people are still said to be going in, and this page looks
+    // once.
     let mut page = String::new();
     browser
         .until("the room is called full", async || {

@@ -55,8 +55,8 @@ async fn a_night_with_a_crowd() {
     say(&stage, &["resume"]).await;
     eventually("the room fills again", async || stage.origin.inside() == 20).await;
 
-    // Fewer seats: at no moment more inside than before, until it is as many as there may be; and not
-    // more while others take their places.
+    // Fewer seats: at no moment more inside than before, until it is as many as there may be; and
+    // not more while others take their places.
     say(&stage, &["set", "total_active_users=8"]).await;
     let mut most = stage.origin.inside().max(8);
     let mut enough = None;

@@ -124,8 +124,8 @@ async fn a_redis_keeps_what_operators_say() {
     conformance::check_orders(store(), store()).await.unwrap();
 }
 
-/// That it takes no longer than a second is tested in virtual time, by `anteroom-node`: at nodes where
-/// somebody comes all the time, and at those where nobody came for long.
+/// That it takes no longer than a second is tested in virtual time, by `anteroom-node`: at nodes
+/// where somebody comes all the time, and at those where nobody came for long.
 #[tokio::test]
 async fn what_is_said_at_one_node_holds_at_all() {
     let nodes = Nodes::start(1_000).await;

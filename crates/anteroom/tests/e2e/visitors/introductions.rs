@@ -119,7 +119,8 @@ async fn trailers_cannot_say_who_comes_either() {
     let mut raw = raw::Raw::connect(site.gateway.address).await;
     let head = format!(
         "POST /echo HTTP/1.1\r\nhost: a\r\nconnection: close, te\r\nte: trailers\r\n\
-         trailer: anteroom-visitor, anteroom_room, x-sum\r\ntransfer-encoding: chunked\r\ncookie: {name}={ticket}\r\n\r\n"
+         trailer: anteroom-visitor, anteroom_room, x-sum\r\ntransfer-encoding: chunked\r\n\
+         cookie: {name}={ticket}\r\n\r\n"
     );
     raw.send(head).await;
     raw.send(

@@ -38,7 +38,8 @@ async fn every_mistake_in_a_template_is_told_with_file_line_and_key() {
     };
     let (code, said) = check("custom_page_html = '''\n<p>\n{{waittime}}'''", None).await;
     assert_eq!(code, Some(2), "{said}");
-    let expected = "error: anteroom.toml:10: room \"shop\": custom_page_html: line 2 of the template: \
+    let expected = "error: anteroom.toml:10: room \"shop\": custom_page_html: line 2 of the \
+                    template: \
                     there is no variable \"waittime\"; did you mean waitTime?";
     assert!(said.contains(expected), "{said}");
 

@@ -9,15 +9,15 @@ use tokio::sync::oneshot::Sender;
 use crate::leases::failure::{Failure, cause};
 use crate::leases::tables::{Name, Tables, begin, bytes_of};
 
-/// Ends are rounded up to this, so that a client who calls all the time does not move in the table of ends with every
-/// write.
+/// Ends are rounded up to this, so that a client who calls all the time does not move in the table
+/// of ends with every write.
 const END_STEP: u64 = 10_000_000;
 /// So many clients are forgotten with every write at least: one forgets more than it brings.
 const SWEEP_LEAST: usize = 16;
 /// And so many at once where there is little room.
 const SWEEP_MOST: usize = 4_096;
-/// One of so many bytes is kept for clients who are in the file already: what is written of them grows while they call,
-/// and somebody who makes up keys must not take that room from them.
+/// One of so many bytes is kept for clients who are in the file already: what is written of them
+/// grows while they call, and somebody who makes up keys must not take that room from them.
 const KEPT_PART: u64 = 8;
 
 /// A read, and who waits for it.
@@ -47,8 +47,8 @@ pub(crate) struct Setting {
 /// What comes of a write, once the transaction has ended.
 pub(crate) type Outcome = Result<Swapped, Failure>;
 
-/// Writes what may be written, in one transaction that has reached the disk when this returns; `bytes` is how much is
-/// kept.
+/// Writes what may be written, in one transaction that has reached the disk when this returns;
+/// `bytes` is how much is kept.
 pub(crate) fn write_all(
     database: &Database,
     changes: &[Change],
@@ -81,7 +81,8 @@ fn attempt_all(
     setting: Setting,
     bytes: &mut u64,
 ) -> Result<Vec<Outcome>, redb::Error> {
-    // Before, only where room is needed: somebody may have read what is swept, and would have to read it again.
+    // Before, only where room is needed: somebody may have read what is swept, and would have to
+    // read it again.
     if *bytes > setting.bytes_max / 2 {
         *bytes = bytes.saturating_sub(tables.sweep(setting.now, SWEEP_MOST)?);
     }

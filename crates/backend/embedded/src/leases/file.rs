@@ -17,8 +17,8 @@ use crate::leases::mark::Mark;
 use crate::leases::tables::{About, FORM, Tables, about, begin};
 use crate::leases::time::FileClock;
 
-/// What of the file is kept in memory. A few thousand clients who are busy fit; the others lie in the system's own
-/// cache.
+/// What of the file is kept in memory. A few thousand clients who are busy fit; the others lie in
+/// the system's own cache.
 const CACHE_BYTES: usize = 16 << 20;
 
 /// The file in the data folder.
@@ -73,7 +73,8 @@ impl Place {
         self.dir.path().join(NAME)
     }
 
-    /// Opens the file, or makes one. `has_known`: this process has had one, so a new one has lost something.
+    /// Opens the file, or makes one. `has_known`: this process has had one, so a new one has lost
+    /// something.
     pub(crate) fn open(&self, has_known: bool) -> Result<Open, Failure> {
         let restored = self.dir.restore();
         restored.map_err(|source| Failure::Disk {
@@ -88,7 +89,8 @@ impl Place {
                 let before = if has_known {
                     tracing::error!(
                         file = %path.display(),
-                        "what was lent of calls was deleted under the running process: all counts as spent"
+                        "what was lent of calls was deleted under the running process: all counts \
+                         as spent"
                     );
                     Before::Lost
                 } else {
@@ -109,8 +111,9 @@ impl Place {
                     moved_to = %aside.display(),
                     "what was lent of calls is damaged: all counts as spent"
                 );
-                // The damaged one stays until another takes its place: if this process ends in between, or the disk is
-                // full, nobody must find nothing and believe that it is a first start.
+                // The damaged one stays until another takes its place: if this process ends in
+                // between, or the disk is full, nobody must find nothing and believe that it is a
+                // first start.
                 let _ = fs::remove_file(&aside);
                 fs::hard_link(&path, &aside).map_err(Failure::of_disk("move aside"))?;
                 self.make(Before::Lost, Naming::Over)
@@ -129,7 +132,8 @@ impl Place {
             let error = redb::Error::Corrupted("it is empty".to_owned());
             return Ok(Looked::Damaged(error));
         }
-        // redb is careful with what it reads, and still may panic over a file that somebody else wrote.
+        // redb is careful with what it reads, and still may panic over a file that somebody else
+        // wrote.
         let looked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             let mut database = (self.opener)(file)?;
             // What lay there for a while may have rotted; afterwards nothing is read unseen.
@@ -168,7 +172,8 @@ impl Place {
             tracing::error!(
                 file = %self.path().display(),
                 is_sound,
-                "what was lent of calls is a copy, or was mended: all counts as spent; if nobody has spent anything, \
+                "what was lent of calls is a copy, or was mended: all counts as spent; if nobody \
+                 has spent anything, \
                  say `anteroom limits assume-empty`"
             );
             open.identity = StoreIdentity(random()?);

@@ -1,8 +1,9 @@
 //! Is a file the one that was written here, or a copy of it?
 //!
-//! A copy that is put back does not know what was spent since it was made. By its content it cannot be told from the
-//! file itself, so the file says which one it is: its number in its file system, and when it was born, where the system
-//! knows that. A copy that was written over the file in place, and a disk that was set back as a whole, are not noticed.
+//! A copy that is put back does not know what was spent since it was made. By its content it cannot
+//! be told from the file itself, so the file says which one it is: its number in its file system,
+//! and when it was born, where the system knows that. A copy that was written over the file in
+//! place, and a disk that was set back as a whole, are not noticed.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
@@ -27,7 +28,8 @@ impl Mark {
         }
     }
 
-    /// Whether both may be the same file. A time that only one of them knows says nothing: kernels learn to tell it.
+    /// Whether both may be the same file. A time that only one of them knows says nothing: kernels
+    /// learn to tell it.
     pub(crate) fn may_be(self, other: Self) -> bool {
         let knows_both = self.born != 0 && other.born != 0;
         self.number == other.number && (!knows_both || self.born == other.born)

@@ -1,7 +1,7 @@
 //! Who waits for the file? One at a time takes all that do, where waiting for a disk harms nobody.
 //!
-//! Reads are answered at once, from what has reached the disk; writes together, when they have. A disk that hangs holds
-//! one thread, and as many jobs as there may be.
+//! Reads are answered at once, from what has reached the disk; writes together, when they have. A
+//! disk that hangs holds one thread, and as many jobs as there may be.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use crate::leases::failure::{Failure, cause};
 use crate::leases::file::{Open, Place};
 use crate::leases::tables::{Name, ReadTables};
 
-/// So many wait at once: as many as whoever lends asks at once, four times over. More are told that there is no time.
+/// So many wait at once: as many as whoever lends asks at once, four times over. More are told that
+/// there is no time.
 const JOBS_MAX: usize = 4_096;
 
 /// What is wanted of the file.
@@ -92,7 +93,8 @@ impl Shared {
                 std::mem::take(&mut waiting.jobs)
             };
             let mut file = self.file.lock();
-            // A file that was damaged while it was open may be more than redb bears; who waited is told by the silence.
+            // A file that was damaged while it was open may be more than redb bears; who waited is
+            // told by the silence.
             if catch_unwind(AssertUnwindSafe(|| file.serve(jobs))).is_err() {
                 tracing::error!("what was lent of calls cannot be read; opening it anew");
                 file.open = None;
@@ -111,7 +113,8 @@ impl Keeper {
                 Job::Close(tell) => closers.push(tell),
             }
         }
-        // Whoever only closes needs no file; one that this process has had may be gone, and the next would not know.
+        // Whoever only closes needs no file; one that this process has had may be gone, and the
+        // next would not know.
         let is_wanted = !reads.is_empty() || !changes.is_empty() || self.has_known;
         if is_wanted && let Err(failure) = self.ensure_open() {
             reads

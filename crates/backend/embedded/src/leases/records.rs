@@ -21,20 +21,23 @@ use crate::leases::queue::{Job, Shared, told};
 use crate::leases::tables::Name;
 use crate::leases::time::{FileClock, OfRooms};
 
-/// How long a read waits for a predecessor to let go of the file, which it does a moment after its successor serves. Less
-/// than whoever lends waits for a store, so that what it is told is the reason.
+/// How long a read waits for a predecessor to let go of the file, which it does a moment after its
+/// successor serves. Less than whoever lends waits for a store, so that what it is told is the
+/// reason.
 const HELD_FOR: Duration = Duration::from_millis(400);
 /// Between two tries.
 const HELD_AGAIN: Duration = Duration::from_millis(20);
-/// Between two tries of one for whom nobody waits. A predecessor lets go as soon as its successor serves, so most need one.
+/// Between two tries of one for whom nobody waits. A predecessor lets go as soon as its successor
+/// serves, so most need one.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
 /// How much a file may keep.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Bounds {
-    /// So many bytes of clients, about 200 for each of a usual limit, an eighth of them for those who are there already.
-    /// Whoever comes when it is full is told that there is no room, until somebody's time is over: to forget somebody would be to give its calls back. The file takes two
-    /// or three times as much on the disk.
+    /// So many bytes of clients, about 200 for each of a usual limit, an eighth of them for those
+    /// who are there already. Whoever comes when it is full is told that there is no room, until
+    /// somebody's time is over: to forget somebody would be to give its calls back. The file takes
+    /// two or three times as much on the disk.
     pub bytes_max: u64,
 }
 
@@ -91,8 +94,9 @@ impl LentFile {
         Self::with(dir, clock, bounds, open_file)
     }
 
-    /// Opens the file ahead of the first call, or makes one: a large one takes longer to be looked through than a call
-    /// waits. Waits for a predecessor for as long as it has the file, and ends when this is closed.
+    /// Opens the file ahead of the first call, or makes one: a large one takes longer to be looked
+    /// through than a call waits. Waits for a predecessor for as long as it has the file, and ends
+    /// when this is closed.
     ///
     /// # Errors
     ///

@@ -19,8 +19,8 @@ const ENDS: TableDefinition<'_, (u64, u128, &str), u64> = TableDefinition::new("
 /// Another one for any change of these tables.
 pub(crate) const FORM: u64 = 1;
 
-/// What a client takes beside its bytes and twice its limit's name, in both tables: its key and a time twice, a token,
-/// and what the trees need.
+/// What a client takes beside its bytes and twice its limit's name, in both tables: its key and a
+/// time twice, a token, and what the trees need.
 const ROW_BYTES: u64 = 128;
 
 type ClientKey = (u128, &'static str);
@@ -60,9 +60,10 @@ pub(crate) struct ReadTables {
 ///
 /// # Why two phases
 ///
-/// They cost a second wait for the disk with each commit. In one, the state before is believed when the newest one cannot
-/// be read after an unclean end, for it may have been under way: what was told as written, and rotted, would be forgotten
-/// unseen. What was written in two had reached the disk whole, so whatever of it cannot be read is damage.
+/// They cost a second wait for the disk with each commit. In one, the state before is believed when
+/// the newest one cannot be read after an unclean end, for it may have been under way: what was
+/// told as written, and rotted, would be forgotten unseen. What was written in two had reached the
+/// disk whole, so whatever of it cannot be read is damage.
 pub(crate) fn begin(database: &Database) -> Result<WriteTransaction, redb::Error> {
     let mut write = database.begin_write()?;
     write.set_two_phase_commit(true);

@@ -66,7 +66,8 @@ async fn a_full_file_forgets_nobody_and_takes_nobody_else_until_time_has_passed(
             }
         }
     }
-    // A client takes a thousand bytes with what is around it, and an eighth is for those who are known.
+    // A client takes a thousand bytes with what is around it, and an eighth is for those who are
+    // known.
     assert_eq!(kept, 8);
     // They go on; after a restart too.
     file.close().await;

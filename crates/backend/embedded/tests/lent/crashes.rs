@@ -1,4 +1,5 @@
-//! Whoever was told that something is written finds it again, wherever the process died or the power went.
+//! Whoever was told that something is written finds it again, wherever the process died or the
+//! power went.
 
 use std::collections::BTreeMap;
 

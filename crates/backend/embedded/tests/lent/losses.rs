@@ -43,7 +43,8 @@ async fn a_folder_that_is_deleted_under_the_process_is_a_loss() {
     assert_eq!(folder.look(1).await.unwrap().expected().client.0, 12);
 }
 
-/// Nobody may have asked since: whoever closes it says that it is gone, for the next process cannot know.
+/// Nobody may have asked since: whoever closes it says that it is gone, for the next process cannot
+/// know.
 #[tokio::test]
 async fn a_file_that_is_deleted_just_before_it_is_closed_is_a_loss() {
     let folder = Folder::new();
@@ -65,8 +66,8 @@ async fn a_file_that_is_deleted_while_nobody_runs_is_a_first_start() {
     assert_eq!(before(&then, None), Before::Nothing);
 }
 
-/// A file that was made here, and what stood in it. It can be written over in place, again and again: neither its number
-/// nor its birth says then that anything was done to it.
+/// A file that was made here, and what stood in it. It can be written over in place, again and
+/// again: neither its number nor its birth says then that anything was done to it.
 struct Made {
     folder: Folder,
     whole: Vec<u8>,
@@ -210,7 +211,8 @@ fn values(whole: &[u8], byte: u8) -> Vec<usize> {
         .collect()
 }
 
-/// Nobody may take it for a write that was under way when the process ended: whoever waited was told that it is written.
+/// Nobody may take it for a write that was under way when the process ended: whoever waited was
+/// told that it is written.
 #[tokio::test]
 async fn one_bit_of_the_last_write_is_missed_after_an_unclean_end() {
     let folder = Folder::new();

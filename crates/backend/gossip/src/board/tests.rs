@@ -123,7 +123,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// However messages come, what is heard is never more than what was counted, and all agree in the end.
+    /// However messages come, what is heard is never more than what was counted, and all agree in
+    /// the end.
     #[test]
     fn boards_agree_in_the_end_whatever_is_lost_doubled_or_late(
         policy in 0..4_usize,
@@ -149,7 +150,8 @@ proptest! {
                 Step::Wait { millis } => now = now + MicroSpan(millis * 1_000),
                 Step::Reach { .. } | Step::Lose { .. } => {}
             }
-            // What each has counted itself is the truth, and nobody believes that there is more of it.
+            // What each has counted itself is the truth, and nobody believes that there is more of
+            // it.
             for cell in boards.iter().flat_map(|board| board.cells.iter()) {
                 for share in cell.1.shares() {
                     let writer = usize::try_from(share.writer.0 - 1).unwrap();

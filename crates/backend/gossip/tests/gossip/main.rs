@@ -1,4 +1,5 @@
-//! Nodes that tell each other what they have counted: in a network of a time of their own, and over real sockets.
+//! Nodes that tell each other what they have counted: in a network of a time of their own, and over
+//! real sockets.
 
 mod conformance;
 mod leaving;

@@ -1,4 +1,5 @@
-//! A network of nodes in a time of its own: every datagram takes its time or is lost, as a seed says.
+//! A network of nodes in a time of its own: every datagram takes its time or is lost, as a seed
+//! says.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -285,7 +286,8 @@ fn a_joiner_hears_of_all_that_was_counted_also_by_those_who_are_gone() {
     assert_eq!(left(network.counts(4), &policy), 34);
 }
 
-/// The others see it go and come at once: it is told fast all the same, and not by the slow repetition.
+/// The others see it go and come at once: it is told fast all the same, and not by the slow
+/// repetition.
 #[test]
 fn a_node_that_is_restarted_in_its_place_is_told_all_at_once() {
     const CLIENTS: u128 = 5_000;
@@ -363,8 +365,8 @@ fn one_in_ten_that_is_lost_delays_and_changes_nothing() {
     }
 }
 
-/// The library may take somebody for gone whose answers were lost; then both sides must find each other again, though
-/// neither of the two has anybody else to hear it from.
+/// The library may take somebody for gone whose answers were lost; then both sides must find each
+/// other again, though neither of the two has anybody else to hear it from.
 #[test]
 fn who_was_taken_for_gone_is_found_again() {
     let mut flaps = 0;

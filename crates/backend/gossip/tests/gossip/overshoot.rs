@@ -1,8 +1,8 @@
 //! How far off is a limit that several nodes keep together, in a network of a time of its own?
 //!
-//! From the moment at which the limit is used up, all that is offered goes through until a node has heard of it: within an interval
-//! and a datagram's way; with datagrams that are lost within as many intervals as a change is told. And never more
-//! than a whole limit at each node.
+//! From the moment at which the limit is used up, all that is offered goes through until a node has
+//! heard of it: within an interval and a datagram's way; with datagrams that are lost within as
+//! many intervals as a change is told. And never more than a whole limit at each node.
 
 use std::time::Duration;
 
@@ -36,7 +36,8 @@ impl Demand {
         }
     }
 
-    /// What is offered in so long, and in two steps: calls come all at once at the beginning of one, and messages at its end.
+    /// What is offered in so long, and in two steps: calls come all at once at the beginning of
+    /// one, and messages at its end.
     fn offered(&self, length: Duration) -> u32 {
         let steps = (length + 2 * STEP).as_millis() / STEP.as_millis();
         u32::from(self.nodes) * self.calls_each_step * u32::try_from(steps).expect("steps are few")
@@ -103,7 +104,8 @@ fn check(demand: Demand, lost_of_1000: u64, seed: u64) {
         "{admitted} of {most}"
     );
     println!(
-        "{nodes} nodes, {others} others, {lost_of_1000} of 1,000 lost: {admitted} of {LIMIT} admitted (+{:.1} %), at most {most}",
+        "{nodes} nodes, {others} others, {lost_of_1000} of 1,000 lost: {admitted} of {LIMIT} \
+         admitted (+{:.1} %), at most {most}",
         f64::from(admitted - LIMIT) * 100.0 / f64::from(LIMIT)
     );
 }

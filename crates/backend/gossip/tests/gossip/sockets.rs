@@ -182,7 +182,8 @@ async fn a_successor_counts_alone_until_its_predecessor_lets_go_of_the_address()
     within("stopping", third.close()).await;
 }
 
-/// Nobody else is there who could tell it, and it listens only a while after its predecessor has gone.
+/// Nobody else is there who could tell it, and it listens only a while after its predecessor has
+/// gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_was_alone_tells_its_successor_all_as_soon_as_it_listens() {
     let policy = a_minute(100);
@@ -210,14 +211,16 @@ async fn an_address_of_another_machine_is_told_at_the_start() {
     assert_eq!(error.to_string(), text);
 }
 
-/// How far off a limit is at ten times the demand, on a real network: told, and not judged but for what holds however slow a machine is.
+/// How far off a limit is at ten times the demand, on a real network: told, and not judged but for
+/// what holds however slow a machine is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_limit_on_loopback_is_exceeded_by_so_much() {
     const LIMIT: u32 = 2_000;
     for count in [2_u32, 3, 6] {
         let nodes = nodes(count as usize).await;
         let policy = a_minute(LIMIT);
-        // Twice the limit in a second, ten times in five: 40 calls in each step of 10 ms on all nodes together.
+        // Twice the limit in a second, ten times in five: 40 calls in each step of 10 ms on all
+        // nodes together.
         let each_step = 40 / count;
         let callers = nodes.iter().map(|node| {
             let node = Arc::clone(node);

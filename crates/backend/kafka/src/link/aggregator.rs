@@ -1,8 +1,8 @@
 //! Reads what nodes tell, as far as it is this node's turn, and publishes totals.
 //!
-//! How far a partition was read is kept by the brokers, and only [after they have totals of it](super::rounds). Who takes
-//! over reads the rest, and some of it twice, which changes nothing; and what came before stands in totals, which it has
-//! read like every node.
+//! How far a partition was read is kept by the brokers, and only [after they have totals of
+//! it](super::rounds). Who takes over reads the rest, and some of it twice, which changes nothing;
+//! and what came before stands in totals, which it has read like every node.
 
 use std::sync::Arc;
 use std::time::Duration;

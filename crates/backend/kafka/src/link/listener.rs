@@ -18,10 +18,11 @@ use crate::settings::LookBack;
 const PATIENCE: Duration = Duration::from_secs(1);
 /// After how long is looked again while it is not known which partitions there are.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
-/// And while some are not read because their broker does not answer: each look may cost all of [`PATIENCE`].
+/// And while some are not read because their broker does not answer: each look may cost all of
+/// [`PATIENCE`].
 const LOOK_FOR_MISSING: Duration = Duration::from_secs(3);
-/// How often is looked whether a topic has more partitions by now. Whoever finds them first tells there what others do
-/// not hear before they have looked, too.
+/// How often is looked whether a topic has more partitions by now. Whoever finds them first tells
+/// there what others do not hear before they have looked, too.
 const LOOK_FOR_MORE: Duration = Duration::from_secs(10);
 
 /// What is read, and how far.
@@ -32,7 +33,8 @@ struct Reader<'a> {
     look_back: LookBack,
     /// By partition, what lay in it when this node began to read it.
     past: BTreeMap<i32, Past>,
-    /// With which partition the next look begins, so that one that does not answer does not keep others waiting.
+    /// With which partition the next look begins, so that one that does not answer does not keep
+    /// others waiting.
     next: i32,
     is_past_read: bool,
 }
@@ -45,7 +47,8 @@ struct Past {
 }
 
 impl Past {
-    /// One was read; those before it were, or are not there any more. Says how many of the past these are.
+    /// One was read; those before it were, or are not there any more. Says how many of the past
+    /// these are.
     fn read(&mut self, offset: i64) -> u64 {
         let next = self.end.min(offset.saturating_add(1)).max(self.next);
         let read = next - self.next;
@@ -131,7 +134,8 @@ impl Reader<'_> {
                 begun = self.begin(partition);
             }
         }
-        // Also if not all are read: clients of one that is not are away before long, and others are not.
+        // Also if not all are read: clients of one that is not are away before long, and others are
+        // not.
         if let Some(lanes) = Lanes::among(calls, totals) {
             self.link.node().divide(lanes);
         }
@@ -201,9 +205,9 @@ impl Reader<'_> {
     }
 }
 
-/// Where reading begins of a partition that was looked up by time. If nothing is so new, at the end as it was *before*
-/// that was asked: the library would look for the end only when it begins to read, and leave out what was published
-/// meanwhile.
+/// Where reading begins of a partition that was looked up by time. If nothing is so new, at the end
+/// as it was *before* that was asked: the library would look for the end only when it begins to
+/// read, and leave out what was published meanwhile.
 fn first_offset(found: &TopicPartitionList, end: i64) -> i64 {
     match found.elements().first().map(|found| found.offset()) {
         Some(Offset::Offset(offset)) => offset,

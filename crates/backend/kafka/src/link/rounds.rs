@@ -1,8 +1,8 @@
 //! How far were calls read of which the totals have arrived?
 //!
-//! Totals are sent in rounds. What was read before a round counts as read when brokers have all of that round and of
-//! those before it: whoever takes over begins there, and nobody else would publish what is missing. What did not
-//! arrive is published again, with a later round.
+//! Totals are sent in rounds. What was read before a round counts as read when brokers have all of
+//! that round and of those before it: whoever takes over begins there, and nobody else would
+//! publish what is missing. What did not arrive is published again, with a later round.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -14,7 +14,8 @@ use crate::figures::SlotId;
 /// The last offset that was read of each partition.
 pub(crate) type Offsets = BTreeMap<i32, i64>;
 
-/// Some messages that were sent together. Each has a copy of it on its way, which ends when its fate is known.
+/// Some messages that were sent together. Each has a copy of it on its way, which ends when its
+/// fate is known.
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     lost: Mutex<Vec<SlotId>>,
@@ -39,8 +40,8 @@ impl Rounds {
         self.open.push_back((round, read));
     }
 
-    /// What counts as read by now. What was lost is handed to `again`, and what was read before it goes back to `read`:
-    /// it belongs to the next round.
+    /// What counts as read by now. What was lost is handed to `again`, and what was read before it
+    /// goes back to `read`: it belongs to the next round.
     pub(crate) fn end(&mut self, read: &mut Offsets, mut again: impl FnMut(SlotId)) -> Offsets {
         let mut ended = Offsets::new();
         while let Some((round, offsets)) = self.open.front_mut() {

@@ -12,8 +12,8 @@ use super::rounds::Round;
 use super::{LAST_WORDS, Link, TELL_EVERY};
 use crate::contact;
 
-/// Portions of what is to be done again and again that are done in one turn: all that a full board has to forget within
-/// two seconds, and no turn is much longer for it.
+/// Portions of what is to be done again and again that are done in one turn: all that a full board
+/// has to forget within two seconds, and no turn is much longer for it.
 const PORTIONS_MAX: usize = 50;
 
 /// Until the link is stopped, and then the last of it.
@@ -46,7 +46,8 @@ fn tick(link: &Link, now: Micros, at: Duration) {
     }
 }
 
-/// Where some are away calls of clients fail, which is said where they do; and here of how many partitions.
+/// Where some are away calls of clients fail, which is said where they do; and here of how many
+/// partitions.
 fn say_what_is_away((away, partitions): (usize, usize), said: usize) -> usize {
     if away > said {
         tracing::warn!(

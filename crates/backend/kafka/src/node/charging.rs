@@ -1,7 +1,7 @@
 //! A call against several limits, decided by what is known here.
 //!
-//! All of it happens in one piece, so of the calls of one node each sees all before it: alone, a node admits exactly
-//! what the algorithm does.
+//! All of it happens in one piece, so of the calls of one node each sees all before it: alone, a
+//! node admits exactly what the algorithm does.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::counters::{AddThenRead, CounterIndex, Counters};
@@ -37,8 +37,8 @@ impl Place {
 }
 
 impl Node {
-    /// Charges several limits, or none of them, and adds a verdict for each. `false`, and nothing was done, if one of
-    /// them cannot be counted in stretches of time.
+    /// Charges several limits, or none of them, and adds a verdict for each. `false`, and nothing
+    /// was done, if one of them cannot be counted in stretches of time.
     pub(crate) fn charge(
         &mut self,
         charges: &[SharedCharge<'_>],
@@ -71,7 +71,8 @@ impl Node {
             }
             return true;
         }
-        // One was rejected: what was charged before it is not, and how they stand is said without this call.
+        // One was rejected: what was charged before it is not, and how they stand is said without
+        // this call.
         for (charge, place) in charges.iter().zip(&places).take(charged) {
             self.take_back(place, charge.cost);
         }

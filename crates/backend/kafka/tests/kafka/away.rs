@@ -89,7 +89,8 @@ async fn what_nobody_of_us_wrote_is_skipped() {
         stranger.send(nothing).map_err(|(error, _)| error).unwrap();
     }
     stranger.flush(std::time::Duration::from_secs(30)).unwrap();
-    // All read totals, and one of them reads the calls; whoever takes a partition over reads some of them again.
+    // All read totals, and one of them reads the calls; whoever takes a partition over reads some
+    // of them again.
     eventually("it was read", async || {
         let unreadable = [&first, &second].map(|node| event(node, "unreadable"));
         unreadable.iter().sum::<u64>() >= 15

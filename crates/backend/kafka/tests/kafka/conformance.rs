@@ -1,5 +1,6 @@
-//! What every store of counts must do, as far as this one promises it: alone, and for algorithms that count in
-//! stretches of time; and what nodes must do that hear of each other later. How far off they are is stated in `demand`.
+//! What every store of counts must do, as far as this one promises it: alone, and for algorithms
+//! that count in stretches of time; and what nodes must do that hear of each other later. How far
+//! off they are is stated in `demand`.
 
 use std::sync::Arc;
 

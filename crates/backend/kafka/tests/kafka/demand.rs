@@ -14,7 +14,8 @@ fn admitted(node: &KafkaCounts, policy: &Policy, client: u128, calls: u32) -> u3
     u32::try_from(calls.filter(|verdict| verdict.is_admitted()).count()).unwrap()
 }
 
-/// Ten times what the limit allows, as fast as it goes: the worst there is, for nobody hears anybody meanwhile.
+/// Ten times what the limit allows, as fast as it goes: the worst there is, for nobody hears
+/// anybody meanwhile.
 async fn at_once<const N: usize>() {
     let cluster = Cluster::start();
     let nodes: [KafkaCounts; N] = cluster.nodes().await;
@@ -28,7 +29,8 @@ async fn at_once<const N: usize>() {
     eprintln!("{N} nodes at once: {sum} of {LIMIT} admitted, {ratio:.2}");
     let most = LIMIT * u32::try_from(N).unwrap();
     assert!((LIMIT..=most).contains(&sum), "{sum}");
-    // Soon all know of all of it, and it is the same for all: nobody has any left, until so much is given back.
+    // Soon all know of all of it, and it is the same for all: nobody has any left, until so much is
+    // given back.
     eventually("all nodes know it", async || {
         nodes.iter().all(|node| left(node, &policy, 1) == Some(0))
     })
@@ -54,8 +56,9 @@ async fn four_nodes_at_once_admit_the_limit_four_times_at_most_and_agree_in_the_
     at_once::<4>().await;
 }
 
-/// Where so few calls come before totals are round that it matters little, so little is it off: in each round each
-/// node admits what it would if the others stood still, so it is over by a round of the others at most.
+/// Where so few calls come before totals are round that it matters little, so little is it off: in
+/// each round each node admits what it would if the others stood still, so it is over by a round of
+/// the others at most.
 async fn in_rounds<const N: usize>(each: u32) {
     let cluster = Cluster::start();
     let nodes: [KafkaCounts; N] = cluster.nodes().await;

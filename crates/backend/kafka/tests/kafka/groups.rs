@@ -116,8 +116,8 @@ async fn what_is_given_back_is_free_for_all() {
     .await;
 }
 
-/// The mock answers whoever asks it by time that nothing is so new: what came before is left out then, as it should be
-/// if it is too old, and what comes later is heard.
+/// The mock answers whoever asks it by time that nothing is so new: what came before is left out
+/// then, as it should be if it is too old, and what comes later is heard.
 #[tokio::test]
 async fn who_looks_back_by_time_hears_what_is_new() {
     let cluster = Cluster::start();
@@ -126,7 +126,8 @@ async fn who_looks_back_by_time_hears_what_is_new() {
     settings.look_back = LookBack::For(HOUR);
     let later = cluster.node_with(settings);
     let policy = a_minute(100_000);
-    // Which partitions it has begun to read it does not say, so the first one tells more until it is heard.
+    // Which partitions it has begun to read it does not say, so the first one tells more until it
+    // is heard.
     eventually("it hears what is new", async || {
         call(&first, &policy, 1, Cost::ONE).is_ok()
             && left(&later, &policy, 1).is_some_and(|left| left < 100_000)
@@ -139,7 +140,8 @@ async fn who_looks_back_by_time_hears_what_is_new() {
     .await;
 }
 
-/// An operator gives a client a longer window than any limit has: what it did before a node started counts there, too.
+/// An operator gives a client a longer window than any limit has: what it did before a node started
+/// counts there, too.
 #[tokio::test]
 async fn who_counts_for_longer_than_was_looked_back_is_read_of_from_the_beginning() {
     let cluster = Cluster::start();

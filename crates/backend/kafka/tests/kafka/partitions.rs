@@ -49,7 +49,8 @@ async fn while_one_partition_is_away_so_are_its_clients_and_no_others() {
     .await;
 }
 
-/// A total that no broker took must be published by whoever reads the calls next, though all who told them are gone.
+/// A total that no broker took must be published by whoever reads the calls next, though all who
+/// told them are gone.
 #[tokio::test]
 async fn calls_count_as_read_when_brokers_have_what_was_made_of_them() {
     let totals: Vec<(&str, i32)> = (0..PARTITIONS).map(|of| ("test-totals", of)).collect();

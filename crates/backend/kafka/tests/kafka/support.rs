@@ -38,7 +38,8 @@ impl Cluster {
         Self { brokers, time }
     }
 
-    /// Brokers of which the second leads these partitions of topics and the first all else, the group too.
+    /// Brokers of which the second leads these partitions of topics and the first all else, the
+    /// group too.
     pub(crate) fn led_by_second(partitions: &[(&str, i32)]) -> Self {
         let cluster = Self::start();
         for topic in ["test-calls", "test-totals"] {
@@ -79,7 +80,8 @@ impl Cluster {
     pub(crate) async fn nodes<const N: usize>(&self) -> [KafkaCounts; N] {
         let nodes = [(); N].map(|()| self.node());
         let policy = a_minute(1_000);
-        // Each partition comes and goes by itself: so many clients of each node that they touch all of them.
+        // Each partition comes and goes by itself: so many clients of each node that they touch all
+        // of them.
         let of = |at: u128| (0..24).map(move |client| 1_000 + 24 * at + client);
         let all = || (0..).take(N).flat_map(of);
         for (at, node) in (0..).zip(&nodes) {
@@ -125,8 +127,9 @@ pub(crate) fn call(
     Ok(verdicts[0])
 }
 
-/// What a client has left, as far as a node knows. `None` while the node finds itself away: on a machine that is busy
-/// with other things it may be for a moment, and who waits for something waits on.
+/// What a client has left, as far as a node knows. `None` while the node finds itself away: on a
+/// machine that is busy with other things it may be for a moment, and who waits for something waits
+/// on.
 pub(crate) fn left(counts: &KafkaCounts, policy: &Policy, client: u128) -> Option<u32> {
     let verdict = call(counts, policy, client, Cost::Peek);
     verdict.ok().map(|verdict| verdict.remaining)

@@ -24,7 +24,8 @@ fn most(admitted: &[Micros], window: MicroSpan) -> usize {
     admitted.iter().map(within).max().unwrap_or(0)
 }
 
-/// Two nodes, of which one is ahead by so much, call again and again for one client; when calls were admitted.
+/// Two nodes, of which one is ahead by so much, call again and again for one client; when calls
+/// were admitted.
 async fn admitted(policy: &Policy, ahead: MicroSpan) -> Vec<Micros> {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
@@ -66,7 +67,8 @@ async fn strict_limits_hold_in_windows_that_are_shorter_by_what_clocks_are_apart
     }
 }
 
-/// The node that is behind sees what the other one has added to a stretch that has not begun for it.
+/// The node that is behind sees what the other one has added to a stretch that has not begun for
+/// it.
 #[tokio::test]
 async fn a_node_that_is_behind_sees_calls_of_one_that_is_ahead() {
     let rate = rate(10, 60);

@@ -1,4 +1,5 @@
-//! Many nodes that call for one client: counters do not mind, states collapse, and neither admits too many.
+//! Many nodes that call for one client: counters do not mind, states collapse, and neither admits
+//! too many.
 //!
 //! What is counted here stands in `docs/benchmarks.md`; `--nocapture` prints it.
 

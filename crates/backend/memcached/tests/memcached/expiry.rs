@@ -11,7 +11,8 @@ use anteroom_testkit::memcached_server::MemcachedServer;
 
 use crate::support::{START, call, counts, counts_at, gcra, rate};
 
-/// More than thirty days are a time since 1970 to a server, and one that is over is forgotten at once.
+/// More than thirty days are a time since 1970 to a server, and one that is over is forgotten at
+/// once.
 #[tokio::test]
 async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     let server = MemcachedServer::start().await;
@@ -28,7 +29,8 @@ async fn a_window_of_more_than_thirty_days_is_kept_to_its_end() {
     let [(_, exp)] = values.as_slice() else {
         panic!("{values:?}");
     };
-    // This stretch of a year and the next one; a day for wrong clocks, and a thousandth for slow ones.
+    // This stretch of a year and the next one; a day for wrong clocks, and a thousandth for slow
+    // ones.
     let matters_to = (now / window + 2) * window;
     let least = matters_to + 86_400;
     assert!(

@@ -70,7 +70,8 @@ async fn a_call_whose_caller_left_while_its_state_was_swapped_is_taken_back_once
     let policy = gcra(5);
     call(&counts, &policy, Cost::ONE).await.unwrap();
     let mut kept = 1;
-    // On a machine that stood still meanwhile a call may have had its answer before it is given up; it counts then.
+    // On a machine that stood still meanwhile a call may have had its answer before it is given up;
+    // it counts then.
     let written = loop {
         assert!(kept < 5, "no call is ever given up in time");
         let written = server.stat("cmd_set").await;
@@ -91,7 +92,8 @@ async fn a_call_whose_caller_left_while_its_state_was_swapped_is_taken_back_once
         }
         kept += 1;
     };
-    // By its own wish and not by what comes free meanwhile: one a twelfth of a minute, and the clock of these stands still.
+    // By its own wish and not by what comes free meanwhile: one a twelfth of a minute, and the
+    // clock of these stands still.
     eventually("it is taken back", async || {
         server.stat("cmd_set").await > written
     })
@@ -194,7 +196,8 @@ async fn what_was_charged_before_a_caller_left_is_taken_back() {
         let charges = calling.charges(Cost::ONE);
         calling.counts.charge(&charges).await.is_ok()
     });
-    // On a machine that stood still for seconds the call has failed by then, and is to be taken back as well.
+    // On a machine that stood still for seconds the call has failed by then, and is to be taken
+    // back as well.
     eventually("the first two are charged", async || {
         stage.left().await == Some([4, 4]) || leaving.is_finished()
     })

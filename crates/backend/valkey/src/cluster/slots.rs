@@ -18,8 +18,8 @@ pub(super) struct SlotTable {
 }
 
 impl SlotTable {
-    /// Reads the answer to `CLUSTER SLOTS`. `None` if it is none. A server that does not name itself
-    /// is the one that was `asked`.
+    /// Reads the answer to `CLUSTER SLOTS`. `None` if it is none. A server that does not name
+    /// itself is the one that was `asked`.
     pub(super) fn read(answer: &Value, asked: &str) -> Option<Self> {
         let Value::Array(ranges) = answer else {
             return None;

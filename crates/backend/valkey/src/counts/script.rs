@@ -19,8 +19,8 @@ const EXACT: &str = include_str!("exact.lua");
 const CHARGE: &str = include_str!("charge.lua");
 const PRODUCTS: &str = include_str!("products.lua");
 const WIDE: &str = include_str!("wide.lua");
-/// Ways of counting, each with what it needs. A text has those that a call needs: all that is in a text costs in
-/// every call of it. A set of them is a number with a bit for each.
+/// Ways of counting, each with what it needs. A text has those that a call needs: all that is in a
+/// text costs in every call of it. A set of them is a number with a bit for each.
 const WAYS: [&[&str]; 4] = [
     &[PRODUCTS, include_str!("counters.lua")],
     &[PRODUCTS, WIDE, include_str!("pace.lua")],
@@ -51,7 +51,8 @@ fn text_of(set: usize) -> Text {
     Text::new(parts.concat())
 }
 
-/// The script that charges: one text for each set of algorithms, so that several limits are charged in one piece.
+/// The script that charges: one text for each set of algorithms, so that several limits are charged
+/// in one piece.
 pub(super) struct ChargeScript {
     texts: [Text; 1 << WAYS.len()],
     time: Option<TestTime>,

@@ -1,9 +1,10 @@
 //! What does a value at the server say of a client?
 //!
-//! A letter and whole numbers, as where calls are lent ([`anteroom_limit_store::lent::states`]) and as the scripts write them
-//! down: see `counters.lua`, `pace.lua`, `token_bucket.lua`. Added are `l`, leaky buckets, of which nothing can be lent,
-//! and `e`, what `sliding_log.lua` tells of a log. Whether a value can be read at all is for the scripts to say:
-//! what they pass on has this form.
+//! A letter and whole numbers, as where calls are lent ([`anteroom_limit_store::lent::states`]) and
+//! as the scripts write them down: see `counters.lua`, `pace.lua`, `token_bucket.lua`. Added are
+//! `l`, leaky buckets, of which nothing can be lent, and `e`, what `sliding_log.lua` tells of a
+//! log. Whether a value can be read at all is for the scripts to say: what they pass on has this
+//! form.
 
 use anteroom_limit::leaky_bucket;
 use anteroom_limit::policy::State;
@@ -11,7 +12,8 @@ use anteroom_limit::sliding_log::{self, Entry};
 use anteroom_limit::time::Micros;
 use anteroom_limit_store::lent::states;
 
-/// The state that a text stands for; `None` if it stands for none. An empty one is a client who never called.
+/// The state that a text stands for; `None` if it stands for none. An empty one is a client who
+/// never called.
 pub(super) fn read(text: &str) -> Option<State> {
     states::read_or(text, |letter, numbers| match letter {
         "l" => {

@@ -19,8 +19,10 @@ const IN_A_CLUSTER: Refusal = (
 );
 const NO_RIGHTS: Refusal = (
     "does not let this user do what is needed",
-    "allow the user all keys of the prefix and the commands evalsha, eval, info, time, hget, hmget, \
-     hset, incr and pexpire (for limits of calls also get, set, del, lindex, llen, lset, ltrim and rpush; \
+    "allow the user all keys of the prefix and the commands evalsha, eval, info, time, hget, \
+     hmget, \
+     hset, incr and pexpire (for limits of calls also get, set, del, lindex, llen, lset, ltrim \
+     and rpush; \
      in a cluster cluster and asking; for a database other than 0 select)",
 );
 
@@ -203,7 +205,8 @@ mod tests {
     #[test]
     fn errors_of_commands_in_scripts_are_known_in_the_form_of_6_2_too() {
         check(
-            "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY You \
+            "ERR Error running script (call to f_1): @user_script:1: @user_script: 1: -READONLY \
+             You \
              can't write against a read only replica.",
             Some("is a read-only replica"),
         );

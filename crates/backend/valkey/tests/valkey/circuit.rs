@@ -42,7 +42,8 @@ async fn callers_at_once_share_one_attempt() {
     assert_eq!(silent.connections(), 1);
 }
 
-/// A visitor is kept waiting for a quarter of a second at most; those who wait for it give up early.
+/// A visitor is kept waiting for a quarter of a second at most; those who wait for it give up
+/// early.
 #[tokio::test]
 async fn callers_who_give_up_early_do_not_cause_more_attempts() {
     let silent = Impostor::start(Manner::SaysNothing).await;

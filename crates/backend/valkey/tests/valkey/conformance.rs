@@ -21,7 +21,8 @@ async fn one_server_is_a_store() {
 #[tokio::test]
 async fn a_server_that_lets_us_do_only_what_we_need_is_a_store() {
     let server = RedisServer::start().await;
-    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget +hmget \
+    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget \
+                +hmget \
                 +hset +incr +pexpire +select";
     server.tell(&user.split(' ').collect::<Vec<_>>()).await;
     server

@@ -1,5 +1,5 @@
-//! Counts of calls on real servers: what every store of counts must do, what it costs, and what is said when it does
-//! not work.
+//! Counts of calls on real servers: what every store of counts must do, what it costs, and what is
+//! said when it does not work.
 
 mod differential;
 mod drive;
@@ -114,7 +114,8 @@ async fn one_server_keeps_counts() {
 #[tokio::test]
 async fn a_server_that_lets_us_do_only_what_we_need_keeps_counts() {
     let server = RedisServer::start().await;
-    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +pexpire +get \
+    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +pexpire \
+                +get \
                 +set +del +lindex +llen +lset +ltrim +rpush";
     server.tell(&user.split(' ').collect::<Vec<_>>()).await;
     let mut stage = Servers::new(single(server.port()), [&server]);

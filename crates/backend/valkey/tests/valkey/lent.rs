@@ -43,7 +43,8 @@ async fn load(store: &ValkeyLent) -> Loaded {
 #[tokio::test]
 async fn one_server_that_lets_us_do_only_what_we_need_keeps_records_to_lend_from() {
     let server = RedisServer::start().await;
-    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get +getrange +set";
+    let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get \
+                +getrange +set";
     server.tell(&user.split(' ').collect::<Vec<_>>()).await;
     let mut address = single(server.port());
     address.username = Some("anteroom".to_owned());

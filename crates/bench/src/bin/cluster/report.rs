@@ -91,7 +91,8 @@ impl Report {
         } = &self.cpu;
         writeln!(
             text,
-            "CPU time of redis-server, {per_node} new visitors a second at each of {nodes} nodes\n\n\
+            "CPU time of redis-server, {per_node} new visitors a second at each of {nodes} \
+             nodes\n\n\
              | allocation | visitors | queued | local CPU s | world CPU s | CPU s per million |\n\
              | --- | ---: | ---: | ---: | ---: | ---: |"
         )?;
@@ -106,13 +107,15 @@ impl Report {
             let per_million = cost.per_million();
             writeln!(
                 text,
-                "| {name} | {visitors} | {queued} | {local_s:.3} | {world_s:.3} | {per_million:.2} |"
+                "| {name} | {visitors} | {queued} | {local_s:.3} | {world_s:.3} | \
+                 {per_million:.2} |"
             )?;
         }
         let (all, net) = (1.0 / self.cpu.ratio(), 1.0 / self.cpu.ratio_without_idle());
         writeln!(
             text,
-            "\nleases use 1/{all:.1} of counters; 1/{net:.1} without the {idle_s_per_s:.4} CPU seconds a \
+            "\nleases use 1/{all:.1} of counters; 1/{net:.1} without the {idle_s_per_s:.4} CPU \
+             seconds a \
              second that the three servers use when nobody comes\n"
         )
     }
@@ -165,7 +168,8 @@ impl Report {
             let rooms = room_nodes / *nodes as f64;
             writeln!(
                 text,
-                "\nhalf a core with {nodes} nodes: {room_nodes:.0} rooms x nodes ({rooms:.0} rooms), by \
+                "\nhalf a core with {nodes} nodes: {room_nodes:.0} rooms x nodes ({rooms:.0} \
+                 rooms), by \
                  the line through the first two"
             )?;
         }

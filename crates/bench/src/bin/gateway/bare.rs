@@ -1,8 +1,8 @@
 //! The peer that is the measure: hyper as a proxy, or answering a constant page, and nothing else.
 //!
-//! The same libraries and versions as the gateway's, built in the same way, so that what differs is what
-//! the gateway does. On a runtime of one thread, as the gateway's connections are; the other kind races
-//! too, to show that it is not the slower one that is the measure.
+//! The same libraries and versions as the gateway's, built in the same way, so that what differs is
+//! what the gateway does. On a runtime of one thread, as the gateway's connections are; the other
+//! kind races too, to show that it is not the slower one that is the measure.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -37,7 +37,8 @@ pub(crate) struct Options {
     /// and one of so many at `/own`.
     #[arg(long)]
     own_bytes: usize,
-    /// It has tokio's runtime of several threads, where connections wander, and not one of a thread's own.
+    /// It has tokio's runtime of several threads, where connections wander, and not one of a
+    /// thread's own.
     #[arg(long)]
     wandering: bool,
 }

@@ -1,4 +1,5 @@
-//! Is everybody answered while a crowd waits on kept connections and somebody hostile holds sockets?
+//! Is everybody answered while a crowd waits on kept connections and somebody hostile holds
+//! sockets?
 //!
 //! `cargo xtask bench gateway -- connections`: one gateway with the defaults, ten thousand waiting
 //! browsers and ten thousand hostile sockets at once, each in a process of its own and from many
@@ -125,7 +126,8 @@ pub(crate) async fn run(anteroom: &Path, options: &Options) -> anyhow::Result<()
     }
     println!(
         "\n{} waiting browsers on kept connections, {} hostile sockets\n\n\
-         | | answered | failed | p50 ms | p99 ms | most ms |\n| --- | ---: | ---: | ---: | ---: | ---: |",
+         | | answered | failed | p50 ms | p99 ms | most ms |\n\
+         | --- | ---: | ---: | ---: | ---: | ---: |",
         options.browsers, options.hostile
     );
     for (name, tasks) in [
@@ -206,7 +208,8 @@ impl Gateway {
             )
         };
         let text = format!(
-            "[server]\nlisten = \"{address}\"\nadmin = \"{admin}\"\ndata_dir = \"data\"\n{server}\n{}{}",
+            "[server]\nlisten = \"{address}\"\nadmin = \"{admin}\"\ndata_dir = \"data\"\n{server}\n\
+             {}{}",
             room("main", "/", ""),
             room("own", "/own", "queue_all = true"),
         );

@@ -1,8 +1,9 @@
 //! How fast is a gateway, beside other proxies? What `cargo xtask bench gateway` calls.
 //!
-//! The gateway and its peers run at the same time, each on one processor, and the load goes to one after
-//! the other, again and again: a machine that slows down slows all of them. Compared is the processor
-//! time of the proxy per request, by the kernel's accounting. Nothing fails because it is slow.
+//! The gateway and its peers run at the same time, each on one processor, and the load goes to one
+//! after the other, again and again: a machine that slows down slows all of them. Compared is the
+//! processor time of the proxy per request, by the kernel's accounting. Nothing fails because it is
+//! slow.
 //!
 //! The peer that is the measure is [`bare`]: hyper and nothing else, what the gateway is made of.
 

@@ -177,7 +177,8 @@ impl Nursery<'_> {
         let config = format!(
             "daemon off; worker_processes 1; pid {name}.pid; error_log stderr error;\n\
              events {{ worker_connections 4096; }}\n\
-             http {{ access_log off; default_type text/html; keepalive_requests 100000000;\n{http}\n\
+             http {{ access_log off; default_type text/html; keepalive_requests 100000000;\n\
+             {http}\n\
              server {{ listen {address}; {server} }} }}\n"
         );
         let config = self.write(&format!("{name}.conf"), &config)?;
@@ -290,7 +291,8 @@ impl Nursery<'_> {
             let file = self.write(&format!("{name}.html"), &"x".repeat(bytes))?;
             writeln!(
                 pages,
-                "  http-request return status 200 content-type text/html hdr cache-control no-store \
+                "  http-request return status 200 content-type text/html hdr cache-control \
+                 no-store \
                  file {} if {{ path {} }}",
                 file.display(),
                 course.path()
@@ -298,7 +300,8 @@ impl Nursery<'_> {
         }
         let config = format!(
             "global\n  nbthread 1\n  maxconn 4096\n  tune.bufsize 32768\n\
-             defaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server 60s\n  http-reuse always\n\
+             defaults\n  mode http\n  timeout connect 5s\n  timeout client 60s\n  timeout server \
+             60s\n  http-reuse always\n\
              frontend front\n  bind {address}\n{pages}  default_backend origin\n\
              backend origin\n  server origin {behind} pool-max-conn -1\n"
         );
@@ -342,7 +345,8 @@ fn config(address: SocketAddr, admin: SocketAddr, data: &str, behind: SocketAddr
         write!(
             text,
             "[[room]]\nname = \"{name}\"\npath = \"{}\"\norigin = \"http://{behind}\"\n\
-             total_active_users = 100000\nnew_users_per_minute = 100000\nsession_duration = \"1h\"\n\
+             total_active_users = 100000\nnew_users_per_minute = 100000\n\
+             session_duration = \"1h\"\n\
              bypass = []\n{more}",
             course.path()
         )
@@ -351,7 +355,8 @@ fn config(address: SocketAddr, admin: SocketAddr, data: &str, behind: SocketAddr
     text
 }
 
-/// As an operator's page would be: mostly text and styles, and what changes from visitor to visitor.
+/// As an operator's page would be: mostly text and styles, and what changes from visitor to
+/// visitor.
 fn template() -> String {
     let head = "<!doctype html><html lang=\"{{language}}\"><title>{{heading}}</title><style>";
     let body = "</style><h1>{{heading}}</h1><p>{{reasonText}}</p><p>{{waitTime}}</p></html>";

@@ -52,7 +52,8 @@ impl Race {
         writeln!(
             text,
             "\n**{}**, {} bytes\n\n\
-             | | CPU s per million | least and most | to hyper alone | requests/s | p50 µs | p99 µs |\n\
+             | | CPU s per million | least and most | to hyper alone | requests/s | p50 µs | p99 \
+             µs |\n\
              | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
             self.course, self.body_bytes
         )?;
@@ -115,7 +116,8 @@ impl Report {
             text,
             "\n**{} who wait**\n\n\
              over sockets, one after the other: {:.1} MiB above idle\n\
-             all at once in one process (the node says {} wait): {:.1} MiB above idle; at most {:.0}: {}\n\
+             all at once in one process (the node says {} wait): {:.1} MiB above idle; at most \
+             {:.0}: {}\n\
              they ask {:.0} times a second as they are told (at most {}); two processors answer \
              {:.0} ({:.1} CPU s per million): {}",
             all.came,

@@ -43,7 +43,8 @@ pub(crate) struct InProcess {
     pub(crate) most_per_s: u64,
 }
 
-/// Sends so many newcomers into a room where nobody goes in; then some of them ask where they stand.
+/// Sends so many newcomers into a room where nobody goes in; then some of them ask where they
+/// stand.
 pub(crate) async fn run(anteroom: &Path, bench: &Path, count: u64) -> anyhow::Result<Waiting> {
     let folder = tempfile::tempdir()?;
     let nursery = Nursery {

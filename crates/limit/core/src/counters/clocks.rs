@@ -1,8 +1,9 @@
 //! What becomes of a call whose counters are kept by nodes with clocks of their own?
 //!
-//! A node dates a call by its own clock. One whose clock is ahead adds to a stretch of time that has not begun here; so
-//! whoever cares reads those stretches as well, as far ahead as clocks may be apart, and a call must fit there, too. By
-//! how much that is, and where counters lie, callers say.
+//! A node dates a call by its own clock. One whose clock is ahead adds to a stretch of time that
+//! has not begun here; so whoever cares reads those stretches as well, as far ahead as clocks may
+//! be apart, and a call must fit there, too. By how much that is, and where counters lie, callers
+//! say.
 
 use crate::cost::Cost;
 use crate::counters::{AddThenRead, CounterIndex, Counters};
@@ -19,7 +20,8 @@ impl AddThenRead {
         }
     }
 
-    /// Added by this node's clock, and read before any clock that is ahead by less than `by` shows more.
+    /// Added by this node's clock, and read before any clock that is ahead by less than `by` shows
+    /// more.
     #[must_use]
     pub fn ahead(now: Micros, by: MicroSpan) -> Self {
         Self {
@@ -37,7 +39,8 @@ impl Counters {
         begins_at + self.matters_for()
     }
 
-    /// How many of [`Self::to_read`] have not begun by the clock by which the call was added. They come first.
+    /// How many of [`Self::to_read`] have not begun by the clock by which the call was added. They
+    /// come first.
     #[must_use]
     pub fn not_begun(&self, call: AddThenRead) -> usize {
         self.to_read(call).len() - self.to_read(AddThenRead::at_once(call.added_at)).len()
@@ -49,8 +52,8 @@ impl Counters {
         self.judge(AddThenRead::at_once(now), cost, known)
     }
 
-    /// Judges by this node's clock, and by all clocks that may have come to `call.read_at`: `counts` are those of
-    /// [`Self::to_read`]. What is said besides is by this node's clock.
+    /// Judges by this node's clock, and by all clocks that may have come to `call.read_at`:
+    /// `counts` are those of [`Self::to_read`]. What is said besides is by this node's clock.
     #[must_use]
     pub fn judge_by_all_clocks(&self, call: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
         let now = call.added_at;

@@ -6,8 +6,8 @@ use crate::time::{MicroSpan, Micros};
 /// Calls are counted by such periods. Shorter ones see a burst sooner, and take it for lasting.
 const PERIOD: MicroSpan = MicroSpan(250_000);
 
-/// Each period weighs an eighth: a single call is forgotten after two seconds, and demand that has begun
-/// is known after as long.
+/// Each period weighs an eighth: a single call is forgotten after two seconds, and demand that has
+/// begun is known after as long.
 const WEIGHT: u64 = 8;
 
 /// After so many empty periods nothing is left of the figure that would be worth a call.

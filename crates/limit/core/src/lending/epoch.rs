@@ -1,19 +1,19 @@
 //! What is a store's memory worth? An epoch begins whenever writes may have been lost.
 //!
-//! One record for all clients of a store says which epoch is in force, since when, and what was before.
-//! Whatever a client may have spent before an epoch that began with a loss counts as spent
+//! One record for all clients of a store says which epoch is in force, since when, and what was
+//! before. Whatever a client may have spent before an epoch that began with a loss counts as spent
 //! ([`crate::lending::record`]).
 //!
-//! A store that is found empty may be a new one. Whoever has seen an epoch says so with everything it
-//! asks; a node that lends or spends reads this record once a second, so that an old deployment has
-//! spoken within [`UNKNOWN_FOR`]. What cannot be known: if all that ever saw the old epoch are out of
-//! touch for longer than that, it was a first start.
+//! A store that is found empty may be a new one. Whoever has seen an epoch says so with everything
+//! it asks; a node that lends or spends reads this record once a second, so that an old deployment
+//! has spoken within [`UNKNOWN_FOR`]. What cannot be known: if all that ever saw the old epoch are
+//! out of touch for longer than that, it was a first start.
 //!
 //! # Why epochs are numbered
 //!
 //! A store can come back after another one has stood in for it, with its old record and its old
-//! identity. Whoever has seen a later epoch than the one in force knows that something was lost; whoever
-//! has seen an earlier one is only late.
+//! identity. Whoever has seen a later epoch than the one in force knows that something was lost;
+//! whoever has seen an earlier one is only late.
 
 use crate::lending::widened::TTL_LONGEST;
 use crate::time::{MicroSpan, Micros};
@@ -106,8 +106,8 @@ pub fn judge(sight: Sight<'_>) -> Judgement {
     Judgement::InForce(*found)
 }
 
-/// The epoch that begins on an operator's word that nobody has spent anything: what is kept of clients
-/// before it is forgotten.
+/// The epoch that begins on an operator's word that nobody has spent anything: what is kept of
+/// clients before it is forgotten.
 #[must_use]
 pub fn assume_empty(sight: Sight<'_>) -> Epoch {
     let number = sight.record.map_or(0, |found| found.id.number);
@@ -122,8 +122,8 @@ pub fn later(seen: Option<EpochId>, other: EpochId) -> EpochId {
 }
 
 impl Epoch {
-    /// Until when nobody is lent anything of whom this epoch knows nothing, because somebody may still
-    /// remember what was before.
+    /// Until when nobody is lent anything of whom this epoch knows nothing, because somebody may
+    /// still remember what was before.
     pub(super) fn unknown_until(&self) -> Micros {
         match self.before {
             Before::Unknown => self.began_at + UNKNOWN_FOR,

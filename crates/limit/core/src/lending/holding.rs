@@ -1,14 +1,14 @@
 //! What does a node hold of one client's calls, when does it ask for more, and what is a call told?
 //!
-//! Facts come in by `handle_*`, requests go out by [`Holding::poll_request`]. A call is told at once, or
-//! to wait for an answer ([`Decision::Ask`]) and be decided again then.
+//! Facts come in by `handle_*`, requests go out by [`Holding::poll_request`]. A call is told at
+//! once, or to wait for an answer ([`Decision::Ask`]) and be decided again then.
 //!
 //! All times are those of one clock of the node that never goes back.
 //!
 //! # Invariants
 //!
-//! - What is spent was lent before, and not a lease's length ago: counted from when the read was sent on
-//!   which the answer rests, less a margin for clocks that drift apart.
+//! - What is spent was lent before, and not a lease's length ago: counted from when the read was
+//!   sent on which the answer rests, less a margin for clocks that drift apart.
 //! - Only the answer to the newest request counts, and once.
 
 use crate::cost::Cost;
@@ -19,8 +19,8 @@ use crate::lending::widened::{Lending, TTL_LONGEST};
 use crate::time::{MicroSpan, Micros};
 use crate::verdict::{Outcome, Verdict};
 
-/// How much earlier than the parent a node lets a lease end, in parts of 1000 of its length: ten times
-/// what clocks drift apart.
+/// How much earlier than the parent a node lets a lease end, in parts of 1000 of its length: ten
+/// times what clocks drift apart.
 const DRIFT_PER_MILLE: u64 = 5;
 
 /// After a request that failed calls are not held up by another one for so long.
@@ -32,30 +32,31 @@ const BELIEVED_FOR: MicroSpan = TTL_LONGEST;
 /// Before the first answer a round trip is taken to be as long as one next door.
 const ROUND_TRIP_AT_FIRST: MicroSpan = MicroSpan(2_000);
 
-/// A batch is for a round trip and such a part of a lease: large enough that requests are rare, small
-/// enough that little is left when the calls stop coming.
+/// A batch is for a round trip and such a part of a lease: large enough that requests are rare,
+/// small enough that little is left when the calls stop coming.
 const PART_OF_TTL: u64 = 4;
 
-/// Below that each call asks for itself: a batch would be a single call, and might lie here while somebody
-/// else is refused it.
+/// Below that each call asks for itself: a batch would be a single call, and might lie here while
+/// somebody else is refused it.
 const PLENTY: u32 = 4;
 
-/// Where there is too little, a node that asks again and again does so this often during a lease; whoever comes meanwhile
-/// is refused until then. Calls that come free one by one would each be asked for otherwise, by all nodes. More often
-/// means more requests, less often that calls lie unused for longer.
+/// Where there is too little, a node that asks again and again does so this often during a lease;
+/// whoever comes meanwhile is refused until then. Calls that come free one by one would each be
+/// asked for otherwise, by all nodes. More often means more requests, less often that calls lie
+/// unused for longer.
 const REQUESTS_OF_TTL: u64 = 8;
 
 /// What becomes of a call.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Decision {
-    /// It is known. `remaining` is what is held here and what the parent could have lent besides when it
-    /// last spoke: others may have taken of that since. A rejected call is told when to come again by
-    /// what the parent knew.
+    /// It is known. `remaining` is what is held here and what the parent could have lent besides
+    /// when it last spoke: others may have taken of that since. A rejected call is told when to
+    /// come again by what the parent knew.
     Told(Verdict),
     /// It must wait until this turn was answered, and then be decided again.
     Ask(Turn),
-    /// The parent could not be asked lately, and nothing is held. What that means is said by whoever
-    /// configured the limit.
+    /// The parent could not be asked lately, and nothing is held. What that means is said by
+    /// whoever configured the limit.
     Away,
 }
 
@@ -86,8 +87,8 @@ struct Pending {
     sent_at: Micros,
     /// How long leases usually run.
     ttl: MicroSpan,
-    /// For how long nobody asks again, if there is too little: not at all after a request that came alone. Whoever was
-    /// told to come at a moment finds what it was told then.
+    /// For how long nobody asks again, if there is too little: not at all after a request that came
+    /// alone. Whoever was told to come at a moment finds what it was told then.
     pause: MicroSpan,
 }
 
@@ -137,8 +138,8 @@ impl Holding {
         }
     }
 
-    /// Decides about a call. A refund is told that it was accepted and does nothing, for it does not say
-    /// when it was spent: see [`Self::undo`].
+    /// Decides about a call. A refund is told that it was accepted and does nothing, for it does
+    /// not say when it was spent: see [`Self::undo`].
     pub fn decide(&mut self, now: Micros, cost: Cost) -> Decision {
         match cost {
             Cost::Refund(_) => return Decision::Told(self.admit(now)),
@@ -218,7 +219,8 @@ impl Holding {
             None => return None,
         };
         let pause = MicroSpan(lending.ttl().0 / REQUESTS_OF_TTL);
-        // Those who are refused between two requests go on calling: they are known to come, as if they waited.
+        // Those who are refused between two requests go on calling: they are known to come, as if
+        // they waited.
         let sum = match self.is_short_of(now, least) {
             true => sum.saturating_add(self.demand.expected(now, pause)),
             false => sum,
@@ -244,8 +246,9 @@ impl Holding {
 
     /// Applies an answer if it is to the newest request. Returns whether it was.
     ///
-    /// `read_at` is when the read was sent on which this answer rests, by this node's clock: the parent's
-    /// time was taken after it. Where somebody else wrote first, that is the last of several.
+    /// `read_at` is when the read was sent on which this answer rests, by this node's clock: the
+    /// parent's time was taken after it. Where somebody else wrote first, that is the last of
+    /// several.
     pub fn handle_answer(&mut self, now: Micros, answer: &Answer, read_at: Micros) -> bool {
         let Some(pending) = self.pending.filter(|pending| pending.id == answer.id) else {
             return false;
@@ -261,7 +264,8 @@ impl Holding {
             ends_at: read_at + answer.ttl - margin,
         };
         if lease.held > 0 && lease.ends_at <= now {
-            // Too late to be of use. Another one would be as late, unless this one ended with its window.
+            // Too late to be of use. Another one would be as late, unless this one ended with its
+            // window.
             if answer.ttl >= pending.ttl {
                 self.away_until = now + AWAY_FOR;
             }
@@ -293,8 +297,8 @@ impl Holding {
         }
     }
 
-    /// Takes note that the limit has changed: what the parent said of the old one is forgotten. What was
-    /// lent under it is spent until it ends.
+    /// Takes note that the limit has changed: what the parent said of the old one is forgotten.
+    /// What was lent under it is spent until it ends.
     pub fn handle_new_limit(&mut self) {
         self.told = None;
     }
@@ -309,7 +313,8 @@ impl Holding {
     #[must_use]
     pub fn is_idle(&self, now: Micros) -> bool {
         let is_told = self.believed(now).is_some();
-        // What somebody wanted is no reason: who still waits asks again, of whoever takes its place.
+        // What somebody wanted is no reason: who still waits asks again, of whoever takes its
+        // place.
         self.held(now) == 0 && self.pending.is_none() && !is_told
     }
 
@@ -324,7 +329,8 @@ impl Holding {
         is_admitted.then(|| Decision::Told(self.admit(now)))
     }
 
-    /// What must be lent for a call that counts more than is held: what lies here is not asked for once more.
+    /// What must be lent for a call that counts more than is held: what lies here is not asked for
+    /// once more.
     fn missing(&self, now: Micros, cost: Cost) -> u32 {
         asked(cost).saturating_sub(self.held(now)).max(1)
     }

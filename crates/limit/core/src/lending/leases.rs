@@ -1,7 +1,8 @@
 //! What does a node hold, and until when? The leases of one client, each with its own end.
 //!
-//! A new lease comes while there is still something in the old one, so there are two. What comes third
-//! finds the older two as one that ends when the first of them ends: less time is safe, more is not.
+//! A new lease comes while there is still something in the old one, so there are two. What comes
+//! third finds the older two as one that ends when the first of them ends: less time is safe, more
+//! is not.
 
 use crate::time::Micros;
 
@@ -70,8 +71,8 @@ impl Leases {
         true
     }
 
-    /// Undoes calls that were taken at `taken_at`. If a lease has ended since, they may have been taken
-    /// from that one, and then another one would give more than it has: nothing is undone.
+    /// Undoes calls that were taken at `taken_at`. If a lease has ended since, they may have been
+    /// taken from that one, and then another one would give more than it has: nothing is undone.
     pub(super) fn put_back(&mut self, now: Micros, taken_at: Micros, calls: u32) {
         if !self.have_run_since(now, taken_at) {
             return;

@@ -1,5 +1,5 @@
-//! What do a node and its parent say to each other? Counts and lengths of time, never a point in time of
-//! the other's clock.
+//! What do a node and its parent say to each other? Counts and lengths of time, never a point in
+//! time of the other's clock.
 
 use crate::lending::epoch::EpochId;
 use crate::time::MicroSpan;
@@ -36,8 +36,8 @@ pub struct Answer {
     pub held: u32,
     /// For how long, from when the request was sent.
     pub ttl: MicroSpan,
-    /// In how long as many as were asked at least, and at least one, could be lent besides, if nobody else
-    /// asks: zero if at once, `None` if never.
+    /// In how long as many as were asked at least, and at least one, could be lent besides, if
+    /// nobody else asks: zero if at once, `None` if never.
     pub retry_after: Option<MicroSpan>,
     /// How many more could have been lent.
     pub remaining: u32,

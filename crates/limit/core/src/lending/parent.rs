@@ -1,7 +1,8 @@
 //! How many calls does the parent lend?
 //!
-//! As many as there are for calls that wait. For calls that are only expected no more than a part of what is
-//! left: so one node does not take it all, and near the end each call is asked for by itself.
+//! As many as there are for calls that wait. For calls that are only expected no more than a part
+//! of what is left: so one node does not take it all, and near the end each call is asked for by
+//! itself.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -12,8 +13,8 @@ use crate::lending::widened::Lending;
 use crate::time::{MicroSpan, Micros};
 use crate::verdict::Outcome;
 
-/// Of what is left a node gets a quarter for what it expects. A smaller part means more requests, a larger one more
-/// calls that lie unused at nodes that were quicker.
+/// Of what is left a node gets a quarter for what it expects. A smaller part means more requests, a
+/// larger one more calls that lie unused at nodes that were quicker.
 pub const PART_OF_REMAINING: u32 = 4;
 
 /// What comes of a request.
@@ -34,8 +35,8 @@ pub struct Write {
     pub forget_after: MicroSpan,
 }
 
-/// Lends to one client at `now`: what the store's clock said when `record` was read. The epoch is the one
-/// that was in force then or later.
+/// Lends to one client at `now`: what the store's clock said when `record` was read. The epoch is
+/// the one that was in force then or later.
 #[must_use]
 pub fn lend(
     lending: &Lending,

@@ -1,16 +1,17 @@
 //! What is written down of one client, and what is believed of it later?
 //!
-//! The state of the widened limit, charged with whole batches at the moments at which they were lent by
-//! the store's clock. Who holds them is not written down: a lease is prepaid, so nobody ever asks.
+//! The state of the widened limit, charged with whole batches at the moments at which they were
+//! lent by the store's clock. Who holds them is not written down: a lease is prepaid, so nobody
+//! ever asks.
 //!
 //! # What is not believed
 //!
-//! - A record of another epoch, or none in an epoch that began with a loss: all that the limit allows
-//!   counts as spent when the epoch began.
-//! - A record whose time lies further ahead than the limit reaches: the clock was set back. Before that
-//!   it stands still, as in all algorithms.
-//! - A state that another window made: what it counted is counted as spent at once, as late as it can
-//!   have been. One that another algorithm made: all counts as spent when it was written.
+//! - A record of another epoch, or none in an epoch that began with a loss: all that the limit
+//!   allows counts as spent when the epoch began.
+//! - A record whose time lies further ahead than the limit reaches: the clock was set back. Before
+//!   that it stands still, as in all algorithms.
+//! - A state that another window made: what it counted is counted as spent at once, as late as it
+//!   can have been. One that another algorithm made: all counts as spent when it was written.
 
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
@@ -53,7 +54,8 @@ impl Record {
         }
     }
 
-    /// A client of whom the epoch knows nothing, as if it had been written down when the epoch began.
+    /// A client of whom the epoch knows nothing, as if it had been written down when the epoch
+    /// began.
     #[must_use]
     pub fn unheard_of(lending: &Lending, epoch: &Epoch) -> Self {
         match epoch.before {
@@ -120,8 +122,8 @@ impl Record {
         }
     }
 
-    /// In how long the record may be forgotten, if nothing more is lent: one who never called would be
-    /// told the same from then on. Never sooner than [`Lending::kept_for`] says.
+    /// In how long the record may be forgotten, if nothing more is lent: one who never called would
+    /// be told the same from then on. Never sooner than [`Lending::kept_for`] says.
     pub(super) fn forget_after(&self, now: Micros) -> MicroSpan {
         let full_after = peek(self.lent_by.widened(), &self.state, now).full_after;
         let kept_until = (self.as_of + self.lent_by.kept_for()).max(self.nothing_until);
@@ -153,7 +155,8 @@ fn charged(policy: &Policy, calls: u32, at: Micros) -> State {
     state
 }
 
-/// The state of a client who has just spent all that there is, where it comes back little by little.
+/// The state of a client who has just spent all that there is, where it comes back little by
+/// little.
 fn emptied(policy: &Policy, at: Micros) -> Option<State> {
     match policy {
         Policy::TokenBucket(_) => Some(State::TokenBucket(token_bucket::State {
@@ -174,15 +177,15 @@ enum Change {
     None,
     /// The counters lie elsewhere. What they counted is counted in one of the new ones.
     Reading,
-    /// What is left is kept, and fills up as the new rate says. As time (which is how the algorithm keeps
-    /// it) it would be worth more calls to whoever has the slower rate, and two nodes with different rates
-    /// would lend more together than either may.
+    /// What is left is kept, and fills up as the new rate says. As time (which is how the algorithm
+    /// keeps it) it would be worth more calls to whoever has the slower rate, and two nodes with
+    /// different rates would lend more together than either may.
     Level,
-    /// The counters lie elsewhere, and the oldest is guessed. Edges that lie elsewhere guess low once more,
-    /// and with two limits that take turns again and again. All counts as spent.
+    /// The counters lie elsewhere, and the oldest is guessed. Edges that lie elsewhere guess low
+    /// once more, and with two limits that take turns again and again. All counts as spent.
     Guess,
-    /// What one counted says nothing to the other. All counts as spent, and buckets begin after that: one
-    /// that fills up meanwhile would come on top of another limit's burst.
+    /// What one counted says nothing to the other. All counts as spent, and buckets begin after
+    /// that: one that fills up meanwhile would come on top of another limit's burst.
     Algorithm,
 }
 

@@ -1,12 +1,12 @@
 //! By which limit is lent, so that what is spent keeps the one that was promised?
 //!
-//! A call that was lent at `g` is spent in `[g, g + ttl)`. So what is spent in a window comes from what
-//! was lent in a stretch as long as the window and a lease together, and the widened limit must admit in
-//! that stretch no more than the promise does in a window.
+//! A call that was lent at `g` is spent in `[g, g + ttl)`. So what is spent in a window comes from
+//! what was lent in a stretch as long as the window and a lease together, and the widened limit
+//! must admit in that stretch no more than the promise does in a window.
 //!
 //! - Windows, logs and sub-windows: the same calls in a window that is longer by a lease.
-//! - Token bucket and generic cell rate: the same rate with a burst that is smaller by what the rate
-//!   gives during a lease. A call that counts more than that burst is never admitted any more.
+//! - Token bucket and generic cell rate: the same rate with a burst that is smaller by what the
+//!   rate gives during a lease. A call that counts more than that burst is never admitted any more.
 //! - Fixed windows: the same. A lease ends with its window, so each window keeps what is its.
 //! - Leaky bucket: cannot be lent, for each call needs its own place in one line.
 
@@ -22,15 +22,16 @@ use crate::sub_windows_strict::SubWindowsStrict;
 use crate::time::{MicroSpan, Micros};
 use crate::token_bucket::{self, TokenBucket};
 
-/// The shortest lease. Shorter ones would be over before the answer has come from a store that is not
-/// next door.
+/// The shortest lease. Shorter ones would be over before the answer has come from a store that is
+/// not next door.
 pub const TTL_SHORTEST: MicroSpan = MicroSpan(200_000);
 
-/// The longest lease. It is how long a limit that was lowered is still exceeded, and how long a store
-/// that was found empty waits for somebody who remembers.
+/// The longest lease. It is how long a limit that was lowered is still exceeded, and how long a
+/// store that was found empty waits for somebody who remembers.
 pub const TTL_LONGEST: MicroSpan = MicroSpan::from_secs(5);
 
-/// A lease is usually such a part of the window: that much of what was promised is not admitted at saturation.
+/// A lease is usually such a part of the window: that much of what was promised is not admitted at
+/// saturation.
 pub const PART_OF_WINDOW: u64 = 20;
 
 /// A limit that is lent.
@@ -58,7 +59,8 @@ pub enum LendingError {
         /// The longest one; never longer than the window.
         longest: MicroSpan,
     },
-    /// While a lease runs the rate gives as much as the burst allows, and nothing would be left to lend.
+    /// While a lease runs the rate gives as much as the burst allows, and nothing would be left to
+    /// lend.
     #[error("burst of {burst} is not above the {during_lease} calls of a lease of {ttl}")]
     BurstTooSmall {
         /// The burst, or the capacity of the bucket.
@@ -100,7 +102,8 @@ impl Lending {
         Self::with_ttl(policy, MicroSpan(ttl.clamp(TTL_SHORTEST.0, TTL_LONGEST.0)))
     }
 
-    /// With leases that run for `ttl`. Longer ones bear slower stores, and cost more: see the module.
+    /// With leases that run for `ttl`. Longer ones bear slower stores, and cost more: see the
+    /// module.
     ///
     /// # Errors
     ///
@@ -140,9 +143,9 @@ impl Lending {
         self.ttl
     }
 
-    /// For how long a record is kept at least after the last charge: a window and a lease, even if the limit is
-    /// wholly free by then. A node that goes by another limit would find nothing, and lend as to one who never
-    /// called.
+    /// For how long a record is kept at least after the last charge: a window and a lease, even if
+    /// the limit is wholly free by then. A node that goes by another limit would find nothing, and
+    /// lend as to one who never called.
     #[must_use]
     pub fn kept_for(&self) -> MicroSpan {
         let kept = self.promised.rate().window() + self.ttl;

@@ -1,14 +1,15 @@
 //! Who shares one limit, and how many of its calls does each get now?
 //!
-//! Facts come in by `handle_*`. When [`Book::is_due`], its owner looks how much is left of the limit, asks for a
-//! [`Book::plan`], charges what that takes in one call, and tells the verdict ([`Book::handle_verdict`]), which makes it
-//! assignments. All times are those of one clock that never goes back.
+//! Facts come in by `handle_*`. When [`Book::is_due`], its owner looks how much is left of the
+//! limit, asks for a [`Book::plan`], charges what that takes in one call, and tells the verdict
+//! ([`Book::handle_verdict`]), which makes it assignments. All times are those of one clock that
+//! never goes back.
 //!
 //! # Invariants
 //!
 //! - What is assigned was charged before, in the window in which it can be spent.
-//! - A smaller assignment gives nothing back: what was charged stays charged until its window is over. So nobody gets
-//!   more on the word of somebody else that it will take less.
+//! - A smaller assignment gives nothing back: what was charged stays charged until its window is
+//!   over. So nobody gets more on the word of somebody else that it will take less.
 //! - Whoever wants something gets some of what is left, unless it holds something.
 
 use alloc::collections::BTreeMap;
@@ -23,7 +24,8 @@ use crate::quota::lasting::{self, MARGIN, seconds_until};
 use crate::quota::level::{Want, parts};
 use crate::quota::member::{AHEAD, Member};
 
-/// Whoever found nothing asks again after so long: a limit may have been raised. The end of a window is waited for.
+/// Whoever found nothing asks again after so long: a limit may have been raised. The end of a
+/// window is waited for.
 const ASK_EVERY: MicroSpan = MicroSpan::from_secs(1);
 
 /// After others were faster for more than [`TRIES_AT_ONCE`].
@@ -35,7 +37,8 @@ const TRIES_AT_ONCE: u32 = 4;
 /// So long before calls are over, they are replaced.
 const BEFORE_THE_END: MicroSpan = MicroSpan(300_000);
 
-/// For how long nothing is assigned to whoever can be assigned nothing; until something can be, which is told at once.
+/// For how long nothing is assigned to whoever can be assigned nothing; until something can be,
+/// which is told at once.
 const NOTHING_FOR_SECONDS: u32 = 60;
 
 /// One of those who share a limit: a bucket at one end of one stream.
@@ -75,7 +78,8 @@ impl Plan {
 pub struct Assignment {
     /// Whom.
     pub member: MemberId,
-    /// How many calls it may let through; what it was assigned before is over. None at all if it is zero.
+    /// How many calls it may let through; what it was assigned before is over. None at all if it is
+    /// zero.
     pub calls: u32,
     /// For how many seconds.
     pub seconds: u32,
@@ -96,8 +100,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// Somebody tells what it let through and what it refused since it last did. Whoever does so for the first time is a
-    /// member from now on.
+    /// Somebody tells what it let through and what it refused since it last did. Whoever does so
+    /// for the first time is a member from now on.
     pub fn handle_report(&mut self, member: MemberId, allowed: u64, denied: u64, now: Micros) {
         let member = self
             .members
@@ -145,8 +149,8 @@ impl Book {
         now >= self.quiet_until && (self.unpaid > 0 || self.members.values().any(is_told))
     }
 
-    /// What is to be charged for whom. Without calls, there is nothing to be charged; but the plan is to be told to
-    /// [`Self::handle_nothing`].
+    /// What is to be charged for whom. Without calls, there is nothing to be charged; but the plan
+    /// is to be told to [`Self::handle_nothing`].
     #[must_use]
     pub fn plan(&mut self, room: Room, now: Micros) -> Plan {
         self.compare_anew(room, now);
@@ -179,8 +183,8 @@ impl Book {
         Plan { shares, unpaid }
     }
 
-    /// What was planned could not be charged, or was nothing: whoever holds nothing is told so. `full_after` is what the
-    /// look said: nothing comes free before, unless the limit changes.
+    /// What was planned could not be charged, or was nothing: whoever holds nothing is told so.
+    /// `full_after` is what the look said: nothing comes free before, unless the limit changes.
     pub fn handle_nothing(&mut self, full_after: MicroSpan, now: Micros) -> Vec<Assignment> {
         self.tries = 0;
         if self.quiet_until <= now {
@@ -193,8 +197,8 @@ impl Book {
         self.tell_nothing(now)
     }
 
-    /// Nobody knows what became of the look or the charge: it is tried again after a while. Returned is who holds nothing
-    /// meanwhile, or not for long.
+    /// Nobody knows what became of the look or the charge: it is tried again after a while.
+    /// Returned is who holds nothing meanwhile, or not for long.
     pub fn handle_failure(&mut self, now: Micros) -> Vec<MemberId> {
         self.quiet_until = now + ASK_EVERY;
         let members = self.members.iter();
@@ -202,7 +206,8 @@ impl Book {
         without.map(|(id, _)| *id).collect()
     }
 
-    /// What became of the charge of a plan: what members are to be told. `asked_at` is when it was sent out.
+    /// What became of the charge of a plan: what members are to be told. `asked_at` is when it was
+    /// sent out.
     #[must_use]
     pub fn handle_verdict(
         &mut self,
@@ -246,7 +251,8 @@ impl Book {
         assignments
     }
 
-    /// Whoever holds nothing, or not for long, is told so: otherwise it would do what it does without an assignment.
+    /// Whoever holds nothing, or not for long, is told so: otherwise it would do what it does
+    /// without an assignment.
     fn tell_nothing(&mut self, now: Micros) -> Vec<Assignment> {
         let ends_at = now + MicroSpan::from_secs(NOTHING_FOR_SECONDS.into());
         let members = self.members.iter_mut();
@@ -263,8 +269,9 @@ impl Book {
         told.collect()
     }
 
-    /// How many of the calls that are left are tried for. A charge is for all of them or for none; and where others take calls one
-    /// by one, all that were left are not left any more when it arrives.
+    /// How many of the calls that are left are tried for. A charge is for all of them or for none;
+    /// and where others take calls one by one, all that were left are not left any more when it
+    /// arrives.
     fn free(&self, left: u32) -> u32 {
         let part = left.checked_shr(self.tries).unwrap_or(0);
         part.max(left.min(1))

@@ -1,28 +1,30 @@
 //! For how long may calls be spent that were charged ahead?
 //!
-//! A call counts in the window in which it was charged, so it has to be spent in it. That can be said of fixed windows
-//! alone: they end for everybody at one moment. By any other algorithm what was charged at one moment and spent at a later
-//! one would have to count at both.
+//! A call counts in the window in which it was charged, so it has to be spent in it. That can be
+//! said of fixed windows alone: they end for everybody at one moment. By any other algorithm what
+//! was charged at one moment and spent at a later one would have to count at both.
 //!
-//! Whoever is assigned something counts its time from when the message arrives. So the time that it is told ends a
-//! [`MARGIN`] before the window does: for the way of the message, and for a timer that fires late.
+//! Whoever is assigned something counts its time from when the message arrives. So the time that it
+//! is told ends a [`MARGIN`] before the window does: for the way of the message, and for a timer
+//! that fires late.
 
 use crate::policy::Policy;
 use crate::time::{MicroSpan, Micros};
 
-/// How late a message may arrive, and a timer fire, both together. Longer than either takes in a process that is not
-/// stopped. It costs that part of each window; a shorter one would let calls slip into the next.
+/// How late a message may arrive, and a timer fire, both together. Longer than either takes in a
+/// process that is not stopped. It costs that part of each window; a shorter one would let calls
+/// slip into the next.
 pub const MARGIN: MicroSpan = MicroSpan::from_secs(1);
 
-/// The longest time. After it, what is left is lost, so it is long; and for so long holds what was assigned by a
-/// limit that was lowered.
+/// The longest time. After it, what is left is lost, so it is long; and for so long holds what was
+/// assigned by a limit that was lowered.
 pub const LONGEST: MicroSpan = MicroSpan::from_secs(600);
 
 /// Most calls of one assignment: more than an Envoy lets through between two reports.
 pub const CALLS_MOST: u32 = 1_000_000;
 
-/// The shortest window out of which something can be assigned: Envoy reads whole seconds, and those, with the margin, would be
-/// all of a shorter one.
+/// The shortest window out of which something can be assigned: Envoy reads whole seconds, and
+/// those, with the margin, would be all of a shorter one.
 pub const WINDOW_SHORTEST: MicroSpan = MicroSpan::from_secs(10);
 
 /// Why nothing can be assigned out of a limit.
@@ -56,8 +58,9 @@ pub fn check(policy: &Policy) -> Result<(), UnfitError> {
     }
 }
 
-/// When calls must be spent at the latest that were charged after `asked_at`, by whoever hears of it at once. `full_after` is
-/// what the verdict said: how long the window of the charge still takes, at a moment that was not earlier.
+/// When calls must be spent at the latest that were charged after `asked_at`, by whoever hears of
+/// it at once. `full_after` is what the verdict said: how long the window of the charge still
+/// takes, at a moment that was not earlier.
 #[must_use]
 pub fn ends_at(policy: &Policy, asked_at: Micros, full_after: MicroSpan) -> Micros {
     let left = full_after.min(policy.rate().window());

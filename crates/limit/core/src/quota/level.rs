@@ -1,7 +1,7 @@
 //! Who gets how much of what is there, if all want more than that?
 //!
-//! Max-min fair: nobody gets more than it wants, and whoever gets less than that has, with what it got before, no less than
-//! anybody else. As water finds its level in vessels of different height.
+//! Max-min fair: nobody gets more than it wants, and whoever gets less than that has, with what it
+//! got before, no less than anybody else. As water finds its level in vessels of different height.
 
 use alloc::vec::Vec;
 
@@ -50,11 +50,12 @@ pub fn shares(wants: &[Want], room: u32) -> Vec<u32> {
     shares.collect()
 }
 
-/// What each of those gets of `room`, in their order, who are told now (the second figure); the others' parts stay there for
-/// them, and are none here.
+/// What each of those gets of `room`, in their order, who are told now (the second figure); the
+/// others' parts stay there for them, and are none here.
 ///
-/// By level alone, whoever got much before would wait until all others have as much. So half of an equal part, or one, is
-/// everybody's who wants it, and only the rest finds its level. Nobody's part depends on its place, but for a single call.
+/// By level alone, whoever got much before would wait until all others have as much. So half of an
+/// equal part, or one, is everybody's who wants it, and only the rest finds its level. Nobody's
+/// part depends on its place, but for a single call.
 #[must_use]
 pub fn parts(wants: &[(Want, bool)], room: u32) -> Vec<u32> {
     let told = wants.iter().filter(|(_, is_told)| *is_told).count();

@@ -5,22 +5,24 @@ use crate::time::{MicroSpan, Micros};
 
 use crate::quota::lasting::{CALLS_MOST, LONGEST};
 
-/// For how long ahead calls are assigned, if the window lasts so long. What is not spent is lost, so that a longer
-/// time costs more when visitors go elsewhere; and each assignment that is replaced early costs what was left of it, so that
-/// a shorter one costs more while they stay.
+/// For how long ahead calls are assigned, if the window lasts so long. What is not spent is lost,
+/// so that a longer time costs more when visitors go elsewhere; and each assignment that is
+/// replaced early costs what was left of it, so that a shorter one costs more while they stay.
 pub(crate) const AHEAD: MicroSpan = MicroSpan::from_secs(60);
 
 /// Reports that come faster are taken together: a pace is not to be told by one request.
 const GAP_SHORTEST: MicroSpan = MicroSpan(100_000);
 
-/// Reports are taken to come as often as this at least, when it is said whether calls will do until the next.
+/// Reports are taken to come as often as this at least, when it is said whether calls will do until
+/// the next.
 const GAP_LONGEST: MicroSpan = MicroSpan::from_secs(10);
 
-/// So long after calls can be spent no more, it may be reported that they were: as long as reports may be apart.
+/// So long after calls can be spent no more, it may be reported that they were: as long as reports
+/// may be apart.
 const TOLD_LATE: MicroSpan = GAP_LONGEST;
 
-/// Of so many assignments, the last ones, it is known how much of them was not reported as spent. Who is told more often than that between
-/// two reports has what it let through charged once more.
+/// Of so many assignments, the last ones, it is known how much of them was not reported as spent.
+/// Who is told more often than that between two reports has what it let through charged once more.
 const SPARES: usize = 3;
 
 /// All that do not ask share such a part of a limit, so that the first who comes is not refused.
@@ -76,8 +78,8 @@ impl Member {
         }
     }
 
-    /// Notes what it let through and what it refused since it last reported. What it let through beyond what it was
-    /// assigned lately is returned: nobody has charged that.
+    /// Notes what it let through and what it refused since it last reported. What it let through
+    /// beyond what it was assigned lately is returned: nobody has charged that.
     pub(crate) fn handle_report(&mut self, allowed: u64, denied: u64, now: Micros) -> u64 {
         let asked = allowed.saturating_add(denied);
         if let Some(held) = &mut self.held {
@@ -143,8 +145,8 @@ impl Member {
     /// Whether it has run out, or may before it reports again.
     pub(crate) fn is_short(&self, now: Micros) -> bool {
         let left = self.left(now);
-        // What a report says that came right after an assignment was so before it: who is told anew then would lose
-        // what it was just told.
+        // What a report says that came right after an assignment was so before it: who is told anew
+        // then would lose what it was just told.
         let has_told = self
             .held
             .is_none_or(|held| self.heard_at.since(held.assigned_at).0 >= self.gap.0 / 2);

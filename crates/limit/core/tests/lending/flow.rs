@@ -1,7 +1,7 @@
 //! Does what the limit allows get through, where nothing is wrong any more?
 //!
-//! What is missing at saturation is the price of leases: the widened window, calls that lie unused at a node
-//! when a lease ends, and the way to the store. It is printed for each kind of limit.
+//! What is missing at saturation is the price of leases: the widened window, calls that lie unused
+//! at a node when a lease ends, and the way to the store. It is printed for each kind of limit.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
@@ -97,8 +97,8 @@ fn at_saturation_nearly_all_that_the_widened_limit_allows_is_admitted() {
     }
 }
 
-/// Calls come free every four milliseconds, and four nodes are asked for twice as many. Each of them asks some times in a
-/// lease, and not for each call.
+/// Calls come free every four milliseconds, and four nodes are asked for twice as many. Each of
+/// them asks some times in a lease, and not for each call.
 #[test]
 fn at_saturation_a_node_asks_some_times_in_a_lease() {
     let (window, calls, nodes) = (MicroSpan::from_secs(4), 1_000, 4);

@@ -1,10 +1,11 @@
 //! Did any window of real time have more calls than were promised?
 //!
-//! - While nodes have different limits, and as long as a lease runs after that: than the highest of them
-//!   promises. Of buckets that is one with the largest burst and the highest rate.
-//! - Where the store's clock was set forward, what was lent is over as much sooner: twice as many may pass
-//!   around that moment, by leases as by any limit that goes by that clock.
-//! - Fixed windows promise so many in each window by the store's clock; not judged where it was stepped.
+//! - While nodes have different limits, and as long as a lease runs after that: than the highest of
+//!   them promises. Of buckets that is one with the largest burst and the highest rate.
+//! - Where the store's clock was set forward, what was lent is over as much sooner: twice as many
+//!   may pass around that moment, by leases as by any limit that goes by that clock.
+//! - Fixed windows promise so many in each window by the store's clock; not judged where it was
+//!   stepped.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -67,8 +68,8 @@ impl Judge {
         Ok(())
     }
 
-    /// What the highest limit promises. Of buckets the largest burst and the highest rate: what is in a
-    /// bucket may have come at one rate and go out at another.
+    /// What the highest limit promises. Of buckets the largest burst and the highest rate: what is
+    /// in a bucket may have come at one rate and go out at another.
     fn most(&self) -> u64 {
         let limits = || self.limits.iter().map(|(policy, _)| *policy);
         let alone = limits().map(|policy| policy.most_in_any_window(1)).max();

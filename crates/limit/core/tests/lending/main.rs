@@ -1,8 +1,8 @@
-//! Do the calls that many nodes admit from leases keep the limit, whatever happens to nodes, messages and
-//! the store?
+//! Do the calls that many nodes admit from leases keep the limit, whatever happens to nodes,
+//! messages and the store?
 //!
-//! A small simulator: virtual time, seeds, nodes with clocks of their own, one store, one client, and a
-//! judge who sees every call that was admitted.
+//! A small simulator: virtual time, seeds, nodes with clocks of their own, one store, one client,
+//! and a judge who sees every call that was admitted.
 
 mod draw;
 mod faults;

@@ -1,5 +1,5 @@
-//! A node: a clock, what it holds, the calls that wait there. It does what a real one has to do around
-//! [`Holding`], and nothing more.
+//! A node: a clock, what it holds, the calls that wait there. It does what a real one has to do
+//! around [`Holding`], and nothing more.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::lending::epoch::{self, Before, Epoch, EpochId, Judgement, Sight};

@@ -1,5 +1,5 @@
-//! Whatever the settings, the state, the time and the cost are: no overflow and no panic. States come
-//! from stores, and stores from anywhere.
+//! Whatever the settings, the state, the time and the cost are: no overflow and no panic. States
+//! come from stores, and stores from anywhere.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;

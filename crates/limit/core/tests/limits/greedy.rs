@@ -1,7 +1,8 @@
 //! The bounds are met: the greediest client there is, under 100 calls a minute, and random bursts.
 //!
-//! The figures for a greedy client agree with those of Muscat's algorithms ("Distributed Rate-Limiting
-//! Algorithms", 2022) as worked out by hand; how far random bursts go depends on what is drawn.
+//! The figures for a greedy client agree with those of Muscat's algorithms ("Distributed
+//! Rate-Limiting Algorithms", 2022) as worked out by hand; how far random bursts go depends on what
+//! is drawn.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;

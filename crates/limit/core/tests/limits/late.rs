@@ -1,5 +1,5 @@
-//! Counters in a store that can only add: several nodes add, read when they come to it, and take back
-//! what they rejected. No window has more than its bound.
+//! Counters in a store that can only add: several nodes add, read when they come to it, and take
+//! back what they rejected. No window has more than its bound.
 
 use std::collections::BTreeMap;
 

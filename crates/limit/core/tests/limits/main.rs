@@ -1,5 +1,5 @@
-//! What all algorithms promise, over any sequence of calls, peeks, refunds and moments: no window has
-//! more than its bound, what a verdict says comes true, and nothing overflows.
+//! What all algorithms promise, over any sequence of calls, peeks, refunds and moments: no window
+//! has more than its bound, what a verdict says comes true, and nothing overflows.
 //!
 //! The naive model remembers every call that was admitted; the algorithms do not.
 

@@ -1,5 +1,5 @@
-//! Which limits are tried, and what is done to them: small limits, and moments close to the edges at
-//! which algorithms change their mind.
+//! Which limits are tried, and what is done to them: small limits, and moments close to the edges
+//! at which algorithms change their mind.
 
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;

@@ -94,7 +94,8 @@ impl World {
         self.envoys.push(envoy);
     }
 
-    /// The stream of one ends: what is on its way is lost, and it goes on with what it has. It comes back as another.
+    /// The stream of one ends: what is on its way is lost, and it goes on with what it has. It
+    /// comes back as another.
     pub(crate) fn cut(&mut self, which: usize) {
         self.book.handle_gone(self.envoys[which].member);
         let member = self.member();
@@ -113,7 +114,8 @@ impl World {
         self.behind += ms.min(self.wall());
     }
 
-    /// The window in which calls count now: none begins again in which something was charged after it.
+    /// The window in which calls count now: none begins again in which something was charged after
+    /// it.
     pub(crate) fn window(&self) -> u64 {
         let charged = self.state.starts_at.0 / 1_000;
         self.wall().max(charged) / WINDOW

@@ -1,6 +1,7 @@
 //! Which algorithm counts a limit? What was typed, checked as far as it can be here.
 //!
-//! Ours: the reference counts in fixed windows alone. What each one does is another crate's business.
+//! Ours: the reference counts in fixed windows alone. What each one does is another crate's
+//! business.
 
 /// An algorithm with the settings that were given; what was not given is for the algorithm to say.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -101,8 +102,8 @@ impl AlgorithmChoice {
         }
     }
 
-    /// The choice that `name` and `settings` make for a limit of `requests`; every setting that is wrong
-    /// otherwise.
+    /// The choice that `name` and `settings` make for a limit of `requests`; every setting that is
+    /// wrong otherwise.
     pub(crate) fn of(
         name: &str,
         settings: Settings,

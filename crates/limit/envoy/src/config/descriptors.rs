@@ -2,9 +2,9 @@
 //!
 //! # Why keys and values are kept apart
 //!
-//! The reference service joins them by `_` and looks that up, so that to it a descriptor with the key `a_b` is the
-//! same as one with the key `a` and the value `b`. Here the two stand beside each other. Files in which
-//! no such pair meets mean the same to both.
+//! The reference service joins them by `_` and looks that up, so that to it a descriptor with the
+//! key `a_b` is the same as one with the key `a` and the value `b`. Here the two stand beside each
+//! other. Files in which no such pair meets mean the same to both.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,8 @@ use crate::config::wildcard::Pattern;
 /// # Invariants
 ///
 /// - No two descriptors beside each other have the same key and the same value.
-/// - Descriptors are no deeper inside each other than a request can go ([`crate::config::ENTRIES_MAX`]).
+/// - Descriptors are no deeper inside each other than a request can go
+///   ([`crate::config::ENTRIES_MAX`]).
 #[derive(Debug, Default)]
 pub struct RateLimits {
     domains: HashMap<Box<str>, Level>,
@@ -84,7 +85,8 @@ pub(crate) struct Descriptor {
     pub(crate) key: Box<str>,
     /// Empty if it holds for every value.
     pub(crate) value: Box<str>,
-    /// If there is a `*`: what a value looks like, or, if the `*` is in the key, key and value joined.
+    /// If there is a `*`: what a value looks like, or, if the `*` is in the key, key and value
+    /// joined.
     pattern: Option<Pattern>,
     pub(crate) node: Node,
 }
@@ -94,8 +96,8 @@ pub(crate) struct Descriptor {
 pub(crate) struct Level {
     /// In the order of the files.
     descriptors: Vec<Descriptor>,
-    /// Which of them have this key. Keys and values come from outside, so the hash is the standard one, which
-    /// nobody can foresee.
+    /// Which of them have this key. Keys and values come from outside, so the hash is the standard
+    /// one, which nobody can foresee.
     by_key: HashMap<Box<str>, OfKey>,
     /// Those with a `*` in their key.
     wild_keys: Vec<u32>,
@@ -130,8 +132,8 @@ impl RateLimits {
         self.domains.is_empty()
     }
 
-    /// All limits, domain by domain in alphabetical order, of each in the order of the files. What is unlimited is
-    /// not among them.
+    /// All limits, domain by domain in alphabetical order, of each in the order of the files. What
+    /// is unlimited is not among them.
     #[must_use]
     pub fn limits(&self) -> Vec<&Limit> {
         let mut domains: Vec<_> = self.domains.iter().collect();
@@ -210,8 +212,9 @@ impl Level {
         &self.descriptors[index as usize]
     }
 
-    /// The descriptor that an entry of a request meets: the one with its value, or else the first one
-    /// in the order of the files whose pattern it fits, or else the one with its key and no value.
+    /// The descriptor that an entry of a request meets: the one with its value, or else the first
+    /// one in the order of the files whose pattern it fits, or else the one with its key and no
+    /// value.
     pub(crate) fn find(&self, key: &str, value: &str) -> Option<(&Descriptor, How)> {
         let of_key = self.by_key.get(key);
         let exact = of_key.and_then(|of_key| of_key.by_value.get(value));

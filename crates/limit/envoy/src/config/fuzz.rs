@@ -8,8 +8,9 @@ use crate::config::{
 ///
 /// # Panics
 ///
-/// If an order of entries leads nowhere, if a file is refused without a mistake, if what is told takes more than one line, or if what
-/// applies to a request depends on what else is asked. Any other panic is a mistake too.
+/// If an order of entries leads nowhere, if a file is refused without a mistake, if what is told
+/// takes more than one line, or if what applies to a request depends on what else is asked. Any
+/// other panic is a mistake too.
 pub fn descriptors(data: &[u8]) {
     let file = File {
         name: "fuzz.yaml",

@@ -1,7 +1,8 @@
 //! Which limit does a request meet?
 //!
-//! Each descriptor of a request is walked entry by entry, from the outermost descriptor of its domain inwards.
-//! A limit counts only where the last entry ends: one that stands deeper or less deep does not.
+//! Each descriptor of a request is walked entry by entry, from the outermost descriptor of its
+//! domain inwards. A limit counts only where the last entry ends: one that stands deeper or less
+//! deep does not.
 
 pub(crate) mod identity;
 mod metric;
@@ -19,8 +20,8 @@ use identity::CounterIdentity;
 use request::{Entry, Request, RequestDescriptor, RequestError};
 use smallvec::SmallVec;
 
-/// Entries of a descriptor as Envoy sends it: one for each action, of which a route has a few. A way of more is kept on
-/// the heap.
+/// Entries of a descriptor as Envoy sends it: one for each action, of which a route has a few. A
+/// way of more is kept on the heap.
 const USUAL_ENTRIES: usize = 4;
 
 /// What applies to a request.
@@ -118,7 +119,8 @@ impl RateLimits {
     }
 }
 
-/// The limit that a request brought: whatever the files say, it holds, without a name and without any mode.
+/// The limit that a request brought: whatever the files say, it holds, without a name and without
+/// any mode.
 fn brought<'l>(
     domain: &str,
     index: usize,

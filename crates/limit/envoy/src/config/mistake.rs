@@ -1,4 +1,5 @@
-//! What is wrong with a file, as the reference service would say it, where, and what to do about it?
+//! What is wrong with a file, as the reference service would say it, where, and what to do about
+//! it?
 //!
 //! The reference stops at the first mistake; all are collected here, those first that it would come
 //! to first.
@@ -10,8 +11,9 @@ use std::sync::Arc;
 
 /// One mistake in one file.
 ///
-/// Its `Display` is a single line for people, such as `basic.yaml:7: invalid rate limit unit 'fortnight'; allowed:
-/// second, minute, ...`; [`Mistake::as_reference`] is what the reference service logs, word for word.
+/// Its `Display` is a single line for people, such as `basic.yaml:7: invalid rate limit unit
+/// 'fortnight'; allowed: second, minute, ...`; [`Mistake::as_reference`] is what the reference
+/// service logs, word for word.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Mistake {
     /// The file as the caller named it.
@@ -29,7 +31,8 @@ pub enum Defect {
     /// The file is no YAML, or has a value in it that no tree can be made of.
     #[error("error loading config file: yaml: {said}")]
     NotYaml {
-        /// What the reference's parser says. It counts some lines from 0; ours is [`Mistake::line`].
+        /// What the reference's parser says. It counts some lines from 0; ours is
+        /// [`Mistake::line`].
         said: String,
     },
     /// A value of another type than the one that belongs there.
@@ -92,9 +95,11 @@ pub enum Defect {
     /// A limit replaces itself.
     #[error("replaces should not contain name of same descriptor")]
     ReplacesItself,
-    /// What cannot be shared: a key with one value has one counter, one without a value one for each.
+    /// What cannot be shared: a key with one value has one counter, one without a value one for
+    /// each.
     #[error(
-        "share_threshold can only be used with wildcard values (containing '*'), but found key '{key}'"
+        "share_threshold can only be used with wildcard values (containing '*'), but found key \
+         '{key}'"
     )]
     SharedWithoutWildcard {
         /// The key with its value.
@@ -190,8 +195,8 @@ pub struct WrongType {
 }
 
 impl Mistake {
-    /// What the reference service says about it, word for word; in more than one line for values of a
-    /// wrong type. For mistakes that it does not know, a text in its manner.
+    /// What the reference service says about it, word for word; in more than one line for values of
+    /// a wrong type. For mistakes that it does not know, a text in its manner.
     #[must_use]
     pub fn as_reference(&self) -> String {
         format!("{}: {}", self.file, self.defect)
@@ -251,8 +256,8 @@ fn lines(mistakes: &[Mistake]) -> String {
 }
 
 impl Mistakes {
-    /// All that the reference service says, which is the first mistake; of values of a wrong type it
-    /// tells all in that file.
+    /// All that the reference service says, which is the first mistake; of values of a wrong type
+    /// it tells all in that file.
     #[must_use]
     pub fn as_reference(&self) -> String {
         let Some((first, others)) = self.0.split_first() else {

@@ -1,8 +1,8 @@
 //! What do the files say? Limits, or every mistake.
 //!
-//! Three looks at each file, as in the reference service, because what one finds is told before what the
-//! next would: at its keys ([`keys`]), at the types of its values ([`typed`]), and, when all files are
-//! through both, at what they mean ([`checks`]).
+//! Three looks at each file, as in the reference service, because what one finds is told before
+//! what the next would: at its keys ([`keys`]), at the types of its values ([`typed`]), and, when
+//! all files are through both, at what they mean ([`checks`]).
 
 mod checks;
 pub(crate) mod keys;
@@ -18,21 +18,22 @@ use crate::config::notice::{Notice, Remark};
 use crate::config::unit::Unit;
 use crate::config::yaml::{self, DEPTH_MAX, NODES_MAX, Unreadable};
 
-/// Longest file. A descriptor takes some 120 bytes, so this is more than
-/// [`FILE_DESCRIPTORS_MAX`] of them; a longer file is a mistake somewhere else, and would be held in memory
-/// several times over.
+/// Longest file. A descriptor takes some 120 bytes, so this is more than [`FILE_DESCRIPTORS_MAX`]
+/// of them; a longer file is a mistake somewhere else, and would be held in memory several times
+/// over.
 pub const FILE_BYTES_MAX: usize = 16 << 20;
 
 /// Most descriptors in all files together. Each takes about half a kilobyte, twice while files are
 /// read again; whoever has more values than that has too many to be told one by one.
 pub const FILE_DESCRIPTORS_MAX: usize = 100_000;
 
-/// Most bytes of the names of all descriptors ([`crate::config::Limit::metric`]), each with those of the descriptors around
-/// it and the domain. A hundred thousand take some 5 MB; without a bound, a long domain and many short descriptors
-/// would take any amount.
+/// Most bytes of the names of all descriptors ([`crate::config::Limit::metric`]), each with those
+/// of the descriptors around it and the domain. A hundred thousand take some 5 MB; without a bound,
+/// a long domain and many short descriptors would take any amount.
 const NAMES_BYTES_MAX: usize = 64 << 20;
 
-/// Most mistakes, and most notices, that are told. Nobody reads more, and a file may have a million.
+/// Most mistakes, and most notices, that are told. Nobody reads more, and a file may have a
+/// million.
 const TOLD_MAX: usize = 1_000;
 
 /// A file to be read.
@@ -50,8 +51,8 @@ pub enum SameDomain {
     /// Only one file may have it.
     #[default]
     Refused,
-    /// Their outermost descriptors stand beside each other, and none of them twice. The reference calls this
-    /// `MERGE_DOMAIN_CONFIG`.
+    /// Their outermost descriptors stand beside each other, and none of them twice. The reference
+    /// calls this `MERGE_DOMAIN_CONFIG`.
     Merged,
 }
 
@@ -66,12 +67,13 @@ pub struct Read {
 
 /// Reads all files of a configuration.
 ///
-/// Beside what the reference service knows, `rate_limit` may hold `algorithm`, `burst`, `sub_windows` and
-/// `initial_burst`; see [`crate::config::AlgorithmChoice`].
+/// Beside what the reference service knows, `rate_limit` may hold `algorithm`, `burst`,
+/// `sub_windows` and `initial_burst`; see [`crate::config::AlgorithmChoice`].
 ///
 /// # Errors
 ///
-/// Every mistake, in the order in which the reference service would come to them; of more than a thousand, the first.
+/// Every mistake, in the order in which the reference service would come to them; of more than a
+/// thousand, the first.
 pub fn read(files: &[File<'_>], same_domain: SameDomain) -> Result<Read, Mistakes> {
     read_for(files, same_domain, &|_, _, _| Ok(()))
 }

@@ -70,7 +70,8 @@ impl Unit {
         }
     }
 
-    /// The unit with this number on the wire; none for 0 (unknown) and for numbers that nobody knows.
+    /// The unit with this number on the wire; none for 0 (unknown) and for numbers that nobody
+    /// knows.
     #[must_use]
     pub fn from_number(number: i32) -> Option<Self> {
         Self::ALL.into_iter().find(|unit| unit.number() == number)

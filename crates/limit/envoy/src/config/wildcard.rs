@@ -24,8 +24,8 @@ impl Pattern {
         })
     }
 
-    /// Whether `text` fits. Nothing is copied; each part is looked for in what the ones before left over, so that
-    /// they do not overlap.
+    /// Whether `text` fits. Nothing is copied; each part is looked for in what the ones before left
+    /// over, so that they do not overlap.
     pub(crate) fn matches(&self, text: &str) -> bool {
         let Some(rest) = text.strip_prefix(&*self.prefix) else {
             return false;

@@ -1,9 +1,9 @@
-//! What does a YAML file say? A tree of lists, maps and scalars, as go's `yaml.v2` takes them, which is
-//! what the reference service reads with.
+//! What does a YAML file say? A tree of lists, maps and scalars, as go's `yaml.v2` takes them,
+//! which is what the reference service reads with.
 //!
-//! Only the first document of a file counts. An alias is the node that it names, so a tree is no larger
-//! than its file; how large it looks to whoever walks it is bounded ([`NODES_MAX`], [`DEPTH_MAX`]), so every
-//! walk ends soon and none needs much stack.
+//! Only the first document of a file counts. An alias is the node that it names, so a tree is no
+//! larger than its file; how large it looks to whoever walks it is bounded ([`NODES_MAX`],
+//! [`DEPTH_MAX`]), so every walk ends soon and none needs much stack.
 
 mod build;
 mod complaint;
@@ -14,18 +14,19 @@ pub(crate) use build::{Unreadable, parse_bytes};
 pub(crate) use scalar::{Plain, Scalar};
 pub(crate) use shown::{as_go_prints, as_go_writes};
 
-/// Most nodes of a file, each counted as often as it is reached. Ten or twelve make a descriptor, so this
-/// is more than [`crate::config::FILE_DESCRIPTORS_MAX`] of them have; without it ten lines of aliases would take
-/// hours to walk.
+/// Most nodes of a file, each counted as often as it is reached. Ten or twelve make a descriptor,
+/// so this is more than [`crate::config::FILE_DESCRIPTORS_MAX`] of them have; without it ten lines
+/// of aliases would take hours to walk.
 pub(crate) const NODES_MAX: u64 = 2_000_000;
 
-/// Most lists and maps inside each other. A descriptor inside another takes two, and as many as can be
-/// met by a request are inside each other at most ([`crate::config::ENTRIES_MAX`]); the rest is for metadata. Without it a file of
-/// brackets would exhaust the stack of whoever walks it.
+/// Most lists and maps inside each other. A descriptor inside another takes two, and as many as can
+/// be met by a request are inside each other at most ([`crate::config::ENTRIES_MAX`]); the rest is
+/// for metadata. Without it a file of brackets would exhaust the stack of whoever walks it.
 pub(crate) const DEPTH_MAX: usize = 128;
 
 /// Most bytes of all words, each counted as often as it is reached: twice the longest file
-/// ([`crate::config::FILE_BYTES_MAX`]). Without it a long word and many aliases would fill the memory of whoever copies.
+/// ([`crate::config::FILE_BYTES_MAX`]). Without it a long word and many aliases would fill the
+/// memory of whoever copies.
 pub(crate) const TEXT_BYTES_MAX: usize = 32 << 20;
 
 /// What a document says.

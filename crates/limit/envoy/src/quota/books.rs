@@ -1,7 +1,8 @@
 //! The books of all limits that somebody shares, and whose turn it is to be looked at.
 //!
-//! Looks and charges take time, and only so many are on their way at once. Limits that are due wait in the order in which they
-//! came to be due, and one that is due again stands at the end: however many there are, none waits for one twice.
+//! Looks and charges take time, and only so many are on their way at once. Limits that are due wait
+//! in the order in which they came to be due, and one that is due again stands at the end: however
+//! many there are, none waits for one twice.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use crate::quota::stream::BUCKETS_MAX;
 use crate::quota::told::{Line, Told};
 use crate::wire::quota::BucketId;
 
-/// Books, with those of limits that nobody shares any more and that are to be charged for what went through: as many as all
-/// streams may share. What is owed of others is forgiven.
+/// Books, with those of limits that nobody shares any more and that are to be charged for what went
+/// through: as many as all streams may share. What is owed of others is forgiven.
 pub(crate) const BOOKS_MAX: usize = STREAMS_MAX * BUCKETS_MAX;
 
 /// How a member is told something.

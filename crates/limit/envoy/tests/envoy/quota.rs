@@ -25,8 +25,8 @@ const MINUTE: u64 = 60_000_000;
 /// A full minute.
 const START: u64 = 1_767_225_600_000_000;
 
-/// The clock by which calls are counted. It stands still until it is moved: however slow the machine is, a minute is not over
-/// before the test says so.
+/// The clock by which calls are counted. It stands still until it is moved: however slow the
+/// machine is, a minute is not over before the test says so.
 #[derive(Clone)]
 struct Clock(Arc<AtomicU64>);
 
@@ -49,7 +49,8 @@ struct Stage {
     folder: TempDir,
     service: RateLimitService,
     address: SocketAddr,
-    /// The same socket, for another service at the same address: a port that is let go may be somebody else's.
+    /// The same socket, for another service at the same address: a port that is let go may be
+    /// somebody else's.
     door: std::net::TcpListener,
 }
 
@@ -152,7 +153,8 @@ fn count(served: &AtomicU32) -> u32 {
     served.load(Ordering::SeqCst)
 }
 
-/// Waits until Envoys have reported so many requests, but for a few: that each of those has reported who asked for more than a few.
+/// Waits until Envoys have reported so many requests, but for a few: that each of those has
+/// reported who asked for more than a few.
 async fn reported(stage: &Stage, requests: u32) {
     eventually("requests are reported", async || {
         let figures = stage.service.figures().quota;
@@ -198,7 +200,8 @@ async fn the_workers_of_an_envoy_let_through_no_more_together() {
     let stage = Stage::new().await;
     let (envoy, served) = stage.envoy_of(2).await;
     let asked = AtomicU32::new(0);
-    // From several clients at once, each request over a connection of its own: that goes to either worker.
+    // From several clients at once, each request over a connection of its own: that goes to either
+    // worker.
     let ask = async |times| {
         let some = || ask(&envoy, "/api", times);
         tokio::join!(some(), some(), some(), some());
@@ -238,7 +241,8 @@ async fn two_envoys_share_a_limit() {
         tokio::join!(ask(&one, "/api", times), ask(&other, "/api", times));
         asked.fetch_add(2 * times, Ordering::SeqCst);
     };
-    // In the last second of a minute nothing is assigned: both say what they want before either has anything.
+    // In the last second of a minute nothing is assigned: both say what they want before either has
+    // anything.
     stage.clock.move_to_second_of_next_minute(59);
     ask(100).await;
     reported(&stage, count(&asked)).await;

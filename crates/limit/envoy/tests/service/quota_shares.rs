@@ -1,5 +1,5 @@
-//! Who is assigned how much of one limit: beside calls that are counted one by one, from minute to minute, and after the clock
-//! was set back.
+//! Who is assigned how much of one limit: beside calls that are counted one by one, from minute to
+//! minute, and after the clock was set back.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,7 +43,8 @@ async fn a_clock_that_is_set_back_gives_nothing_twice() {
         assigned() == LIMIT - 100
     })
     .await;
-    // Within the minute, to the one before, and to another hour; then to the end of what was the minute at first.
+    // Within the minute, to the one before, and to another hour; then to the end of what was the
+    // minute at first.
     let mut nothing_is_left = async |what| {
         let mut other = open(&stage).await;
         other.report(&[("k=a", 0, 1)]);
@@ -100,7 +101,8 @@ impl Client {
     }
 }
 
-/// What is left of a minute from its 13th second, until as late in the next: what each was assigned in it of whom these have requests.
+/// What is left of a minute from its 13th second, until as late in the next: what each was assigned
+/// in it of whom these have requests.
 async fn minute(stage: &Stage, clients: &[Client; 2], are_busy: [bool; 2]) -> [u64; 2] {
     let before = clients.each_ref().map(Client::assigned);
     let assigned = || stage.service.figures().quota.assigned;

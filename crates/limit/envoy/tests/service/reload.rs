@@ -8,7 +8,8 @@ use crate::support::{Grpc, Stage, hits, question};
 
 fn file(requests: u32, more: &str) -> String {
     format!(
-        "domain: d\ndescriptors:\n- {{key: k, rate_limit: {{unit: day, requests_per_unit: {requests}{more}}}}}\n"
+        "domain: d\ndescriptors:\n\
+         - {{key: k, rate_limit: {{unit: day, requests_per_unit: {requests}{more}}}}}\n"
     )
 }
 

@@ -1,4 +1,5 @@
-//! Which algorithms are there, and of which kind is the key of each (RFC 7518, section 3.1; RFC 8037)?
+//! Which algorithms are there, and of which kind is the key of each (RFC 7518, section 3.1; RFC
+//! 8037)?
 
 use aws_lc_rs::signature::{
     ECDSA_P256_SHA256_FIXED, ECDSA_P384_SHA384_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256,

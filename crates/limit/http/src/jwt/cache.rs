@@ -1,8 +1,8 @@
 //! Tokens that were verified a moment ago.
 //!
-//! Only good ones, by a digest of all of their bytes: whoever makes up tokens fills nothing. Two generations: when the
-//! young one is full it grows old, and the old one is forgotten. So it is bounded without a list of who was used
-//! when, and whoever comes often stays.
+//! Only good ones, by a digest of all of their bytes: whoever makes up tokens fills nothing. Two
+//! generations: when the young one is full it grows old, and the old one is forgotten. So it is
+//! bounded without a list of who was used when, and whoever comes often stays.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
 //! A JWKS: public keys in JSON (RFC 7517), as far as they verify signatures.
 //!
-//! Read strictly, for somebody wrote it down on purpose: a key that could never verify anything is a mistake, and so
-//! is one that is no public key. Keys for encryption, which stand beside the others in many sets, are left out.
+//! Read strictly, for somebody wrote it down on purpose: a key that could never verify anything is
+//! a mistake, and so is one that is no public key. Keys for encryption, which stand beside the
+//! others in many sets, are left out.
 
 mod read;
 
@@ -42,7 +43,8 @@ pub enum KeySetError {
     TooLarge,
     /// It is no JSON, or not of this kind.
     #[error(
-        "found no JSON object with a list of keys (line {line}, column {column}), allowed: {{\"keys\": [...]}}"
+        "found no JSON object with a list of keys (line {line}, column {column}), allowed: \
+         {{\"keys\": [...]}}"
     )]
     NoSet {
         /// Where, from 1.
@@ -80,8 +82,8 @@ impl KeySet {
         read::key_set(text)
     }
 
-    /// The key by which a token would be signed that says this of itself; `None` if that is none, or could be
-    /// several.
+    /// The key by which a token would be signed that says this of itself; `None` if that is none,
+    /// or could be several.
     pub(crate) fn find(&self, algorithm: Algorithm, id: Option<&str>) -> Option<&ParsedPublicKey> {
         let named = self.keys.iter();
         let named = named.filter(|key| id.is_none() || key.id.as_deref() == id);

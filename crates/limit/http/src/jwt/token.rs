@@ -1,4 +1,5 @@
-//! One token: what it says of itself, and whether that is true (RFC 7515 in its compact form, RFC 7519).
+//! One token: what it says of itself, and whether that is true (RFC 7515 in its compact form, RFC
+//! 7519).
 
 use base64::Engine as _;
 use base64::alphabet::URL_SAFE;
@@ -12,9 +13,9 @@ use crate::jwt::algorithm::Algorithm;
 use crate::jwt::key_set::KeySet;
 use crate::jwt::verifier::Expected;
 
-/// Reads every spelling of a signature that a lenient origin takes: with `=` behind it or without, and whatever its
-/// spare last bits are. Anybody can change those in a token that is good, and the origin would still take it; one that
-/// was none here would be a way around its limit.
+/// Reads every spelling of a signature that a lenient origin takes: with `=` behind it or without,
+/// and whatever its spare last bits are. Anybody can change those in a token that is good, and the
+/// origin would still take it; one that was none here would be a way around its limit.
 const LENIENT: GeneralPurpose = GeneralPurpose::new(
     &URL_SAFE,
     NO_PAD

@@ -80,7 +80,8 @@ impl Verifier {
         Ok(proof)
     }
 
-    /// A claim of what was proved; `None` if the token has none, or one that is no text, number, `true` or `false`.
+    /// A claim of what was proved; `None` if the token has none, or one that is no text, number,
+    /// `true` or `false`.
     #[must_use]
     pub fn claim<'p>(&self, proof: &'p Proof, name: &str) -> Option<&'p str> {
         let at = self.names.iter().position(|known| known == name)?;

@@ -148,7 +148,8 @@ async fn whoever_is_over_a_limit_without_tokens_is_told_so_before_his_token_is_l
     let issuer = Issuer::new();
     let check = async |limit: &str, cost: &str, expected: StatusCode| {
         let limits = format!(
-            "[[limit]]\nname = \"near\"\nkey = \"client_address\"\nlimit = \"4/h\"\n{limit}\n{cost}\n\
+            "[[limit]]\nname = \"near\"\nkey = \"client_address\"\nlimit = \"4/h\"\n{limit}\n\
+             {cost}\n\
              {BY_SUB}without_key = \"reject\"\n"
         );
         let meter = meter(&issuer, "", &limits);

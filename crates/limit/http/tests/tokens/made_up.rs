@@ -54,8 +54,8 @@ fn any_members() -> impl Strategy<Value = Value> {
     prop::collection::btree_map(names, any_json(), 0..8).prop_map(|members| json!(members))
 }
 
-/// The token with all other characters in the last place of its signature of 64 bytes that mean the same: four of
-/// its six bits are spare.
+/// The token with all other characters in the last place of its signature of 64 bytes that mean the
+/// same: four of its six bits are spare.
 fn spellings(token: &str) -> Vec<Vec<u8>> {
     let last = token.as_bytes()[token.len() - 1];
     let of = |at: usize| base64([0, 0, u8::try_from(at).unwrap()]).as_bytes()[3];

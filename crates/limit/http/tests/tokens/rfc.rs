@@ -1,4 +1,5 @@
-//! What others have signed: the examples of the RFCs, against slips that signer and verifier here could share.
+//! What others have signed: the examples of the RFCs, against slips that signer and verifier here
+//! could share.
 
 use anteroom_limit_http::jwt::{Expected, KeySet, Rejection, Verifier};
 use serde_json::{Value, json};

@@ -1,8 +1,9 @@
-//! What stores must do whose nodes decide alone and hear of each other later: how far off they may be, and that they agree in
-//! the end.
+//! What stores must do whose nodes decide alone and hear of each other later: how far off they may
+//! be, and that they agree in the end.
 //!
-//! Exact for calls of which all nodes know; at worst, for calls that come at once everywhere, a whole limit at each node. What comes
-//! between, and how late news are, is the store's own, and so are the tests that state it.
+//! Exact for calls of which all nodes know; at worst, for calls that come at once everywhere, a
+//! whole limit at each node. What comes between, and how late news are, is the store's own, and so
+//! are the tests that state it.
 
 use std::sync::Arc;
 

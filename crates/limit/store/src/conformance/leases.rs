@@ -1,8 +1,9 @@
-//! What counts by leases must do: never admit more than the algorithm, and refuse nobody whom the limit by which they
-//! lend would let through.
+//! What counts by leases must do: never admit more than the algorithm, and refuse nobody whom the
+//! limit by which they lend would let through.
 //!
-//! The limit by which they lend is [`Lending::widened`]: one node alone, which has asked once, admits what that does.
-//! Several admit no more, and may admit less, for what lies at one cannot be had by another.
+//! The limit by which they lend is [`Lending::widened`]: one node alone, which has asked once,
+//! admits what that does. Several admit no more, and may admit less, for what lies at one cannot be
+//! had by another.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
@@ -19,8 +20,8 @@ use crate::shared::{CountsError, SharedCharge, SharedCounts, UnfitError};
 /// How many calls each limit of these tests allows in a minute.
 const CALLS: u32 = 40;
 
-/// Runs the whole list. Each [`Stage::node`] is a node of its own, and time does not go back. The store lends at once:
-/// somebody has said that nothing was spent before.
+/// Runs the whole list. Each [`Stage::node`] is a node of its own, and time does not go back. The
+/// store lends at once: somebody has said that nothing was spent before.
 ///
 /// # Errors
 ///

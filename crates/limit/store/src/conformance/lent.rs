@@ -1,4 +1,5 @@
-//! What every store must do from which calls are lent. A new store runs this list and adds one line.
+//! What every store must do from which calls are lent. A new store runs this list and adds one
+//! line.
 
 mod steps;
 

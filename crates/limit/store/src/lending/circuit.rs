@@ -1,4 +1,5 @@
-//! Is the store known to be away? Then callers are told at once, and one of them tries again now and then.
+//! Is the store known to be away? Then callers are told at once, and one of them tries again now
+//! and then.
 //!
 //! Knows no clock and no randomness; both are arguments.
 
@@ -6,7 +7,8 @@ use anteroom_limit::time::{MicroSpan, Micros};
 
 /// So many requests in a row must fail. One answer that was lost says nothing about the next.
 const FAILURES: u32 = 3;
-/// How long the store is left alone then. About as long as a server needs that only lost its connections.
+/// How long the store is left alone then. About as long as a server needs that only lost its
+/// connections.
 const FIRST: MicroSpan = MicroSpan(50_000);
 /// At most: whoever has mended it sees it used while still looking.
 const LONGEST: MicroSpan = MicroSpan::from_secs(1);
@@ -31,7 +33,8 @@ impl Circuit {
         self.failures >= FAILURES
     }
 
-    /// Takes note that somebody asks. While the store is away, nobody else does for as long as it was left alone.
+    /// Takes note that somebody asks. While the store is away, nobody else does for as long as it
+    /// was left alone.
     pub(crate) fn handle_request(&mut self, now: Micros) {
         if self.is_lost() {
             self.until = now + self.pause();
@@ -45,8 +48,8 @@ impl Circuit {
         self.is_tried = false;
     }
 
-    /// Takes note that it did not. `random` takes away up to a half of the pause, so that nodes do not come back
-    /// all at once. Says whether it is given up with this one: once for an outage.
+    /// Takes note that it did not. `random` takes away up to a half of the pause, so that nodes do
+    /// not come back all at once. Says whether it is given up with this one: once for an outage.
     pub(crate) fn handle_failure(&mut self, now: Micros, random: u64) -> bool {
         // Those that were under way together fail together, and make the pause no longer.
         if self.is_open(now) && !self.is_tried {

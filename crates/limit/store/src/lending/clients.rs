@@ -1,10 +1,11 @@
 //! Which clients are known here, in bounded memory?
 //!
-//! A client that holds nothing and knows nothing may be forgotten; so may any other, for a lease is prepaid, but what
-//! is left of it is lost then. So nobody is forgotten for a newcomer's sake: where there is no place left newcomers are
-//! *guests*, who are forgotten as soon as their call is decided. There are as few guests as there may be requests on
-//! their way to the store. A flood of keys takes nothing from those who are known here, which is to whom something was lent
-//! within some five seconds: a part of those requests is kept for them.
+//! A client that holds nothing and knows nothing may be forgotten; so may any other, for a lease is
+//! prepaid, but what is left of it is lost then. So nobody is forgotten for a newcomer's sake:
+//! where there is no place left newcomers are *guests*, who are forgotten as soon as their call is
+//! decided. There are as few guests as there may be requests on their way to the store. A flood of
+//! keys takes nothing from those who are known here, which is to whom something was lent within
+//! some five seconds: a part of those requests is kept for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,8 +28,8 @@ pub(crate) const SHARDS: usize = 64;
 /// Where no place is left, all clients of a part are looked at so often at most.
 const SWEEP_AGAIN_AFTER: MicroSpan = MicroSpan(100_000);
 
-/// Who does not say how old the calls are that it gives back has taken them within this: as long as any store may be
-/// asked about a call.
+/// Who does not say how old the calls are that it gives back has taken them within this: as long as
+/// any store may be asked about a call.
 const REFUNDED_WITHIN: MicroSpan = MicroSpan::from_secs(5);
 
 /// What is known of a client of one limit.
@@ -63,8 +64,8 @@ impl Client {
         self.taken_at = now;
     }
 
-    /// Since when all calls were taken that a refund can be for; `None` if some were of leases that have ended, and
-    /// would be given back to others.
+    /// Since when all calls were taken that a refund can be for; `None` if some were of leases that
+    /// have ended, and would be given back to others.
     pub(crate) fn refunds_since(&self, now: Micros) -> Option<Micros> {
         let is_over = now.since(self.taken_of_ended_at) >= REFUNDED_WITHIN;
         is_over.then_some(self.taken_at)
@@ -99,7 +100,8 @@ pub(crate) struct Shard {
     lease_part: u64,
     /// Most clients of a part have the same limit.
     newest: Option<Arc<Lending>>,
-    /// Rises with every birth and every request; begins and steps so that no two parts have the same.
+    /// Rises with every birth and every request; begins and steps so that no two parts have the
+    /// same.
     number: u64,
     swept_at: Micros,
 }

@@ -6,7 +6,8 @@ use crate::shared::TestTime;
 use anteroom_limit::time::Micros;
 use rustix::time::{ClockId, clock_gettime};
 
-/// A clock that never goes back, and never stands still while the machine sleeps: leases end meanwhile.
+/// A clock that never goes back, and never stands still while the machine sleeps: leases end
+/// meanwhile.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Now, from whenever on it counts.
     fn now(&self) -> Micros;

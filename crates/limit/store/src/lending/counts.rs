@@ -23,19 +23,19 @@ use crate::lending::pass::{Call, May, Pass};
 use crate::lending::settings::Settings;
 use crate::lending::watch;
 
-/// How often a call asks again when others were quicker. Each time it had waited for an answer, and what came was gone
-/// before its turn.
+/// How often a call asks again when others were quicker. Each time it had waited for an answer, and
+/// what came was gone before its turn.
 const TURNS_MAX: u32 = 16;
 
 /// Counts by leases from a store that nodes share.
 ///
-/// Dropping it ends what runs beside the calls. What was lent to it is lost then, and free again when the charge is
-/// over.
+/// Dropping it ends what runs beside the calls. What was lent to it is lost then, and free again
+/// when the charge is over.
 ///
 /// # Refunds
 ///
-/// A refund is for the newest calls of its client. It gives back what they took if that can still be spent here;
-/// otherwise it does nothing, for what is lent is never given back to the store.
+/// A refund is for the newest calls of its client. It gives back what they took if that can still
+/// be spent here; otherwise it does nothing, for what is lent is never given back to the store.
 pub struct LeasedCounts {
     inner: Arc<Inner>,
 }
@@ -46,7 +46,8 @@ pub struct LeasedCounts {
 pub struct NoRandomnessError(#[source] getrandom::Error);
 
 impl LeasedCounts {
-    /// Counts by leases from this store. Asks nothing yet. Requests run on the runtime in which this is called.
+    /// Counts by leases from this store. Asks nothing yet. Requests run on the runtime in which
+    /// this is called.
     ///
     /// # Errors
     ///
@@ -86,8 +87,8 @@ impl LeasedCounts {
         self.inner.figures()
     }
 
-    /// Begins a new epoch on an operator's word that nobody has spent anything: all that the store knows of clients is
-    /// forgotten, and a store that is new lends at once.
+    /// Begins a new epoch on an operator's word that nobody has spent anything: all that the store
+    /// knows of clients is forgotten, and a store that is new lends at once.
     ///
     /// # Errors
     ///
@@ -181,7 +182,8 @@ impl SharedCounts for LeasedCounts {
         ]
     }
 
-    /// Beside what is needed: no leaky bucket, and no burst that is used up by what comes during a lease.
+    /// Beside what is needed: no leaky bucket, and no burst that is used up by what comes during a
+    /// lease.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         let lending = Lending::with_part(*policy, self.inner.settings.lease_part);
         let fit = lending.map(drop);

@@ -1,4 +1,5 @@
-//! Numbers that nobody can guess and that do not come twice: for lives, tokens and epochs, and to spread retries.
+//! Numbers that nobody can guess and that do not come twice: for lives, tokens and epochs, and to
+//! spread retries.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -13,13 +13,13 @@ pub struct Figures {
     pub undecided: u64,
     /// Requests to the store, those that went ahead of demand among them.
     pub requests: u64,
-    /// Round trips to the store: one for a request that is answered in one step, or that lends nothing; otherwise two, and
-    /// more if others were quicker; one a second to see the epoch.
+    /// Round trips to the store: one for a request that is answered in one step, or that lends
+    /// nothing; otherwise two, and more if others were quicker; one a second to see the epoch.
     pub round_trips: u64,
     /// Requests that were lent something in one step at the store.
     pub steps: u64,
-    /// Of those, such as the store answered otherwise than the program itself would have. Anything but zero is a mistake in
-    /// the program.
+    /// Of those, such as the store answered otherwise than the program itself would have. Anything
+    /// but zero is a mistake in the program.
     pub disagreements: u64,
     /// Requests that came to nothing because the store failed or was slow.
     pub failures: u64,
@@ -44,8 +44,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Calls that were lent and came to nothing, by their cost: their lease ended, or was too late to be of use. They
-    /// are free again when their charge is over.
+    /// Calls that were lent and came to nothing, by their cost: their lease ended, or was too late
+    /// to be of use. They are free again when their charge is over.
     #[must_use]
     pub fn forfeited(&self) -> u64 {
         self.lent

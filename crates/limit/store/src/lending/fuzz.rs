@@ -12,8 +12,8 @@ use crate::lending::record;
 ///
 /// # Panics
 ///
-/// If what was read is something else when it is written and read again, or if more is lent than is wanted. Any
-/// other panic is a mistake too.
+/// If what was read is something else when it is written and read again, or if more is lent than is
+/// wanted. Any other panic is a mistake too.
 pub fn records(data: &[u8]) {
     if let Ok(epoch) = record::decode_epoch(data) {
         let bytes = record::encode_epoch(&epoch);

@@ -150,15 +150,16 @@ impl Inner {
         self.state(shelf).lock().in_force = Some(in_force);
     }
 
-    /// The epoch by which may be lent without looking which one it is; `None` if another one has been seen since.
+    /// The epoch by which may be lent without looking which one it is; `None` if another one has
+    /// been seen since.
     pub(crate) fn in_force(&self, shelf: Shelf) -> Option<InForce> {
         let state = self.state(shelf).lock();
         let is_latest = |in_force: &InForce| state.witnessed == Some(in_force.epoch.id);
         state.in_force.filter(is_latest)
     }
 
-    /// From now on all shelves are watched: a store that was found empty lends nothing for a while, which is better over
-    /// when the first call comes.
+    /// From now on all shelves are watched: a store that was found empty lends nothing for a while,
+    /// which is better over when the first call comes.
     pub(crate) fn expect_calls(&self) {
         self.expects_calls.store(true, Ordering::Relaxed);
     }

@@ -1,7 +1,8 @@
 //! What is a call told from what is held here, and for whom must it wait?
 //!
-//! All limits of a call are decided under their locks. If all admit, all are charged; otherwise it is as if those that
-//! admit had not been asked. While it waits for an answer a call has taken nothing.
+//! All limits of a call are decided under their locks. If all admit, all are charged; otherwise it
+//! is as if those that admit had not been asked. While it waits for an answer a call has taken
+//! nothing.
 
 use std::sync::Arc;
 
@@ -24,7 +25,8 @@ pub(crate) struct Call<'c> {
     charges: &'c [SharedCharge<'c>],
     /// Whom each is charged to, as clients are known here.
     keys: Vec<CallKey>,
-    /// For which turn each waits, and in which of the client's lives here; `None` before it was decided first.
+    /// For which turn each waits, and in which of the client's lives here; `None` before it was
+    /// decided first.
     turns: Vec<Option<(u64, Turn)>>,
     /// How long ago what it gives back was charged, at most; `None` if nobody says it.
     pub(crate) age: Option<MicroSpan>,
@@ -43,8 +45,8 @@ pub(crate) enum Pass {
     Told,
     /// Nobody knows. Nothing was charged.
     Unknown(AskError),
-    /// It must be decided again when all these have rung. Nothing was charged. None, if nobody may ask: then it is as
-    /// if the call had not been.
+    /// It must be decided again when all these have rung. Nothing was charged. None, if nobody may
+    /// ask: then it is as if the call had not been.
     Wait(Vec<OwnedNotified>),
 }
 

@@ -1,17 +1,19 @@
 //! Who may send one more request to the store?
 //!
-//! Whoever makes up keys is a new client each time, and each new client needs a request at once. So a part of the
-//! requests is kept for clients to whom something was lent before, as long as they are known here: while a lease of theirs
-//! lasts, or what the store said of it, which is some five seconds at most. A flood of keys that come once takes nothing
-//! from them; who comes back after a pause is as new as those. Somebody who calls with each of many keys until something was lent to it is a
-//! known client by that, many times; nothing here can tell that from many clients.
+//! Whoever makes up keys is a new client each time, and each new client needs a request at once. So
+//! a part of the requests is kept for clients to whom something was lent before, as long as they
+//! are known here: while a lease of theirs lasts, or what the store said of it, which is some five
+//! seconds at most. A flood of keys that come once takes nothing from them; who comes back after a
+//! pause is as new as those. Somebody who calls with each of many keys until something was lent to
+//! it is a known client by that, many times; nothing here can tell that from many clients.
 
 use std::sync::Arc;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// One of so many requests is kept for those who are known. They ask seldom (a lease is for many calls), and at 10 ms
-/// each the part of the 1,024 that may be on their way is 25,000 requests a second.
+/// One of so many requests is kept for those who are known. They ask seldom (a lease is for many
+/// calls), and at 10 ms each the part of the 1,024 that may be on their way is 25,000 requests a
+/// second.
 const KEPT_PART: usize = 4;
 
 /// The requests that may be on their way at once.
@@ -37,7 +39,8 @@ impl Permits {
         }
     }
 
-    /// For a request of a client to whom something was lent before, or of another. `None` if there are too many.
+    /// For a request of a client to whom something was lent before, or of another. `None` if there
+    /// are too many.
     pub(crate) fn take(&self, is_known: bool) -> Option<Permit> {
         let take = |from: &Arc<Semaphore>| Arc::clone(from).try_acquire_owned().ok();
         let of_newcomers = match is_known {

@@ -1,5 +1,5 @@
-//! How is an epoch written down? A version byte, then postcard. Records of clients, which stores must be able to read
-//! too, are [`crate::lent::record`]'s.
+//! How is an epoch written down? A version byte, then postcard. Records of clients, which stores
+//! must be able to read too, are [`crate::lent::record`]'s.
 
 mod forms;
 

@@ -1,5 +1,5 @@
-//! One request to the store: lent in one step where the store can do that, and otherwise read, lend, write; and again if
-//! somebody else was quicker.
+//! One request to the store: lent in one step where the store can do that, and otherwise read,
+//! lend, write; and again if somebody else was quicker.
 
 mod step;
 
@@ -25,11 +25,11 @@ use crate::lending::permits::Permit;
 use crate::lending::record;
 use crate::lending::round::step::Beginning;
 
-/// How often a request is tried while others are quicker. With more it would be answered after those who asked have
-/// gone.
+/// How often a request is tried while others are quicker. With more it would be answered after
+/// those who asked have gone.
 const TRIES_MAX: u32 = 12;
-/// After the first two tries there is a pause, from none to this, and twice as long each time: those who met once
-/// would meet again.
+/// After the first two tries there is a pause, from none to this, and twice as long each time:
+/// those who met once would meet again.
 const PAUSE_FIRST: Duration = Duration::from_millis(2);
 /// The longest pause.
 const PAUSE_LONGEST: Duration = Duration::from_millis(64);
@@ -196,7 +196,8 @@ impl Inner {
         }
     }
 
-    /// The epoch that is in force; `None` if its record had to be written first: then all must be read again.
+    /// The epoch that is in force; `None` if its record had to be written first: then all must be
+    /// read again.
     pub(crate) async fn settle(
         &self,
         shelf: Shelf,
@@ -268,8 +269,8 @@ impl Inner {
         Ok(has_begun)
     }
 
-    /// What is there of a client. What is damaged, or older than what is read here, is as if it had spent all; what a
-    /// later version wrote is left to that.
+    /// What is there of a client. What is damaged, or older than what is read here, is as if it had
+    /// spent all; what a later version wrote is left to that.
     fn read(
         &self,
         asked: &Asked,
@@ -340,7 +341,8 @@ impl Asked {
         }
     }
 
-    /// The name of what it writes. Names of requests do not come twice, and only one try of each is ever carried out.
+    /// The name of what it writes. Names of requests do not come twice, and only one try of each is
+    /// ever carried out.
     fn token(&self) -> Token {
         let id = self.request.id;
         Token(u128::from(id.life) << 64 | u128::from(id.number))
@@ -351,13 +353,18 @@ impl Asked {
 fn meaning(before: Before) -> String {
     match before {
         Before::Unknown => format!(
-            "the store was found empty, so nothing is lent for {UNKNOWN_FOR}, in case somebody knows better; if it \
+            "the store was found empty, so nothing is lent for {UNKNOWN_FOR}, in case somebody \
+             knows better; if it \
              is new, `anteroom limits assume-empty` lends at once"
         ),
-        Before::Lost => "the store may have lost what it lent, so all clients count as having spent all until that \
-                         would be over; `anteroom limits assume-empty` ends that, if hardly anything was spent"
+        Before::Lost => "the store may have lost what it lent, so all clients count as having \
+                         spent all until that \
+                         would be over; `anteroom limits assume-empty` ends that, if hardly \
+                         anything was spent"
             .to_owned(),
-        Before::Nothing => "an operator said that nothing was spent, so all clients begin anew".to_owned(),
+        Before::Nothing => {
+            "an operator said that nothing was spent, so all clients begin anew".to_owned()
+        }
     }
 }
 

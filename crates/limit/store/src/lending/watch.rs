@@ -1,7 +1,8 @@
 //! What must be done though nobody calls: to see which epoch it is, and to forget idle clients.
 //!
-//! A store that has lost its memory cannot know. Whoever has seen its epoch must say so before it has lent again what
-//! is lent already, and has [`anteroom_limit::lending::epoch::UNKNOWN_FOR`] to do it.
+//! A store that has lost its memory cannot know. Whoever has seen its epoch must say so before it
+//! has lent again what is lent already, and has [`anteroom_limit::lending::epoch::UNKNOWN_FOR`] to
+//! do it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;

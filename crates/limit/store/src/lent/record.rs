@@ -1,14 +1,19 @@
-//! How is written down what was lent to a client, so that a store can lend by itself ([`super::step`])?
+//! How is written down what was lent to a client, so that a store can lend by itself
+//! ([`super::step`])?
 //!
-//! A version byte and then text: what the record rests on, its *head*; two times; the state of the widened limit.
+//! A version byte and then text: what the record rests on, its *head*; two times; the state of the
+//! widened limit.
 //!
 //! `{number} {random} {ttl} {calls} {window} {letter}{ numbers};{as_of} {nothing_until};{state};`
 //!
-//! The head is the epoch and the promised limit, with the length of leases. Records with the same head were lent by the
-//! same limit in the same epoch: a script compares the bytes, and has nothing to convert then.
+//! The head is the epoch and the promised limit, with the length of leases. Records with the same
+//! head were lent by the same limit in the same epoch: a script compares the bytes, and has nothing
+//! to convert then.
 //!
-//! A record that cannot be read is no new client: whoever lends treats it as one that has spent all, and lends nothing by
-//! one of a later version, which may still be in use. A limit is read by the same checks as one from a config, so nothing that was written down can be a limit that cannot be had.
+//! A record that cannot be read is no new client: whoever lends treats it as one that has spent
+//! all, and lends nothing by one of a later version, which may still be in use. A limit is read by
+//! the same checks as one from a config, so nothing that was written down can be a limit that
+//! cannot be had.
 
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::gcra::Gcra;

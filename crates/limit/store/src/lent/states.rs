@@ -41,7 +41,8 @@ pub fn write(state: &State, text: &mut String) {
             });
             numbers(text, 'd', entries);
         }
-        // Of a leaky bucket there is none: it cannot be lent. Who keeps such states writes them by itself.
+        // Of a leaky bucket there is none: it cannot be lent. Who keeps such states writes them by
+        // itself.
         State::New
         | State::SubWindows(_)
         | State::TokenBucket(_)
@@ -72,7 +73,8 @@ pub fn read(text: &str) -> Option<State> {
     read_or(text, |_, _| None)
 }
 
-/// The same for a store that has letters of its own: what `other` makes of such a letter and its numbers.
+/// The same for a store that has letters of its own: what `other` makes of such a letter and its
+/// numbers.
 pub fn read_or(text: &str, other: impl FnOnce(&str, &[u64]) -> Option<State>) -> Option<State> {
     let mut parts = text.split(' ');
     let letter = parts.next()?;

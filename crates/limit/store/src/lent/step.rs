@@ -1,12 +1,12 @@
 //! What is lent in one step at a store?
 //!
-//! A load and a swap are two round trips, and nodes that ask for one client at once meet at the swap. A store that can
-//! run the usual way of [`lend`] itself does both in one. What is unusual (another epoch or limit than the node
-//! knows, a clock that was set back, nothing to be had) it leaves to the node: it writes nothing, and brings what a load would
-//! bring.
+//! A load and a swap are two round trips, and nodes that ask for one client at once meet at the
+//! swap. A store that can run the usual way of [`lend`] itself does both in one. What is unusual
+//! (another epoch or limit than the node knows, a clock that was set back, nothing to be had) it
+//! leaves to the node: it writes nothing, and brings what a load would bring.
 //!
-//! [`Step::take`] is what it must do. What the node is told it works out itself, from the record that was there, by the same
-//! function.
+//! [`Step::take`] is what it must do. What the node is told it works out itself, from the record
+//! that was there, by the same function.
 
 use anteroom_limit::lending::epoch::{Epoch, StoreIdentity};
 use anteroom_limit::lending::message::Request;
@@ -67,8 +67,8 @@ pub struct Taken {
 }
 
 impl Step<'_> {
-    /// What a store does that has found this; `None` if it lends nothing. For stores that can run it while nothing
-    /// changes, and for tests of those that have written it anew.
+    /// What a store does that has found this; `None` if it lends nothing. For stores that can run
+    /// it while nothing changes, and for tests of those that have written it anew.
     #[must_use]
     pub fn take(&self, found: &Loaded) -> Option<Taken> {
         let epoch = found.epoch.as_ref()?;

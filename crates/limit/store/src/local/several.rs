@@ -19,7 +19,8 @@ use crate::table::Table;
 /// Limits that a call usually meets at most: for so many, nothing is taken from the heap.
 const USUAL_CHARGES: usize = 4;
 
-/// What is locked at once; in this order, so that two that charge several never wait for each other.
+/// What is locked at once; in this order, so that two that charge several never wait for each
+/// other.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Place {
     counts: usize,
@@ -33,8 +34,8 @@ enum Locked<'c> {
 }
 
 /// Charges several limits, or none of them: whether all admitted. Nobody sees some of them charged.
-/// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted say
-/// how they stand without this call.
+/// `verdicts` is what each said, in their order. Where one rejects, those that would have admitted
+/// say how they stand without this call.
 pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdict>) -> bool {
     verdicts.clear();
     if let [charge] = charges {
@@ -51,8 +52,8 @@ pub fn charge_all(charges: &[Charge<'_>], now: Micros, verdicts: &mut Vec<Verdic
     all_or_none(costs, step, verdicts)
 }
 
-/// Charges all of these or none, by a `step` that charges one; whether all admitted. Whoever calls sees to it that
-/// nobody else charges them meanwhile.
+/// Charges all of these or none, by a `step` that charges one; whether all admitted. Whoever calls
+/// sees to it that nobody else charges them meanwhile.
 pub(crate) fn all_or_none(
     costs: impl DoubleEndedIterator<Item = Cost> + ExactSizeIterator + Clone,
     mut step: impl FnMut(usize, Cost) -> Verdict,

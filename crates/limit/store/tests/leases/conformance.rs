@@ -1,4 +1,5 @@
-//! Counts by leases do what they must, over a store that works; and the store of these tests is one.
+//! Counts by leases do what they must, over a store that works; and the store of these tests is
+//! one.
 
 use std::sync::Arc;
 

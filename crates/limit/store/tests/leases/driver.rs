@@ -1,4 +1,5 @@
-//! What the driver promises beside the limits: few requests, bounded memory, and quick answers while the store is away.
+//! What the driver promises beside the limits: few requests, bounded memory, and quick answers
+//! while the store is away.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -107,7 +108,8 @@ async fn a_caller_who_gives_up_is_charged_nothing() {
     }
 }
 
-/// The answer comes a quarter of a second after the read was sent: the parent's charge is older than the answer.
+/// The answer comes a quarter of a second after the read was sent: the parent's charge is older
+/// than the answer.
 #[tokio::test(start_paused = true)]
 async fn a_lease_is_counted_from_when_its_read_was_sent_and_not_from_its_answer() {
     let (memory, _, near) = one(Settings::default()).await;

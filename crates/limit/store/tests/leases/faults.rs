@@ -1,7 +1,8 @@
-//! Several nodes, a store that is far away and loses what can be lost, and a judge who sees every call in real time.
+//! Several nodes, a store that is far away and loses what can be lost, and a judge who sees every
+//! call in real time.
 //!
-//! Time is virtual, so a run of a minute takes milliseconds. Calls, messages and faults follow from the seed; how long
-//! nodes pause that met at a record does not.
+//! Time is virtual, so a run of a minute takes milliseconds. Calls, messages and faults follow from
+//! the seed; how long nodes pause that met at a record does not.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -130,7 +131,8 @@ impl World {
         }
     }
 
-    /// Something goes wrong. The first node never loses touch for longer than a store that was found empty waits.
+    /// Something goes wrong. The first node never loses touch for longer than a store that was
+    /// found empty waits.
     fn break_something(&self, faults: Faults) {
         let one = usize::try_from(self.draw.within(1, NODES as u64 - 1)).unwrap();
         let node = &self.nodes[one];
@@ -302,7 +304,8 @@ async fn after_faults_nearly_all_that_the_widened_limit_allows_is_admitted_again
             world.break_something(Faults::All);
         }
         world.heal();
-        // A clock that was set back may have to be waited for, up to twice as long as the limit reaches.
+        // A clock that was set back may have to be waited for, up to twice as long as the limit
+        // reaches.
         world.run(Duration::from_secs(WINDOW_SECS * 6)).await;
         let before = world.total();
         let span = Duration::from_secs(WINDOW_SECS * 10);

@@ -1,4 +1,5 @@
-//! What is lent in one step at the store: fewer round trips, and what is unusual goes the usual way.
+//! What is lent in one step at the store: fewer round trips, and what is unusual goes the usual
+//! way.
 
 use std::time::Duration;
 

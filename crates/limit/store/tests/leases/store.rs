@@ -1,4 +1,5 @@
-//! A store in memory that is wiped, rolled back, or set back, and that lends in one step if it is to.
+//! A store in memory that is wiped, rolled back, or set back, and that lends in one step if it is
+//! to.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -114,7 +114,8 @@ async fn four_nodes_at_once_stay_within_the_limit_and_use_most_of_it() {
         assert!(most as u64 <= promised, "{most} of {promised}");
         let calls = sum(&figures, |one| one.decided_here + one.asked);
         println!(
-            "{policy:?}: of {calls} calls in 9 s {} admitted, at most {most} in a window of {promised}; \
+            "{policy:?}: of {calls} calls in 9 s {} admitted, at most {most} in a window of \
+             {promised}; \
              {} round trips for 1,000 calls, {} waited, {} conflicts, {} forfeited",
             admitted.len(),
             sum(&figures, |one| one.round_trips) * 1_000 / calls,

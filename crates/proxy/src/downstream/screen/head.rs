@@ -107,8 +107,8 @@ pub(super) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_token(name) && are_all(value, is_visible)).then_some((name, value))
 }
 
-/// The same as `all` of an iterator, which ends at the first that is not: this looks at all, and so at
-/// many at once.
+/// The same as `all` of an iterator, which ends at the first that is not: this looks at all, and so
+/// at many at once.
 fn are_all(bytes: &[u8], is_one: impl Fn(u8) -> bool) -> bool {
     bytes.iter().fold(true, |all, byte| all & is_one(*byte))
 }

@@ -50,7 +50,8 @@ fn progress(written: &Arc<AtomicU64>) -> Progress {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// After how many seconds an answer is given up, on a connection to which so many bytes go each second.
+/// After how many seconds an answer is given up, on a connection to which so many bytes go each
+/// second.
 async fn given_up_after(bytes_per_second: u64) -> u64 {
     let written = Arc::new(AtomicU64::new(0));
     let executor = StreamExecutor {

@@ -1,5 +1,5 @@
-//! Which of several certificates is shown? The one with the name that is asked for; the first, if there is
-//! none.
+//! Which of several certificates is shown? The one with the name that is asked for; the first, if
+//! there is none.
 //!
 //! Names are what stands in the certificates themselves, so nobody has to keep a second list.
 
@@ -19,8 +19,8 @@ pub(super) struct ByName {
 }
 
 impl ByName {
-    /// Adds a certificate. The first is shown to whoever asks for no name that is known; a name that several
-    /// have is that of the first of them.
+    /// Adds a certificate. The first is shown to whoever asks for no name that is known; a name
+    /// that several have is that of the first of them.
     pub(super) fn add(&mut self, names: Vec<String>, certificate: CertifiedKey) {
         let certificate = Arc::new(certificate);
         for name in names {

@@ -141,7 +141,8 @@ fn timed<T>(stream: T) -> TimedIo<T> {
     TimedIo::new(stream, 60 * SECOND, Pace::new(0), None)
 }
 
-/// A connection after its handshake, and the raw other end of it; 1,000 bytes are on their way at most.
+/// A connection after its handshake, and the raw other end of it; 1,000 bytes are on their way at
+/// most.
 async fn shaken() -> (TlsStream<TimedIo<DuplexStream>>, DuplexStream) {
     let folder = tempfile::tempdir().unwrap();
     let files = write(&folder, "a", 2040);
@@ -251,8 +252,8 @@ async fn whoever_asks_for_another_name_or_for_none_is_shown_the_first_certificat
     let first = write_for(&folder, "first", &["a.example", "127.0.0.1"], 2040);
     let second = write_for(&folder, "second", &["b.example"], 2050);
     let tls = Tls::load(&[first.clone(), second.clone()]).unwrap();
-    // An address is not asked for by name; and what is not in the certificate is refused by the client, who
-    // says what it was shown.
+    // An address is not asked for by name; and what is not in the certificate is refused by the
+    // client, who says what it was shown.
     for (name, is_trusted) in [("127.0.0.1", true), ("z.example", false)] {
         let connector = trusting(&[&first]);
         let (near, far) = tokio::io::duplex(10_000);

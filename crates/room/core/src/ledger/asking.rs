@@ -10,8 +10,8 @@ use crate::seats::{SHORTEST_INTERVAL, SeatRow};
 use crate::sync::{Held, MINUTES_KEPT, SyncRequest, Wants};
 use crate::time::{Millis, Minute, Span};
 
-/// How long before a minute begins admissions of it are fetched from the world: time for two errands
-/// before it, and one that is lost.
+/// How long before a minute begins admissions of it are fetched from the world: time for two
+/// errands before it, and one that is lost.
 pub(super) const LENT_AHEAD: Span = Span(4_000);
 
 /// A root to which a trip takes so long is not reached while a visitor waits for it.
@@ -22,9 +22,9 @@ const FAR: Span = Span(200);
 const GROWTH_MIN: u32 = 256;
 
 impl Ledger {
-    /// Makes the next request to the world; `None` at the root, and before any node has spoken: then
-    /// neither the time nor the terms are known. Answers to earlier ones no longer count. The record
-    /// must be written before the request is sent.
+    /// Makes the next request to the world; `None` at the root, and before any node has spoken:
+    /// then neither the time nor the terms are known. Answers to earlier ones no longer count. The
+    /// record must be written before the request is sent.
     pub fn poll_upstream(&mut self, now: Millis) -> Option<SyncRequest> {
         self.advance(now);
         let terms = self.terms?;
@@ -205,8 +205,8 @@ impl Ledger {
     }
 
     /// As many credits as those inside need while the world is away, for as long as its lease runs:
-    /// nobody loses a seat because a cable is cut. If this data center is lost they count for no more
-    /// seats than it has.
+    /// nobody loses a seat because a cable is cut. If this data center is lost they count for no
+    /// more seats than it has.
     fn credits_for_a_lease(&self, inside: u32) -> u32 {
         let longest = self.terms.map_or(Span::ZERO, |terms| terms.longest_seat);
         // A seat is the session and two intervals long, and a session is sixty of those.

@@ -1,4 +1,5 @@
-//! What is true of every ledger between two transitions, asserted after each of them in debug builds.
+//! What is true of every ledger between two transitions, asserted after each of them in debug
+//! builds.
 
 use super::{Child, Ledger};
 

@@ -12,8 +12,8 @@ use crate::time::{Millis, Minute, Span};
 use crate::waiting::OVERDUE;
 use crate::watermark::WaitingCounts;
 
-/// How far a newcomer's clock may be ahead of those of the others, beside the time since they spoke;
-/// further ahead, it says nothing about the time.
+/// How far a newcomer's clock may be ahead of those of the others, beside the time since they
+/// spoke; further ahead, it says nothing about the time.
 const CLOCKS_AGREE: Span = Span(5_000);
 
 impl Ledger {
@@ -202,8 +202,8 @@ impl Ledger {
             && !departed.any(|gone| gone.data_center == data_center)
     }
 
-    /// How many seats a data center may have, `row` included: no child can have prolonged more. Those
-    /// of which nobody has told yet are among what others hold, or are phantoms of others.
+    /// How many seats a data center may have, `row` included: no child can have prolonged more.
+    /// Those of which nobody has told yet are among what others hold, or are phantoms of others.
     fn seats_of(&self, data_center: DataCenterId, row: &SeatRow) -> u32 {
         let members = self.sums.members(data_center).iter();
         let live = members.filter_map(|member| self.children.get(&member.node));
@@ -257,8 +257,9 @@ impl Ledger {
         Minute(running.0.saturating_sub(MINUTES_KEPT as u64))
     }
 
-    /// Children that have not spoken for a while: what they may have done counts as before, but nobody
-    /// waits for them. Those who wait there ask elsewhere, or are served from what they have.
+    /// Children that have not spoken for a while: what they may have done counts as before, but
+    /// nobody waits for them. Those who wait there ask elsewhere, or are served from what they
+    /// have.
     pub(super) fn hush(&mut self, now: Millis) {
         if now < self.sums.next_quiet {
             return;
@@ -313,8 +314,8 @@ impl Ledger {
     }
 }
 
-/// How long a child may be silent while people wait at it. As long as a data center believes what the
-/// world said last; after that it goes by what it has itself.
+/// How long a child may be silent while people wait at it. As long as a data center believes what
+/// the world said last; after that it goes by what it has itself.
 pub(super) const QUIET_AFTER: Span = Span(5_000);
 
 /// How long those who wait at a node that is gone may take until they have asked elsewhere.

@@ -21,8 +21,8 @@ impl Ledger {
         self.heard_at - CLOCKS_APART
     }
 
-    /// Gives back the intervals of the data center that speaks, as far as all its children treat them
-    /// as over; and those of data centers that nobody speaks for any more.
+    /// Gives back the intervals of the data center that speaks, as far as all its children treat
+    /// them as over; and those of data centers that nobody speaks for any more.
     ///
     /// Without a live child nothing is given back: the next one that comes says how far it is.
     pub(super) fn close_intervals(&mut self, speaker: DataCenterId) {

@@ -1,5 +1,5 @@
-//! When is the world asked? Once a second while something happens, and sooner where somebody else can
-//! be served by it.
+//! When is the world asked? Once a second while something happens, and sooner where somebody else
+//! can be served by it.
 
 use super::closing::CLOCKS_APART;
 use super::{Ledger, Upstream};
@@ -76,8 +76,8 @@ impl Ledger {
         has_freed || (upstream.told_closed < over && over <= ready)
     }
 
-    /// Whether children lack slots, and the world has some that nobody waits for, as far as is known:
-    /// they are fetched before somebody has to wait for them.
+    /// Whether children lack slots, and the world has some that nobody waits for, as far as is
+    /// known: they are fetched before somebody has to wait for them.
     fn may_fetch_slots(&self) -> bool {
         let upstream = self.upstream.as_deref();
         let is_known = |up: &Upstream| up.is_outlook_fresh(self.as_of);
@@ -85,8 +85,8 @@ impl Ledger {
         lacking > 0 && upstream.is_some_and(is_known) && self.spare_part(lacking) > 0
     }
 
-    /// How long after the last request to the world the next one is due. Soon, if somebody else may be
-    /// served by it; when the last child has left, all goes back at once.
+    /// How long after the last request to the world the next one is due. Soon, if somebody else may
+    /// be served by it; when the last child has left, all goes back at once.
     #[must_use]
     pub fn upstream_period(&self) -> Span {
         let wants = self.unmet();

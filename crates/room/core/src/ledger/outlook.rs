@@ -150,7 +150,8 @@ impl Ledger {
         saturating_u32(seats.min(admissions))
     }
 
-    /// The same for when they ask later: a minute that begins until then brings admissions of its own.
+    /// The same for when they ask later: a minute that begins until then brings admissions of its
+    /// own.
     fn slots_ahead(&self, later: Millis, at: Millis) -> u32 {
         let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
             return 0;
@@ -208,8 +209,8 @@ impl Ledger {
     }
 }
 
-/// How long after an interval has ended all nodes have said so, and the world has heard of it: a period
-/// of theirs and a trip.
+/// How long after an interval has ended all nodes have said so, and the world has heard of it: a
+/// period of theirs and a trip.
 const TOLD_AFTER: Span = Span(350);
 
 /// For how long nobody asks the world again that had nothing left: two in a second for those whose

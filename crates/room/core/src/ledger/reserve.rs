@@ -20,8 +20,8 @@ pub struct Reserve {
     /// When the loss was noticed, by the clocks that write tickets.
     pub began_at: Millis,
     /// Whether such a clock was heard since: in a request that names this life of the ledger, and
-    /// was made after it began. Before that nothing ends, for what the record says of the time may be
-    /// as old as the rest of it, and a message may be late.
+    /// was made after it began. Before that nothing ends, for what the record says of the time may
+    /// be as old as the rest of it, and a message may be late.
     pub is_timed: bool,
     /// How long a lease given before may still run.
     pub ttl: Span,
@@ -140,8 +140,8 @@ impl Ledger {
         }
     }
 
-    /// Fixes when the reserve began, by the first clock that certainly was heard in it, and lengthens
-    /// it for the longest seat that is heard of.
+    /// Fixes when the reserve began, by the first clock that certainly was heard in it, and
+    /// lengthens it for the longest seat that is heard of.
     fn time_reserve(&mut self, at: Millis, is_in_it: bool) {
         let longest = self.longest_seat;
         let Some(reserve) = &mut self.reserve else {

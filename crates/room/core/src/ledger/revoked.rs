@@ -111,10 +111,10 @@ impl RevokedList {
 
 /// Seats of sessions that were ended, until they may be somebody else's.
 ///
-/// A node that has not heard of a logout lets a copy of the ticket pass. Its holder is inside, so the
-/// seat is freed when all nodes have said that they refuse the ticket. A node that fell silent may
-/// never hear of it: until it is heard again, or a process that takes its place is, no seat is freed
-/// early. They run out by themselves, as all seats do.
+/// A node that has not heard of a logout lets a copy of the ticket pass. Its holder is inside, so
+/// the seat is freed when all nodes have said that they refuse the ticket. A node that fell silent
+/// may never hear of it: until it is heard again, or a process that takes its place is, no seat is
+/// freed early. They run out by themselves, as all seats do.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Logouts {
     /// Not freed yet.
@@ -191,8 +191,8 @@ impl Logouts {
 }
 
 impl Ledger {
-    /// Whether there is nobody but the node that told of a logout who could let a copy of its ticket
-    /// pass.
+    /// Whether there is nobody but the node that told of a logout who could let a copy of its
+    /// ticket pass.
     pub(super) fn is_known_to_all(&self) -> bool {
         self.upstream.is_none() && self.life == Life::ALONE
     }
@@ -235,8 +235,8 @@ impl Ledger {
     /// Takes over a child's revocations and frees the seat of each new one.
     ///
     /// An entry stays for the longest seat ever given: the ticket that was presented need not be
-    /// the visitor's newest, and a node that started anew cannot tell. One that is over already came
-    /// late; it was on the list, and must not free a second seat.
+    /// the visitor's newest, and a node that started anew cannot tell. One that is over already
+    /// came late; it was on the list, and must not free a second seat.
     pub(super) fn handle_revocations(&mut self, request: &SyncRequest) {
         let agreed = self.agreed_now();
         let running = request

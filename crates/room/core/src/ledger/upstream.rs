@@ -42,8 +42,8 @@ pub struct Upstream {
     pub asked_at: Millis,
     /// How long it takes until what the world says is here, as seen lately; zero before.
     pub trip: Span,
-    /// By the newest request somebody waits here, or something is wanted: that is to be taken back as
-    /// soon as it is over.
+    /// By the newest request somebody waits here, or something is wanted: that is to be taken back
+    /// as soon as it is over.
     pub has_wished: bool,
     /// How many nodes the newest request spoke for: others divide by them.
     pub told_nodes: u32,
@@ -210,8 +210,8 @@ impl Upstream {
         };
     }
 
-    /// How long until what the world says to the request on its way will be here; `None` if there is
-    /// none. If it is late, it may come at any time.
+    /// How long until what the world says to the request on its way will be here; `None` if there
+    /// is none. If it is late, it may come at any time.
     #[must_use]
     pub fn back_after(&self, now: Millis) -> Option<Span> {
         let is_asking = self.lease.is_waiting_for_answer();

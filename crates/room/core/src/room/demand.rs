@@ -80,8 +80,8 @@ impl Missing {
 }
 
 /// Visitors who passed without a renewal because there was no credit, and until when their seats
-/// run: each finds one with its next page, which may take longer than a wish lasts. As many as there
-/// are credits at least; of more than those, some are renewed with a later page.
+/// run: each finds one with its next page, which may take longer than a wish lasts. As many as
+/// there are credits at least; of more than those, some are renewed with a later page.
 #[derive(Clone, Copy, Debug, Default)]
 struct Unrenewed([Option<(VisitorId, Millis)>; CREDITS_MIN as usize]);
 
@@ -133,8 +133,8 @@ impl Stretch {
         *oldest = oldest.saturating_sub(1);
     }
 
-    /// Events to be expected within a sync period: as many as in the busier one of the last two, and
-    /// a quarter of the calmer one, for traffic is uneven.
+    /// Events to be expected within a sync period: as many as in the busier one of the last two,
+    /// and a quarter of the calmer one, for traffic is uneven.
     fn expected(&mut self, now: Millis) -> u32 {
         self.advance(now);
         self.count.max(self.before) + self.count.min(self.before) / 4
@@ -196,8 +196,8 @@ impl Demand {
         self.has_changed = true;
     }
 
-    /// Whether there is news for the parent, or will be: a wish is taken back as soon as it is over,
-    /// or slots would be kept for it.
+    /// Whether there is news for the parent, or will be: a wish is taken back as soon as it is
+    /// over, or slots would be kept for it.
     pub(super) fn has_news(&self) -> bool {
         self.has_changed || self.has_wished || self.slots.is_news() || self.credits.is_news()
     }

@@ -31,8 +31,8 @@ pub(super) struct Moving {
 
 impl Moving {
     /// Somebody asks in vain whose seat elsewhere runs until `ends_at`, and was prolonged last at
-    /// `prolonged_at`. It is expected again within twice the time since then: whoever comes often is
-    /// waited for briefly, and nobody for longer than half a session.
+    /// `prolonged_at`. It is expected again within twice the time since then: whoever comes often
+    /// is waited for briefly, and nobody for longer than half a session.
     pub(super) fn note(
         &mut self,
         visitor: VisitorId,

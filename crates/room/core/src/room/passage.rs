@@ -1,4 +1,5 @@
-//! One request on its way through a room: the steps in their order, without waiting for any of them.
+//! One request on its way through a room: the steps in their order, without waiting for any of
+//! them.
 //!
 //! The caller performs what a [`Step`] asks for and goes on. Production awaits round trips in
 //! between, the simulator plans events; what is decided, and when, is the same.

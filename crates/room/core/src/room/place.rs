@@ -84,9 +84,9 @@ impl Room {
         }
     }
 
-    /// How many are to ask before this visitor does. Those who came in the same second have the same
-    /// place; if all of them asked as late as the middle one, seats for the first would stay empty.
-    /// So lots are drawn, for the time to ask and for nothing else.
+    /// How many are to ask before this visitor does. Those who came in the same second have the
+    /// same place; if all of them asked as late as the middle one, seats for the first would stay
+    /// empty. So lots are drawn, for the time to ask and for nothing else.
     fn turn(&self, visitor: VisitorId, rank: Millis, ahead: u32) -> u32 {
         let beside = people_beside(&self.outlook.line, rank);
         let drawn = self.identity.lottery_key.draw(visitor, rank.0);
@@ -108,8 +108,8 @@ impl Room {
         [here, elsewhere].into_iter().flatten().min()
     }
 
-    /// When somebody of this rank must have asked again that was told when to by another node, as late
-    /// as this one would have told it.
+    /// When somebody of this rank must have asked again that was told when to by another node, as
+    /// late as this one would have told it.
     pub(super) fn latest_ask(&mut self, rank: Millis, now: Millis) -> Millis {
         let ahead = people_before(&self.outlook.line, rank);
         let waiting = self.outlook.waiting;
@@ -119,8 +119,8 @@ impl Room {
         now + interval + OVERDUE
     }
 
-    /// How many stand before `rank` at other nodes: in the whole line, as it was told, less those of
-    /// this node in it.
+    /// How many stand before `rank` at other nodes: in the whole line, as it was told, less those
+    /// of this node in it.
     fn elsewhere_before(&self, rank: Millis) -> u32 {
         let all = people_before(&self.outlook.line, rank);
         all.saturating_sub(people_before(&self.told_waiting, rank))
@@ -181,8 +181,8 @@ impl Room {
         }
     }
 
-    /// Whoever is called already asks when the next seat comes free, if that is soon: a moment before,
-    /// there would be nothing, and another interval later it would have been free for long.
+    /// Whoever is called already asks when the next seat comes free, if that is soon: a moment
+    /// before, there would be nothing, and another interval later it would have been free for long.
     fn when_free(&self, interval: Span, jitter: u64, now: Millis) -> Span {
         let free_after = self.outlook.next_free_at.since(now);
         if free_after == Span::ZERO || free_after > interval + OVERDUE {

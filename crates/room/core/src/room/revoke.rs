@@ -60,8 +60,8 @@ impl Revoked {
         self.unconfirmed.retain(|entry| entry.until > now);
     }
 
-    /// What was told to a parent that has lost its memory is told again to the next; seats that were
-    /// freed there are not freed once more.
+    /// What was told to a parent that has lost its memory is told again to the next; seats that
+    /// were freed there are not freed once more.
     pub(super) fn begin_row(&mut self) {
         self.version = 0;
         let shared = core::mem::take(&mut self.shared).to_vec();

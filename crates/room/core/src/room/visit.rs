@@ -44,8 +44,8 @@ impl Room {
                 self.demand.note_missing_slot();
                 return Verdict::AskParent;
             }
-            // Others may have gone in meanwhile. Until that is known it wants no slot: it would take
-            // one from those who are called.
+            // Others may have gone in meanwhile. Until that is known it wants no slot: it would
+            // take one from those who are called.
             if visit.may_ask_parent && !self.is_outlook_fresh(now) {
                 return Verdict::AskParent;
             }
@@ -78,8 +78,9 @@ impl Room {
         }
     }
 
-    /// Decides about somebody who is not inside and may not go in now, whatever is free: it calls more often than
-    /// it may. Its place is as good as anybody's, and the next time it asks it is decided about as all are.
+    /// Decides about somebody who is not inside and may not go in now, whatever is free: it calls
+    /// more often than it may. Its place is as good as anybody's, and the next time it asks it is
+    /// decided about as all are.
     pub fn handle_held(&mut self, visit: Visit, now: Millis) -> Verdict {
         if let Some(reason) = self.hold(now) {
             return self.queue(visit, reason, now);
@@ -100,8 +101,8 @@ impl Room {
         }
     }
 
-    /// Wishes for a slot for somebody new, if there is none here and one would be asked for: before it
-    /// is known what becomes of it. Returns whether it did.
+    /// Wishes for a slot for somebody new, if there is none here and one would be asked for: before
+    /// it is known what becomes of it. Returns whether it did.
     pub fn wish_for_slot(&mut self, now: Millis) -> bool {
         let is_wish = self.uses_leases()
             && self.rules.queueing_method != QueueingMethod::Passthrough

@@ -1,8 +1,9 @@
 //! A map by visitor that costs little for each of them: a million stand in forty bytes each and a
 //! five-byte slot, half of which are empty.
 //!
-//! A hash table has up to twice as many places as it needs, so what stands in it is small here: only
-//! where an entry is. The entries themselves stand close together, in no order that means anything.
+//! A hash table has up to twice as many places as it needs, so what stands in it is small here:
+//! only where an entry is. The entries themselves stand close together, in no order that means
+//! anything.
 
 use alloc::vec::Vec;
 use core::hash::BuildHasher as _;
@@ -68,8 +69,8 @@ impl<T> Visitors<T> {
         entries.swap_remove(place as usize).1
     }
 
-    /// Keeps those of whom `stays` says so. Costs a look at each, and more only for those who go: there
-    /// may be millions who stay.
+    /// Keeps those of whom `stays` says so. Costs a look at each, and more only for those who go:
+    /// there may be millions who stay.
     pub(super) fn retain(&mut self, mut stays: impl FnMut(&T) -> bool) {
         let mut place = 0;
         while let Some((visitor, entry)) = self.entries.get(place as usize) {

@@ -33,7 +33,8 @@ impl WaitingRoomLayer {
         self.gate.tallies.shared_tickets()
     }
 
-    /// How many tickets this node has forgotten the addresses of, although they had been used lately.
+    /// How many tickets this node has forgotten the addresses of, although they had been used
+    /// lately.
     #[must_use]
     pub fn evicted_tickets(&self) -> u64 {
         self.gate.shared_tickets.evicted_total()

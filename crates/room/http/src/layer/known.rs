@@ -1,4 +1,5 @@
-//! What do limits of calls and waiting rooms say to each other? Who it is that calls, and who has to wait.
+//! What do limits of calls and waiting rooms say to each other? Who it is that calls, and who has
+//! to wait.
 
 use anteroom_node::{Arrival, Outcome};
 use http::{HeaderMap, Request, Response, StatusCode};

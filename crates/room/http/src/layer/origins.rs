@@ -49,8 +49,9 @@ pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body
     })
 }
 
-/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; and of visitors who
-/// left an origin that answered nobody, whose requests are gone with them. As long as there is a gate.
+/// Tells rooms whose origins are all unhealthy that they are, and when one is well again; and of
+/// visitors who left an origin that answered nobody, whose requests are gone with them. As long as
+/// there is a gate.
 pub(super) async fn watch(gate: Weak<Gate>) {
     let mut down = BTreeSet::new();
     let mut abandoned: BTreeMap<RoomName, u64> = BTreeMap::new();

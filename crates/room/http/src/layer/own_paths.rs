@@ -1,5 +1,5 @@
-//! What is answered below `/.well-known/anteroom/`: where a page's visitor stands, when to ask, and which
-//! language was chosen. The origin hears of none of it.
+//! What is answered below `/.well-known/anteroom/`: where a page's visitor stands, when to ask, and
+//! which language was chosen. The origin hears of none of it.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::status::Refusal;
 
-/// Whether waiting pages ask by this path, which the rooms answer themselves. No other path is like it in
-/// any reading: it never gets to an origin.
+/// Whether waiting pages ask by this path, which the rooms answer themselves. No other path is like
+/// it in any reading: it never gets to an origin.
 #[must_use]
 pub fn is_own_path(path: &str) -> bool {
     matches!(

@@ -1,8 +1,8 @@
 //! Who listens, and when are they told to ask?
 //!
 //! One task looks at each room that somebody listens to, four times a second, and tells those whose
-//! turn it may be: one look for all of them, however many they are. It begins with the first stream,
-//! ends with the last, and ends all of them when the process drains.
+//! turn it may be: one look for all of them, however many they are. It begins with the first
+//! stream, ends with the last, and ends all of them when the process drains.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -18,8 +18,8 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::waiting::push;
 
-/// Most streams of a process. Each is a connection that stays open; whoever gets none asks as often as
-/// before.
+/// Most streams of a process. Each is a connection that stays open; whoever gets none asks as often
+/// as before.
 const STREAMS_MAX: usize = 1_024;
 
 /// Of so many connections, one may be a stream.
@@ -34,8 +34,8 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How often something is sent at least. Proxies cut what is silent for a minute, many for less.
 const SPEAK_EVERY: Duration = Duration::from_secs(15);
 
-/// How long a stream lives. Then the page asks and listens anew, so that what was told about it once
-/// (its room, its ticket) does not grow old.
+/// How long a stream lives. Then the page asks and listens anew, so that what was told about it
+/// once (its room, its ticket) does not grow old.
 const LIFE: Duration = Duration::from_secs(300);
 
 /// Events that wait for a slow reader. It has missed its turn anyway when there are more.
@@ -75,7 +75,8 @@ struct Stream<R> {
 }
 
 impl<R> Streams<R> {
-    /// For a process that takes so many connections: listeners must not use up what those need who ask.
+    /// For a process that takes so many connections: listeners must not use up what those need who
+    /// ask.
     pub(super) fn new(connections: usize, draining: DrainSignal) -> Self {
         let open = Open {
             streams: Vec::new(),
@@ -95,8 +96,8 @@ impl<R: Turns> Streams<R> {
         self.open.lock().streams.len() < self.most
     }
 
-    /// Begins a stream; `None` if there are as many as may be. A visitor has one for each room: an older
-    /// one ends.
+    /// Begins a stream; `None` if there are as many as may be. A visitor has one for each room: an
+    /// older one ends.
     pub(super) fn begin(self: &Arc<Self>, room: Arc<R>, ticket: Ticket) -> Option<Receiver<Bytes>> {
         let (events, receiver) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();

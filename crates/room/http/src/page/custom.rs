@@ -1,8 +1,8 @@
 //! What does a page look like that the operator wrote? A Mustache template with the variables that
 //! templates of hosted waiting rooms know, and ours.
 //!
-//! Checked when the configuration is read, with a line for each mistake. A name that no variable has
-//! is one too: it would be an empty spot on the night of the sale.
+//! Checked when the configuration is read, with a line for each mistake. A name that no variable
+//! has is one too: it would be an empty spot on the night of the sale.
 
 mod scan;
 mod variables;
@@ -16,7 +16,8 @@ use crate::page::html::Links;
 use crate::page::view::WaitingView;
 use variables::Variables;
 
-/// Largest template in bytes, as where such templates come from. Each waiting visitor gets it whole.
+/// Largest template in bytes, as where such templates come from. Each waiting visitor gets it
+/// whole.
 pub const BYTES_MAX: usize = 1_048_576;
 
 /// A template that has been checked.

@@ -14,8 +14,8 @@ pub(crate) enum Category {
     Other,
 }
 
-/// The forms of "so many units", by category; `Other` is the last one and the only one that must name
-/// the number.
+/// The forms of "so many units", by category; `Other` is the last one and the only one that must
+/// name the number.
 pub(crate) type Forms = &'static [(Category, &'static str)];
 
 /// A unit of time.

@@ -1,8 +1,8 @@
 //! What does our own waiting page look like, as bytes?
 //!
-//! One Mustache template, filled with the words of each language once and with a visitor's each time.
-//! Style and script are constants, so that a policy header can name their digests and nothing else
-//! runs in the page. Which words stand in it is decided in `words`.
+//! One Mustache template, filled with the words of each language once and with a visitor's each
+//! time. Style and script are constants, so that a policy header can name their digests and nothing
+//! else runs in the page. Which words stand in it is decided in `words`.
 
 mod pack;
 
@@ -48,8 +48,8 @@ pub fn prepare() {
 /// Where a page asks, and where its form goes; our own paths, with their queries.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Links<'a> {
-    /// Answers where the visitor stands; ends with `/place?` and a query. The same with `/events?` says
-    /// when to ask.
+    /// Answers where the visitor stands; ends with `/place?` and a query. The same with `/events?`
+    /// says when to ask.
     pub place: &'a str,
     /// Remembers a language.
     pub language: &'a str,
@@ -74,7 +74,8 @@ struct Values<'a> {
     after_post: bool,
 }
 
-/// The whole page as HTML in UTF-8; at most 15,000 bytes, unless a message of many is long in bytes.
+/// The whole page as HTML in UTF-8; at most 15,000 bytes, unless a message of many is long in
+/// bytes.
 #[must_use]
 pub fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
     let values = Values {
@@ -102,7 +103,8 @@ fn in_language(language: Language) -> String {
     source
 }
 
-/// The languages to choose from, each called as it calls itself. An option ends where the next one begins.
+/// The languages to choose from, each called as it calls itself. An option ends where the next one
+/// begins.
 fn options(chosen: Language) -> String {
     let options = Language::ALL.map(|language| {
         let tag = language.tag();
@@ -207,8 +209,8 @@ fn number(n: Option<u64>) -> Cow<'static, str> {
     n.map_or(Cow::Borrowed(""), |n| n.to_string().into())
 }
 
-/// Seconds after which a page has to be loaded again where no script of it asks; `None` where that is of
-/// no use. At most half the time for which the place is kept, or reloading would lose it.
+/// Seconds after which a page has to be loaded again where no script of it asks; `None` where that
+/// is of no use. At most half the time for which the place is kept, or reloading would lose it.
 #[must_use]
 pub fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
     let usual = if after_post {

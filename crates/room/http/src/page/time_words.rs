@@ -1,5 +1,5 @@
-//! How are lengths of time and points in time put into words? Every rounding errs towards the longer
-//! wait and the shorter promise.
+//! How are lengths of time and points in time put into words? Every rounding errs towards the
+//! longer wait and the shorter promise.
 
 use anteroom_room::decision::WaitRange;
 use anteroom_room::time::{Millis, Span};
@@ -29,8 +29,8 @@ pub(crate) struct Moment {
 }
 
 impl Moment {
-    /// `2026-08-01 10:00 UTC`, with seconds where they are not zero. `None` beyond the year 9999, where no
-    /// calendar reaches.
+    /// `2026-08-01 10:00 UTC`, with seconds where they are not zero. `None` beyond the year 9999,
+    /// where no calendar reaches.
     pub(crate) fn of_day(at: Millis) -> Option<Self> {
         let time = calendar(at)?;
         let (date, hour, minute, second) = (time.date(), time.hour(), time.minute(), time.second());
@@ -75,8 +75,8 @@ fn calendar(at: Millis) -> Option<DateTime> {
     Some(Offset::UTC.to_datetime(stamp))
 }
 
-/// `10:00:05`. Two of these stand on every page, and a formatter that reads a pattern takes as long for
-/// them as the rest of the page does.
+/// `10:00:05`. Two of these stand on every page, and a formatter that reads a pattern takes as long
+/// for them as the rest of the page does.
 fn push_clock(text: &mut String, time: DateTime) {
     push_two(text, time.hour());
     for part in [time.minute(), time.second()] {

@@ -66,8 +66,8 @@ impl RequestKind {
         matches!(self, Self::Page | Self::PageAfterPost | Self::ScriptPage)
     }
 
-    /// Whether the answer has the status of the waiting page: it goes into a window, or to a program
-    /// that knows that the body decides.
+    /// Whether the answer has the status of the waiting page: it goes into a window, or to a
+    /// program that knows that the body decides.
     #[must_use]
     pub const fn has_queueing_status(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::Json)
@@ -76,8 +76,8 @@ impl RequestKind {
 
 /// Whether the answer goes into a window, as far as the browser says.
 ///
-/// The mode is asked first: a service worker that passes a navigation on keeps the mode, but not the
-/// destination.
+/// The mode is asked first: a service worker that passes a navigation on keeps the mode, but not
+/// the destination.
 fn navigates(headers: &HeaderMap) -> Option<bool> {
     if let Some(mode) = headers.get(SEC_FETCH_MODE) {
         return Some(mode == "navigate");

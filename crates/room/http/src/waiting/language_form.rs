@@ -1,7 +1,7 @@
 //! How does a visitor choose the language of the page?
 //!
-//! The form of the page leads here and back, so that it works without scripts. The choice is kept in a
-//! cookie that the proxy reads, too: [`anteroom_proxy::language`].
+//! The form of the page leads here and back, so that it works without scripts. The choice is kept
+//! in a cookie that the proxy reads, too: [`anteroom_proxy::language`].
 
 use std::borrow::Cow;
 
@@ -18,15 +18,15 @@ pub const PATH: &str = "/.well-known/anteroom/language";
 /// How long a choice is remembered: beyond the sale, and not for ever.
 pub const COOKIE_AGE_SECONDS: u64 = 30 * 86_400;
 
-/// Longest way back that is followed. Pages name shorter ones; a longer one comes from browsers that say
-/// where they were.
+/// Longest way back that is followed. Pages name shorter ones; a longer one comes from browsers
+/// that say where they were.
 const FOLLOWED_BYTES_MAX: usize = 4_096;
 
 /// Where a way leads that is none.
 const FRONT: &str = "/";
 
-/// What ends a text or a tag in a page. Browsers may leave it as it is in an address; it names the same
-/// when it is encoded.
+/// What ends a text or a tag in a page. Browsers may leave it as it is in an address; it names the
+/// same when it is encoded.
 const QUOTES: &AsciiSet = &AsciiSet::EMPTY
     .add(b'\'')
     .add(b'"')
@@ -44,8 +44,8 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Reads the query of a form (without `?`). Where it does not say where the page was, the browser
-    /// may: `host` is the one that was asked. `None` if it names no language of ours.
+    /// Reads the query of a form (without `?`). Where it does not say where the page was, the
+    /// browser may: `host` is the one that was asked. `None` if it names no language of ours.
     #[must_use]
     pub fn of(query: &str, headers: &HeaderMap, host: &str) -> Option<Self> {
         let field = |name: &str| {
@@ -77,8 +77,8 @@ fn referer(headers: &HeaderMap, host: &str) -> Option<String> {
     target.map(PathAndQuery::to_string)
 }
 
-/// The way back to a path and query that a stranger named: the same without a character that could end
-/// a text in a page, or `/` where it would lead to another site.
+/// The way back to a path and query that a stranger named: the same without a character that could
+/// end a text in a page, or `/` where it would lead to another site.
 pub(super) fn way_back(target: &str) -> Cow<'_, str> {
     let encoded = Cow::from(utf8_percent_encode(target, QUOTES));
     if is_on_this_site(&encoded) {
@@ -88,8 +88,8 @@ pub(super) fn way_back(target: &str) -> Cow<'_, str> {
     }
 }
 
-/// Whether a browser takes it for a path here: `//host` and `/\host` lead elsewhere, and a blank or a
-/// line end would be dropped in front of what then begins otherwise.
+/// Whether a browser takes it for a path here: `//host` and `/\host` lead elsewhere, and a blank or
+/// a line end would be dropped in front of what then begins otherwise.
 fn is_on_this_site(back: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b'\\';
     back.len() <= FOLLOWED_BYTES_MAX

@@ -1,9 +1,9 @@
 //! How is somebody near the front told that it should ask now? Server-sent events: the address, the
 //! answers, the events.
 //!
-//! A stream carries no places and no tickets: it only says "ask", and the page then asks as it always
-//! does. So a stream that is lost, late or refused costs nothing but speed, and the room counts those
-//! who listen exactly as those who do not.
+//! A stream carries no places and no tickets: it only says "ask", and the page then asks as it
+//! always does. So a stream that is lost, late or refused costs nothing but speed, and the room
+//! counts those who listen exactly as those who do not.
 
 use bytes::Bytes;
 use http::header::{
@@ -16,8 +16,8 @@ use super::WaitingView;
 /// Path of the endpoint, on every host that has a room.
 pub const PATH: &str = "/.well-known/anteroom/events";
 
-/// How many stand near the front. They ask every few seconds anyway; behind them a turn is too far off
-/// for a fraction of a second to count.
+/// How many stand near the front. They ask every few seconds anyway; behind them a turn is too far
+/// off for a fraction of a second to count.
 const NEAR: u32 = 64;
 
 /// Begins a stream; whoever loses it waits this long before trying again.
@@ -50,8 +50,8 @@ pub fn stream<B>(body: B) -> Response<B> {
     answer
 }
 
-/// The answer to somebody who has nothing to listen for: no place, or a room that is gone or off. By
-/// this status browsers do not come back.
+/// The answer to somebody who has nothing to listen for: no place, or a room that is gone or off.
+/// By this status browsers do not come back.
 #[must_use]
 pub fn nothing_to_say() -> Response<Bytes> {
     let mut answer = Response::new(Bytes::new());

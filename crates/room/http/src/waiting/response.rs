@@ -37,8 +37,8 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     HeaderValue::try_from(policy).expect("base64 and directives are visible ASCII")
 });
 
-/// Longest way back that a page names. A longer one would take it over its size; then the browser is
-/// asked where it came from.
+/// Longest way back that a page names. A longer one would take it over its size; then the browser
+/// is asked where it came from.
 const NAMED_BYTES_MAX: usize = 256;
 
 /// `Content-Type` of every JSON body here.
@@ -142,8 +142,8 @@ fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
     }
 }
 
-/// What a page of the operator's may load and run is the operator's business, and it has nothing that
-/// asks again by itself, as in the product that such templates come from: the header does it.
+/// What a page of the operator's may load and run is the operator's business, and it has nothing
+/// that asks again by itself, as in the product that such templates come from: the header does it.
 fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) {
     let tag = HeaderValue::from_static(view.language.tag());
     headers.insert(CONTENT_LANGUAGE, tag);

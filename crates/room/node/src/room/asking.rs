@@ -154,8 +154,8 @@ impl RoomHandle {
         Patience::new(self.rounds.now())
     }
 
-    /// Lets the parent know now, and waits for its answer, as long as patience lasts. Returns whether
-    /// it is worth asking once more.
+    /// Lets the parent know now, and waits for its answer, as long as patience lasts. Returns
+    /// whether it is worth asking once more.
     pub(super) async fn ask_parent(&self, patience: &mut Patience) -> bool {
         let rounds = &self.rounds;
         let Some(wanted) = patience.begin(*rounds.round.borrow()) else {

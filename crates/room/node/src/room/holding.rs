@@ -349,12 +349,14 @@ impl RoomHandle {
                 );
                 // What holds instead, before this does not hold any more.
                 if let Err(error) = self.read_orders().await {
-                    tracing::debug!(room = %self.name, cause = chain(&error), "the settings were not read");
+                    tracing::debug!(room = %self.name, cause = chain(&error), "the settings were \
+                        not read");
                 }
                 self.change_held(|held| held.remove(stop));
             }
             Ok(Err(error)) => {
-                tracing::debug!(room = %self.name, cause = chain(&error), "held stop not written yet");
+                tracing::debug!(room = %self.name, cause = chain(&error), "held stop not written \
+                    yet");
             }
             Err(_) => tracing::debug!(room = %self.name, "held stop not written yet: time-out"),
         }

@@ -1,5 +1,5 @@
-//! When should somebody who waits bring its ticket? A hint for whoever listens, and no more: who goes in
-//! is decided when the ticket is there.
+//! When should somebody who waits bring its ticket? A hint for whoever listens, and no more: who
+//! goes in is decided when the ticket is there.
 
 use anteroom_room::room::{Room, Visit};
 use anteroom_room::ticket::{Standing, Ticket};
@@ -17,8 +17,8 @@ impl RoomHandle {
             .filter(|ticket| self.standing(ticket, now) == Standing::Waiting)
     }
 
-    /// Of these waiting tickets, which would probably be let in now? One short look at the room for all
-    /// of them, which changes nothing in it.
+    /// Of these waiting tickets, which would probably be let in now? One short look at the room for
+    /// all of them, which changes nothing in it.
     #[must_use]
     pub fn who_may_come(&self, tickets: &[Ticket]) -> Vec<bool> {
         self.locked(|room, now| {

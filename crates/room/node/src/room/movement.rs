@@ -64,8 +64,8 @@ impl Movement {
 }
 
 impl RoomHandle {
-    /// How many went in during the last minute, as far as it is known here; `None` before a minute has
-    /// been watched.
+    /// How many went in during the last minute, as far as it is known here; `None` before a minute
+    /// has been watched.
     #[must_use]
     pub fn admitted_last_minute(&self) -> Option<u32> {
         self.movement.lock().last_minute(self.now())

@@ -1,11 +1,12 @@
 //! What operators say while the room runs: applied here, kept in the store, heard of by every node
 //! within a second.
 //!
-//! On a store of its own a node hears only itself. On one that others share it reads the record a little
-//! more than once a second while something happens in the room; and where nothing did, it reads before it decides
-//! about the first who comes. So nobody new is decided about by what is older than a second, as long
-//! as the store answers, and an idle room costs no call. Whether a change is allowed is judged where it
-//! is written down; the file's configuration stays as it is, so that a reset finds it.
+//! On a store of its own a node hears only itself. On one that others share it reads the record a
+//! little more than once a second while something happens in the room; and where nothing did, it
+//! reads before it decides about the first who comes. So nobody new is decided about by what is
+//! older than a second, as long as the store answers, and an idle room costs no call. Whether a
+//! change is allowed is judged where it is written down; the file's configuration stays as it is,
+//! so that a reset finds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,10 +29,11 @@ use super::{RoomHandle, Settings};
 
 /// Nobody new is decided about by what is older than this.
 const FRESH: Duration = Duration::from_secs(1);
-/// The record is read this often: sooner than what is known grows old, by a trip to a far store, so that
-/// nobody waits for a reading while the room is busy.
+/// The record is read this often: sooner than what is known grows old, by a trip to a far store, so
+/// that nobody waits for a reading while the room is busy.
 const READ_EVERY: Duration = Duration::from_millis(750);
-/// A room that syncs more seldom than this many periods is idle: nobody is inside, here or elsewhere.
+/// A room that syncs more seldom than this many periods is idle: nobody is inside, here or
+/// elsewhere.
 const BUSY_PERIODS: u64 = 4;
 
 /// Why something that an operator said was not done.
@@ -158,8 +160,8 @@ impl RoomHandle {
         self.bulletin.is_fresh(Instant::now())
     }
 
-    /// Hears what was said, and asks the parent for a slot meanwhile where none is here. Returns whether
-    /// it is worth asking the parent (again).
+    /// Hears what was said, and asks the parent for a slot meanwhile where none is here. Returns
+    /// whether it is worth asking the parent (again).
     pub(super) async fn hear_and_ask(&self, patience: &mut Patience) -> bool {
         let wants_slot = self.locked(|room, now| !is_busy(room) && room.wish_for_slot(now));
         if !wants_slot {
@@ -184,13 +186,14 @@ impl RoomHandle {
             // By tries and not by what came of them: a store that is away is asked no more often.
             next_at = Instant::now() + READ_EVERY;
             if let Err(error) = self.read_orders().await {
-                tracing::debug!(room = %self.name, cause = chain(&error), "the settings were not read");
+                tracing::debug!(room = %self.name, cause = chain(&error), "the settings were not \
+                    read");
             }
         }
     }
 
-    /// Again and again while the room is busy, or the newest reading failed: nobody asks for one then.
-    /// Else when somebody asks for it.
+    /// Again and again while the room is busy, or the newest reading failed: nobody asks for one
+    /// then. Else when somebody asks for it.
     async fn reading_is_due(&self, mut next_at: Instant) {
         loop {
             tokio::select! {
@@ -208,8 +211,8 @@ impl RoomHandle {
         }
     }
 
-    /// Learns what was said, if that is not known yet: nobody is let in before. While the world's store
-    /// is away, what this data center has heard of will do.
+    /// Learns what was said, if that is not known yet: nobody is let in before. While the world's
+    /// store is away, what this data center has heard of will do.
     pub(super) async fn learn_orders(&self) -> Result<(), SyncError> {
         let Bulletin {
             hearing, asked_at, ..
@@ -217,8 +220,8 @@ impl RoomHandle {
         if self.bulletin.is_known() {
             return Ok(());
         }
-        // The copy first, and not without it: the world may have lost what it says. It lies where this room's
-        // ledger does, so there is no round without that store either.
+        // The copy first, and not without it: the world may have lost what it says. It lies where
+        // this room's ledger does, so there is no round without that store either.
         let mut heard = hearing.read_copy(self).await;
         if heard.is_ok() {
             heard = self.read_orders().await;

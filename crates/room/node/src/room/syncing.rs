@@ -231,7 +231,8 @@ impl RoomHandle {
             tracing::warn!(
                 room = %self.name,
                 %error,
-                "cannot write into the data folder; a process that starts here after a crash waits for its store"
+                "cannot write into the data folder; a process that starts here after a crash \
+                 waits for its store"
             );
         }
         self.rounds.note_joined();
@@ -259,7 +260,8 @@ impl RoomHandle {
                     tracing::error!(
                         room = %self.name,
                         cause = chain(&error),
-                        "the world's store is away: what this data center was lent is used up, then \
+                        "the world's store is away: what this data center was lent is used up, \
+                         then \
                          nobody is admitted here; check [store] world"
                     );
                 }
@@ -284,7 +286,8 @@ impl RoomHandle {
             tracing::warn!(
                 room = %self.name,
                 cause,
-                "waiting for the other process to let go; visitors inside pass, nobody new is admitted"
+                "waiting for the other process to let go; visitors inside pass, nobody new is \
+                 admitted"
             );
         } else {
             let remedy = if self.shared.stores.are_shared() {

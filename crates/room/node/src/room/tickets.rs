@@ -24,8 +24,8 @@ impl RoomHandle {
         }
     }
 
-    /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest seat,
-    /// the best place. Without one it is a new visitor.
+    /// Of the cookie's values the ticket that is worth most: inside before waiting, the longest
+    /// seat, the best place. Without one it is a new visitor.
     pub(super) fn open(&self, values: &[&str], now: Millis) -> Option<Ticket> {
         if values.is_empty() {
             return None;

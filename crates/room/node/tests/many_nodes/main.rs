@@ -173,7 +173,8 @@ async fn without_the_world_a_data_center_goes_on_with_what_it_has_and_those_insi
     somebody_gets_in(&room).await;
 }
 
-/// An errand that is under way does not know yet that there are seats again; whoever asks again finds what it wants.
+/// An errand that is under way does not know yet that there are seats again; whoever asks again
+/// finds what it wants.
 async fn somebody_gets_in(room: &RoomHandle) {
     for _ in 0..3 {
         if matches!(ask(room, None).await, Outcome::Pass(_)) {

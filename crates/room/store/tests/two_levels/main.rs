@@ -1,7 +1,7 @@
 //! Data centers under the world, with everything that can happen to them: messages lost, doubled,
 //! late and out of order at both levels, nodes that die, stores that come back empty, clocks that
-//! are stepped. Every record passes through the form in which stores keep it. Never above a limit, and
-//! nobody inside is thrown out.
+//! are stepped. Every record passes through the form in which stores keep it. Never above a limit,
+//! and nobody inside is thrown out.
 
 mod record;
 mod world;

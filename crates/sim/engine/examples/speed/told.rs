@@ -110,7 +110,8 @@ impl fmt::Display for Measured {
         )?;
         writeln!(
             f,
-            "store calls: {:.2} per node and second, {:.2} per data center and second to the world's",
+            "store calls: {:.2} per node and second, {:.2} per data center and second to the \
+             world's",
             figures.local_calls_per_node_and_second, figures.world_calls_per_data_center_and_second
         )?;
         let cost = self.cost;

@@ -1,4 +1,5 @@
-//! A node: the production room, its loop and its view, a clock that may be wrong, and a data folder.
+//! A node: the production room, its loop and its view, a clock that may be wrong, and a data
+//! folder.
 //!
 //! What is asked, in which order and when, is the core's; here it is only driven.
 

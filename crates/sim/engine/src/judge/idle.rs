@@ -1,7 +1,8 @@
-//! Promise 5, its other half: a slot that nobody uses where it lies is back at the parent within two
-//! of its periods.
+//! Promise 5, its other half: a slot that nobody uses where it lies is back at the parent within
+//! two of its periods.
 //!
-//! In use is what was taken or asked for lately; a child that speaks to its parent may keep that much.
+//! In use is what was taken or asked for lately; a child that speaks to its parent may keep that
+//! much.
 
 use anteroom_room::time::{Millis, Span};
 

@@ -15,8 +15,8 @@ const STUCK: Span = Span::from_secs(150);
 /// and the time until those who are called ask.
 const SPARE: Span = Span::from_secs(6);
 
-/// How long free slots may be kept for those at the front of the line if none of them takes one: they
-/// ask every second or two, and whoever does not come then has left.
+/// How long free slots may be kept for those at the front of the line if none of them takes one:
+/// they ask every second or two, and whoever does not come then has left.
 const HELD_BACK: Span = Span::from_secs(8);
 
 /// What is seen once a second.

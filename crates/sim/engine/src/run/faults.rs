@@ -153,7 +153,8 @@ impl Simulation {
         self.plan(self.now + after, Event::Starts { node: index });
     }
 
-    /// A node that was told to stop has answered the last of its visitors. It ends when all is said.
+    /// A node that was told to stop has answered the last of its visitors. It ends when all is
+    /// said.
     pub(super) fn handle_stop(&mut self, index: u32, life: u32) {
         let node = &mut self.deployment.nodes[index as usize];
         if !node.is_alive || node.life != life {

@@ -27,8 +27,8 @@ impl Simulation {
         let node_now = node.clock.read(self.now);
         let seat = ticket.seats.of(node.room.data_center());
         let is_at_home = seat.is_some_and(|seat| seat.ends_at > node_now);
-        // A ticket is exchanged when it is older than a sixtieth of a session, or than a sixty-first
-        // of its own seat if that is shorter.
+        // A ticket is exchanged when it is older than a sixtieth of a session, or than a
+        // sixty-first of its own seat if that is shorter.
         let end = ticket.seats.ends_at().unwrap_or_default();
         let own = end.since(ticket.last_check_in_at).0 / 61;
         let session = node.room.rules().session_duration.0 / 60;
@@ -54,8 +54,9 @@ impl Simulation {
         }
     }
 
-    /// A request is about to wait for its node's store. Whoever has a valid ticket waits for nothing;
-    /// only a seat in another data center than its own is worth a moment, while there is a lease.
+    /// A request is about to wait for its node's store. Whoever has a valid ticket waits for
+    /// nothing; only a seat in another data center than its own is worth a moment, while there is a
+    /// lease.
     pub(super) fn judge_wait(&mut self, request: &Request) {
         let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
         let (Some(ticket), MetAs::Inside) = (accepted, request.passage.met_as()) else {

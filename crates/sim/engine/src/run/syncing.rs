@@ -21,8 +21,8 @@ use crate::deployment::network::joined;
 use crate::deployment::node::Request;
 use crate::dice::Draw;
 
-/// A node may hold more than was in use: all nodes together at most one in so many of the slots that
-/// are left over when everybody who waits has got one.
+/// A node may hold more than was in use: all nodes together at most one in so many of the slots
+/// that are left over when everybody who waits has got one.
 const KEPT_FOR_CHANCE: u32 = 8;
 
 /// Something on its way between a node and a store.

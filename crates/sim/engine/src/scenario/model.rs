@@ -51,7 +51,8 @@ pub struct DataCenterPlan {
     pub name: String,
     /// Nodes in it; at least 1.
     pub nodes: u32,
-    /// Its part of the arrivals that name no data center, in proportion to the others'; not negative.
+    /// Its part of the arrivals that name no data center, in proportion to the others'; not
+    /// negative.
     pub share: f64,
     /// From a node to the store of its data center, one way.
     pub to_store: Delay,

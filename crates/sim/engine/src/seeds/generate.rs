@@ -1,6 +1,6 @@
 //! A small world for a seed: mostly few seats, short sessions and many faults; some have up to two
-//! hundred seats, or sessions of up to an hour. Each seed leaves some kinds of behaviour and of faults
-//! out, so that those it has meet often.
+//! hundred seats, or sessions of up to an hour. Each seed leaves some kinds of behaviour and of
+//! faults out, so that those it has meet often.
 
 mod faults;
 

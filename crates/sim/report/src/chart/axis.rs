@@ -66,8 +66,8 @@ impl Axis {
         }
     }
 
-    /// From 1 to a power of ten at or above `max`, each line ten times the one before, so that small numbers are to be
-    /// told apart beside large ones. What is below 1 is drawn there.
+    /// From 1 to a power of ten at or above `max`, each line ten times the one before, so that
+    /// small numbers are to be told apart beside large ones. What is below 1 is drawn there.
     pub fn tenfold(max: f64) -> Self {
         let max = if max.is_finite() { max.max(10.0) } else { 10.0 };
         let mut ticks = vec![(1.0, grouped(1))];
@@ -137,7 +137,8 @@ impl Axis {
     /// Where a value lies between the ends, in 0..=1.
     pub fn place(&self, value: f64) -> f64 {
         let place = if self.is_tenfold {
-            // It begins at 1, so nothing is to be taken off. Not the standard library's: that differs between platforms.
+            // It begins at 1, so nothing is to be taken off. Not the standard library's: that
+            // differs between platforms.
             libm::log10(value.max(1.0)) / libm::log10(self.range.end)
         } else {
             (value - self.range.start) / (self.range.end - self.range.start)

@@ -18,13 +18,13 @@ pub struct Story {
 }
 
 impl Story {
-    /// Writes text and charts into `folder`, which is made if it is not there, and returns the path of the text.
-    /// Overwrites an earlier run of the same story, and nothing else.
+    /// Writes text and charts into `folder`, which is made if it is not there, and returns the path
+    /// of the text. Overwrites an earlier run of the same story, and nothing else.
     ///
     /// # Errors
     ///
-    /// [`WriteError`] when the folder or a file cannot be written, or when a file is in the way that
-    /// holds no such story; in this last case nothing has been written yet.
+    /// [`WriteError`] when the folder or a file cannot be written, or when a file is in the way
+    /// that holds no such story; in this last case nothing has been written yet.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, WriteError> {
         let charts = folder.join(self.name);
         let text = folder.join(format!("{}.md", self.name));

@@ -36,16 +36,16 @@ pub struct Settings {
     pub rate: Rate,
     /// Parts of the window, for both kinds of sub-windows.
     pub sub_windows: u32,
-    /// How many calls at once, for the token bucket and the generic cell rate. `None` is as many as the
-    /// limit.
+    /// How many calls at once, for the token bucket and the generic cell rate. `None` is as many as
+    /// the limit.
     pub burst: Option<u32>,
     /// How many calls may wait, for the leaky bucket.
     pub queue: u32,
 }
 
 impl Settings {
-    /// How many calls at once, where nobody says: as many as the limit, and one where that is none, for a
-    /// bucket of nothing is no bucket.
+    /// How many calls at once, where nobody says: as many as the limit, and one where that is none,
+    /// for a bucket of nothing is no bucket.
     #[must_use]
     pub fn burst_or_limit(&self) -> u32 {
         self.burst.unwrap_or_else(|| self.rate.calls().max(1))

@@ -1,5 +1,5 @@
-//! The charts, in the manner of the article: the true count in grey, what the algorithm counts dashed in
-//! orange, the limit as a line.
+//! The charts, in the manner of the article: the true count in grey, what the algorithm counts
+//! dashed in orange, the limit as a line.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};

@@ -39,7 +39,8 @@ const MESSAGES_MAX: u64 = 20_000_000;
 #[derive(Args, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct LimitsOptions {
-    /// An algorithm to compare; several times or with commas. Without it all that the stores can keep
+    /// An algorithm to compare; several times or with commas. Without it all that the stores can
+    /// keep
     #[arg(long, value_name = "ALGORITHM", value_delimiter = ',',
         value_parser = PossibleValuesParser::new(Algorithm::ALL.map(Algorithm::word)))]
     algorithm: Vec<String>,
@@ -55,8 +56,8 @@ pub struct LimitsOptions {
     /// How many calls may wait, for leaky-bucket
     #[arg(long, value_name = "CALLS", default_value_t = 0)]
     queue: u32,
-    /// What comes: random, bursty, adversary (knows where windows end), or a CSV file with a time in
-    /// each line, then, if you like, a comma and a client; its first line may be time,client
+    /// What comes: random, bursty, adversary (knows where windows end), or a CSV file with a time
+    /// in each line, then, if you like, a comma and a client; its first line may be time,client
     #[arg(long, value_name = "KIND|FILE.csv", default_value = "random")]
     traffic: String,
     /// How much each client calls, for random and bursty [default: a tenth more than the limit]
@@ -72,8 +73,8 @@ pub struct LimitsOptions {
     #[arg(long, value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=i64::from(NODES_MAX)))]
     nodes: u32,
-    /// Add so many nodes so long after the beginning; several times or with commas. Who comes knows by
-    /// then what the others were told
+    /// Add so many nodes so long after the beginning; several times or with commas. Who comes knows
+    /// by then what the others were told
     #[arg(long, value_name = "N@DURATION", value_delimiter = ',', value_parser = Added::parse)]
     add_nodes: Vec<Added>,
     /// The same node for the same client, as long as there are as many nodes
@@ -86,7 +87,8 @@ pub struct LimitsOptions {
     /// How long a message takes, one way; some take half as long
     #[arg(long, value_name = "DURATION", default_value = "2ms", value_parser = parse_duration)]
     delay: MicroSpan,
-    /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each call at once
+    /// For how long nodes gather what they tell each other, for gossip and kafka; 0ms tells each
+    /// call at once
     #[arg(long, value_name = "DURATION", default_value = "100ms", value_parser = parse_duration)]
     interval: MicroSpan,
     /// How many events a second are counted, for kafka: one for each client, node and interval
@@ -221,7 +223,8 @@ fn check_messages(store: StoreKind, calls: u64, nodes: u32) -> anyhow::Result<()
     let tells_all = matches!(store, StoreKind::Gossip | StoreKind::Kafka);
     anyhow::ensure!(
         !tells_all || messages <= MESSAGES_MAX,
-        "--store {} would send up to {messages} messages, and {MESSAGES_MAX} are the most that are run; take fewer \
+        "--store {} would send up to {messages} messages, and {MESSAGES_MAX} are the most that \
+         are run; take fewer \
          --nodes, or fewer calls",
         store.word()
     );
@@ -240,7 +243,8 @@ fn check_traffic_flags(options: &LimitsOptions) -> anyhow::Result<()> {
     ] {
         anyhow::ensure!(
             !is_given,
-            "{flag} says what random and bursty traffic is, and --traffic {} is neither; leave it out",
+            "{flag} says what random and bursty traffic is, and --traffic {} is neither; leave it \
+             out",
             options.traffic
         );
     }

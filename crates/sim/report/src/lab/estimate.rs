@@ -1,5 +1,5 @@
-//! What does an algorithm count, beside what there is to count? Both for all calls that come, whether
-//! they would be let through or not, as the article draws it.
+//! What does an algorithm count, beside what there is to count? Both for all calls that come,
+//! whether they would be let through or not, as the article draws it.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;

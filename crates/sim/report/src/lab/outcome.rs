@@ -45,7 +45,8 @@ pub struct Figures {
     pub stranded: u64,
     /// Messages between nodes, and between nodes and stores.
     pub messages: u64,
-    /// How late news of a call were at most, where nodes hear of calls from others; nothing where they do not.
+    /// How late news of a call were at most, where nodes hear of calls from others; nothing where
+    /// they do not.
     pub lag: MicroSpan,
     /// Writes that came to nothing because somebody else had written first.
     pub writes_lost: u64,

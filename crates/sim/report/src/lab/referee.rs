@@ -1,8 +1,8 @@
-//! Who was right? Every decision beside the truth: how many calls of that client were admitted in the
-//! window that ends with it.
+//! Who was right? Every decision beside the truth: how many calls of that client were admitted in
+//! the window that ends with it.
 //!
-//! A log of its own, and deliberately not the one of `anteroom-limit`: that one is among those who are
-//! judged.
+//! A log of its own, and deliberately not the one of `anteroom-limit`: that one is among those who
+//! are judged.
 
 use std::collections::{BTreeMap, VecDeque};
 

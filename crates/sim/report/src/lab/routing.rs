@@ -34,8 +34,8 @@ impl Routing {
     }
 }
 
-/// From a moment on there are more nodes, or fewer. With sticky clients those who stay have theirs; of
-/// all clients only as many move as must. What holds at the beginning is the first one.
+/// From a moment on there are more nodes, or fewer. With sticky clients those who stay have theirs;
+/// of all clients only as many move as must. What holds at the beginning is the first one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Grown {
     /// From when on.
@@ -64,8 +64,8 @@ pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, calls: &[Call]) ->
     }
 }
 
-/// The node that ranks highest with this client (rendezvous hashing): a node that is added takes clients
-/// from all others and leaves the rest where they are.
+/// The node that ranks highest with this client (rendezvous hashing): a node that is added takes
+/// clients from all others and leaves the rest where they are.
 fn home(seed: u64, client: u32, nodes: u32) -> u32 {
     let rank = |node: &u32| mixed(seed ^ (u64::from(client) << 32 | u64::from(*node)));
     (0..nodes).max_by_key(rank).unwrap_or(0)

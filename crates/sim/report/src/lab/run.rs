@@ -67,9 +67,9 @@ impl StoreKind {
         Self::ALL.into_iter().find(|one| one.word() == word)
     }
 
-    /// How many messages one after the other it takes at most until a call is decided, as far as calls in time are
-    /// concerned: none where a node knows by itself, the question to a store, and where a client's calls are lent a
-    /// first answer that is for few of them, and a second one.
+    /// How many messages one after the other it takes at most until a call is decided, as far as
+    /// calls in time are concerned: none where a node knows by itself, the question to a store, and
+    /// where a client's calls are lent a first answer that is for few of them, and a second one.
     #[must_use]
     pub const fn ways(self) -> u64 {
         match self {
@@ -84,7 +84,8 @@ impl StoreKind {
     pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> u64 {
         let most = policy.most_in_any_window(1);
         match self {
-            // What others tell comes on top of what a node counts itself, and never lets it admit more.
+            // What others tell comes on top of what a node counts itself, and never lets it admit
+            // more.
             Self::Local | Self::Gossip | Self::Kafka => most.saturating_mul(u64::from(nodes)),
             Self::Valkey | Self::Leases | Self::Memcached => most,
         }

@@ -1,7 +1,7 @@
 //! How do nodes share what they know? Models of it, each over the algorithms' own steps.
 //!
-//! A model has the order of things and the delays, and nothing that breaks: no message is lost, no node
-//! fails, and all clocks are one. What it gets wrong is wrong also when all is well.
+//! A model has the order of things and the delays, and nothing that breaks: no message is lost, no
+//! node fails, and all clocks are one. What it gets wrong is wrong also when all is well.
 
 mod counters;
 pub(crate) mod desk;

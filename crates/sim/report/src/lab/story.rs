@@ -1,6 +1,6 @@
-//! What do limits of calls get wrong, and what does it cost to get them right? The article's argument
-//! ("Distributed Rate-Limiting Algorithms", 2022), with figures from the code that runs in the gateway
-//! and from the models beside it.
+//! What do limits of calls get wrong, and what does it cost to get them right? The article's
+//! argument ("Distributed Rate-Limiting Algorithms", 2022), with figures from the code that runs in
+//! the gateway and from the models beside it.
 //!
 //! The text is generated, so that it cannot say what the code does not do.
 

@@ -1,6 +1,6 @@
-//! The systems that the article weighs, each brought into the situation in which it fails: sessions that
-//! stick while nodes are added, servers that tell each other everything, a queue of events under load,
-//! and writers that swap one value.
+//! The systems that the article weighs, each brought into the situation in which it fails: sessions
+//! that stick while nodes are added, servers that tell each other everything, a queue of events
+//! under load, and writers that swap one value.
 //!
 //! Each gives figures of runs and a chart of them. What is told about it stands in the story.
 
@@ -32,8 +32,9 @@ pub(crate) fn a_minute(calls: u32) -> Rate {
 /// Parts of a minute.
 pub(crate) const STRICT_PARTS: u32 = 60;
 
-/// A limit that is never exceeded where one place counts: what goes over is the fault of sharing alone.
-/// Sub-windows are as fine as they can be in a minute, so that hardly anybody is held back too long.
+/// A limit that is never exceeded where one place counts: what goes over is the fault of sharing
+/// alone. Sub-windows are as fine as they can be in a minute, so that hardly anybody is held back
+/// too long.
 pub(crate) fn strict(calls: u32) -> Policy {
     let strict = SubWindowsStrict::new(a_minute(calls), STRICT_PARTS);
     Policy::SubWindowsStrict(strict.expect("a minute has sixty parts"))

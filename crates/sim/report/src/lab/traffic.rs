@@ -15,11 +15,12 @@ use anteroom_config::RateText;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{MicroSpan, Micros};
 
-/// More calls than that take more memory than a comparison is worth: some 100 MB for each algorithm.
+/// More calls than that take more memory than a comparison is worth: some 100 MB for each
+/// algorithm.
 pub const CALLS_MAX: usize = 2_000_000;
 
-/// Made-up traffic begins at 07:00 UTC on 24 February 2022, the day of the article, where minutes and
-/// hours begin, too.
+/// Made-up traffic begins at 07:00 UTC on 24 February 2022, the day of the article, where minutes
+/// and hours begin, too.
 pub const BEGIN: Micros = Micros(1_645_686_000_000_000);
 
 /// A call.
@@ -120,7 +121,8 @@ impl Traffic {
         found.and_then(|at| u32::try_from(at).ok()).unwrap_or(0)
     }
 
-    /// Calls of several clients as one stream; of two at one moment the one that came first stays first.
+    /// Calls of several clients as one stream; of two at one moment the one that came first stays
+    /// first.
     #[must_use]
     pub fn new(about: String, mut calls: Vec<Call>) -> Self {
         calls.sort_by_key(|call| call.at);

@@ -48,7 +48,8 @@ pub(super) fn jobs(variants: &[Variant]) -> anyhow::Result<Vec<Job>> {
     }
     anyhow::ensure!(
         jobs.len() <= JOBS_MAX,
-        "these are {} runs ({rooms} rooms, {} combinations of settings, their allocations): at most \
+        "these are {} runs ({rooms} rooms, {} combinations of settings, their allocations): at \
+         most \
          {JOBS_MAX} are compared; choose one with --allocation, or fewer values",
         jobs.len(),
         variants.len()

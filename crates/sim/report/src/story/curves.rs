@@ -32,17 +32,15 @@ fn powers() -> Chart {
         caption: caption(
             "powers",
             "What nodes are multiplied by, against utilization",
-            "Both lines start at 0 and end at 1. Between the ends the square lies below the straight \
+            "Both lines start at 0 and end at 1. Between the ends the square lies below the \
+             straight \
              line: the higher the exponent, the longer nodes keep more than their equal part.",
         ),
         across: Axis::share(),
         across_is: "utilization".to_owned(),
         up: Axis::share(),
         up_is: "factor".to_owned(),
-        lines: vec![
-            line("y = x", 1.0, straight()),
-            line("y = x^2", 2.0, bent()),
-        ],
+        lines: vec![line("y = x", 1.0, straight()), line("y = x^2", 2.0, bent())],
     }
     .draw()
 }
@@ -72,7 +70,8 @@ fn slots_per_node() -> Chart {
         caption: caption(
             "slots-per-node",
             "Slots for each of two nodes, of ten",
-            "With even it is always 5. With curve each node may hand out up to all 10 while little is \
+            "With even it is always 5. With curve each node may hand out up to all 10 while \
+             little is \
              used, and ends at 5 when everything is.",
         ),
         across: Axis::share(),
@@ -124,7 +123,8 @@ fn when_queueing_begins() -> Chart {
         caption: caption(
             "when-queueing-begins",
             "Admitted before the first visitor has to wait",
-            "There are 100 slots, so 100 is right. Below it somebody waits although a slot is free; \
+            "There are 100 slots, so 100 is right. Below it somebody waits although a slot is \
+             free; \
              above it more are let in than there is room for.",
         ),
         across: Axis::between(50, 100, 10, " %"),

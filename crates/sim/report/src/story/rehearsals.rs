@@ -170,7 +170,8 @@ impl Rehearsals {
             format_args!(
                 "### An ordinary day\n\
                  \n\
-                 {CALM} visitors a second: 60 % of the admissions, and somewhat more of the seats. Nobody should have to wait. The busiest data center has a\n\
+                 {CALM} visitors a second: 60 % of the admissions, and somewhat more of the \
+                 seats. Nobody should have to wait. The busiest data center has a\n\
                  third of all visitors, the next one half as many, and so on.\n\
                  \n"
             ),
@@ -178,7 +179,8 @@ impl Rehearsals {
         push_table(text, &self.steady);
         push_chart(text, &self.charts, "steady-waiting");
         text.push_str(
-            "`even` makes people wait all the time although there is room: busy nodes use up their part within a minute, while others keep theirs.\n\
+            "`even` makes people wait all the time although there is room: busy nodes use up \
+             their part within a minute, while others keep theirs.\n\
              \n",
         );
         push(
@@ -186,8 +188,10 @@ impl Rehearsals {
             format_args!(
                 "### A spike from a quiet moment\n\
                  \n\
-                 {QUIET} visitors a second, and then, from one moment to the next and in the middle of a minute, {RUSH}. People have to wait now. The questions are\n\
-                 whether the limits hold, and whether the room is well filled meanwhile: an empty seat is a visitor who waits for nothing.\n\
+                 {QUIET} visitors a second, and then, from one moment to the next and in the \
+                 middle of a minute, {RUSH}. People have to wait now. The questions are\n\
+                 whether the limits hold, and whether the room is well filled meanwhile: an empty \
+                 seat is a visitor who waits for nothing.\n\
                  \n"
             ),
         );
@@ -195,13 +199,17 @@ impl Rehearsals {
         push_chart(text, &self.charts, "spike-inside");
         push_chart(text, &self.charts, "spike-admissions");
         text.push_str(
-            "`curve` lets too many in within the minute of the spike, as the example above promised. `even` and `counters` leave seats empty: `even` at nodes\n\
-             to which fewer people come, `counters` because a seat that becomes free has to wait for the next minute. `leases` uses them. That `counters` can be above a limit too\n\
-             is the price of old news: the slots of a minute are counted from statistics that do not yet know the last admissions.\n\
+            "`curve` lets too many in within the minute of the spike, as the example above \
+             promised. `even` and `counters` leave seats empty: `even` at nodes\n\
+             to which fewer people come, `counters` because a seat that becomes free has to wait \
+             for the next minute. `leases` uses them. That `counters` can be above a limit too\n\
+             is the price of old news: the slots of a minute are counted from statistics that do \
+             not yet know the last admissions.\n\
              \n\
              ### The same spike, from everywhere at once\n\
              \n\
-             All data centers get the same number of visitors: the kindest case for `even`, and the worst one for who hands out more than there is.\n\
+             All data centers get the same number of visitors: the kindest case for `even`, and \
+             the worst one for who hands out more than there is.\n\
              \n",
         );
         push_table(text, &self.uniform);
@@ -217,15 +225,22 @@ fn push_frame(text: &mut String) {
         format_args!(
             "## With a crowd\n\
              \n\
-             Worked examples are one thing. Here is the same with visitors: {data_centers} data centers with {nodes} nodes each, at most {seats} visitors inside and {rate}\n\
-             admissions a minute. A visitor looks at {pages} pages on average, one every {think} s, and is inside for {session} s after the last one. A message takes 1 to 3 ms\n\
-             to the store of the data center, and 20 to 90 ms more to the one of the world. The nodes run the gateway's code; crowd, clocks and network\n\
+             Worked examples are one thing. Here is the same with visitors: {data_centers} data \
+             centers with {nodes} nodes each, at most {seats} visitors inside and {rate}\n\
+             admissions a minute. A visitor looks at {pages} pages on average, one every {think} \
+             s, and is inside for {session} s after the last one. A message takes 1 to 3 ms\n\
+             to the store of the data center, and 20 to 90 ms more to the one of the world. The \
+             nodes run the gateway's code; crowd, clocks and network\n\
              are simulated. Each table compares the same crowd under the four allocations.\n\
              \n\
-             How to read the tables: *above* is by how much a limit was exceeded at most. *Waited although a slot was free* is the part of all newcomers for\n\
-             whom there was a free seat and a free admission somewhere in the world at that moment. Some of them are unavoidable: when a new minute begins,\n\
-             its slots are free until those who wait have asked again, and who comes within these seconds waits behind them. *Filled* is how much of the\n\
-             limit that binds was used while people waited. *Added latency* is what a newcomer waits for the decision itself.\n\
+             How to read the tables: *above* is by how much a limit was exceeded at most. *Waited \
+             although a slot was free* is the part of all newcomers for\n\
+             whom there was a free seat and a free admission somewhere in the world at that \
+             moment. Some of them are unavoidable: when a new minute begins,\n\
+             its slots are free until those who wait have asked again, and who comes within these \
+             seconds waits behind them. *Filled* is how much of the\n\
+             limit that binds was used while people waited. *Added latency* is what a newcomer \
+             waits for the decision itself.\n\
              \n",
             data_centers = DATA_CENTERS,
             nodes = NODES,
@@ -240,19 +255,24 @@ fn push_frame(text: &mut String) {
 
 fn push_cost(text: &mut String) {
     text.push_str(
-        "What does `leases` cost? A newcomer pays nothing where its node holds a slot, a round trip to the data center where it does not, and one to the\n\
-         world when the data center has none either. On a calm day idle slots go back, so that a node rarely holds one when somebody comes: the short trip is\n\
-         the rule. Nobody waits longer than 250 ms for a decision. And when all stores fail, admissions stop as soon as the leases end, while those inside\n\
+        "What does `leases` cost? A newcomer pays nothing where its node holds a slot, a round \
+         trip to the data center where it does not, and one to the\n\
+         world when the data center has none either. On a calm day idle slots go back, so that a \
+         node rarely holds one when somebody comes: the short trip is\n\
+         the rule. Nobody waits longer than 250 ms for a decision. And when all stores fail, \
+         admissions stop as soon as the leases end, while those inside\n\
          stay.\n\
          \n\
-         These are small rehearsals, made to fit into a test. One crowd, one seed: look at the size of a difference, not at its last digit.\n\
+         These are small rehearsals, made to fit into a test. One crowd, one seed: look at the \
+         size of a difference, not at its last digit.\n\
          \n",
     );
 }
 
 fn push_table(text: &mut String, outcomes: &[Outcome]) {
     text.push_str(
-        "| | above the seats | above the admissions | waited although a slot was free | filled | half waited less than | added latency: half, 99 % |\n\
+        "| | above the seats | above the admissions | waited although a slot was free | filled | \
+         half waited less than | added latency: half, 99 % |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for outcome in outcomes {

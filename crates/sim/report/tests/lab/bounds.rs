@@ -70,7 +70,8 @@ fn a_store_far_away_is_no_cure_for_an_algorithm_that_can_be_exceeded() {
             if policy(algorithm).counters().is_some() {
                 assert_eq!(highest(StoreKind::Memcached), most, "{place}");
             }
-            // What is lent is charged when it is lent and spent later, so most bounds are not quite reached.
+            // What is lent is charged when it is lent and spent later, so most bounds are not quite
+            // reached.
             let leases = highest(StoreKind::Leases);
             assert!((lent..=most).contains(&leases), "{place}: {leases}");
         }

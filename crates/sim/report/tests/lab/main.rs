@@ -1,5 +1,5 @@
-//! Is the lab right: the article's numbers, each algorithm's bound, each way of sharing, and the same
-//! figures for the same seed?
+//! Is the lab right: the article's numbers, each algorithm's bound, each way of sharing, and the
+//! same figures for the same seed?
 
 mod bounds;
 mod common;

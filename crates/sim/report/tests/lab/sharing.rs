@@ -1,5 +1,5 @@
-//! Each way of sharing counts: what is exact stays exact, what is late goes over, and all of it is the
-//! same for the same seed.
+//! Each way of sharing counts: what is exact stays exact, what is late goes over, and all of it is
+//! the same for the same seed.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::rate::Rate;
@@ -136,8 +136,8 @@ fn a_rumour_goes_to_all_but_one() {
 
 #[test]
 fn nodes_that_tell_each_other_in_rounds_are_off_by_as_much_as_was_measured() {
-    // The demand of docs/benchmarks.md, "Limits that nodes tell each other": 2,067 to 2,300 were admitted there, and no
-    // more than is offered in an interval and a way.
+    // The demand of docs/benchmarks.md, "Limits that nodes tell each other": 2,067 to 2,300 were
+    // admitted there, and no more than is offered in an interval and a way.
     let limit = Rate::new(2_000, MINUTE).unwrap();
     let demand = Demand {
         rate: Rate::new(240_000, MINUTE).unwrap(),
@@ -285,7 +285,8 @@ proptest! {
                 };
                 let figures = figures(&plan, &traffic);
                 prop_assert!(figures.highest <= 100, "{store:?} {algorithm:?} {figures:?}");
-                                prop_assert!(figures.wrongly_admitted == 0, "{store:?} {algorithm:?} {figures:?}");
+                                prop_assert!(figures.wrongly_admitted == 0, "{store:?} \
+                                    {algorithm:?} {figures:?}");
             }
         }
     }
@@ -306,7 +307,8 @@ proptest! {
                 ..plan(policy, StoreKind::Leases, nodes)
             };
             let figures = figures(&plan, &traffic);
-            prop_assert!(figures.highest <= policy.most_in_any_window(1), "{algorithm:?} {figures:?}");
+            prop_assert!(figures.highest <= policy.most_in_any_window(1), "{algorithm:?} \
+                {figures:?}");
             prop_assert!(figures.wrongly_admitted == 0 || !STRICT.contains(&algorithm));
         }
     }

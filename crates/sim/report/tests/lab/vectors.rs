@@ -1,5 +1,5 @@
-//! The numbers of the article ("Distributed Rate-Limiting Algorithms", 2022): its worked examples, run
-//! through the lab.
+//! The numbers of the article ("Distributed Rate-Limiting Algorithms", 2022): its worked examples,
+//! run through the lab.
 
 use anteroom_limit::policy::Policy;
 use anteroom_limit::token_bucket::TokenBucket;

@@ -87,8 +87,8 @@ impl Cluster {
         link.as_ref().expect("a link to this kind of store")
     }
 
-    /// Waits until a node of this data center says something to the world, and tells so long after it
-    /// which one it was.
+    /// Waits until a node of this data center says something to the world, and tells so long after
+    /// it which one it was.
     ///
     /// # Panics
     ///

@@ -1,5 +1,5 @@
-//! How long does a request of a visitor inside take? A visitor who does one thing at a time, as the run
-//! says, and stays at one node.
+//! How long does a request of a visitor inside take? A visitor who does one thing at a time, as the
+//! run says, and stays at one node.
 
 use std::fmt;
 use std::time::Duration;

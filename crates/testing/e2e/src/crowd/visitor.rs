@@ -118,8 +118,8 @@ impl Visitor {
         }
     }
 
-    /// Asks for a page, with as many requests as the visitor sends at once. Returns how long to wait
-    /// before the next.
+    /// Asks for a page, with as many requests as the visitor sends at once. Returns how long to
+    /// wait before the next.
     async fn ask(&mut self) -> Duration {
         let count = match self.jar.cookie {
             Some(_) => self.habits.at_once,

@@ -28,8 +28,8 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Reads a config file as `anteroom check` does. Warnings are mistakes here: what is handed out as an
-    /// example has none.
+    /// Reads a config file as `anteroom check` does. Warnings are mistakes here: what is handed out
+    /// as an example has none.
     ///
     /// # Errors
     ///
@@ -98,7 +98,8 @@ fn host_and_port(address: &str, port: u16) -> (String, u16) {
 mod tests {
     use super::*;
 
-    const ROOM: &str = "[[room]]\nname = \"shop\"\norigin = \"http://o:8080\"\ntotal_active_users = 1\nnew_users_per_minute = 1\n";
+    const ROOM: &str = "[[room]]\nname = \"shop\"\norigin = \"http://o:8080\"\n\
+                        total_active_users = 1\nnew_users_per_minute = 1\n";
 
     #[test]
     fn mistakes_and_warnings_are_errors() {

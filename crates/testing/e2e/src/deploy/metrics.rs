@@ -7,7 +7,8 @@ use crate::deploy::files;
 /// The golden list of all families, kept by the test of what a scrape brings.
 const GOLDEN: &str = "crates/admin/testdata/metrics.txt";
 
-/// Families without a sample in the state that the golden list shows, and the labels that theirs have.
+/// Families without a sample in the state that the golden list shows, and the labels that theirs
+/// have.
 const SILENT: &[(&str, &[&str])] = &[
     ("anteroom_reopens_timestamp_seconds", &["room"]),
     ("anteroom_overridden", &["room", "key"]),
@@ -45,7 +46,8 @@ fn suffixes(kind: &str) -> &'static [&'static str] {
     }
 }
 
-/// The series of ours that an expression of Prometheus names, each with the labels that it selects by.
+/// The series of ours that an expression of Prometheus names, each with the labels that it selects
+/// by.
 #[must_use]
 pub fn selected(expression: &str) -> Vec<(String, Vec<String>)> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -74,7 +76,8 @@ mod tests {
     #[test]
     fn names_and_labels_are_found_wherever_they_stand() {
         let found = selected(
-            "rate(anteroom_a_total{class!=\"x\", room=\"y\"}[2m]) / anteroom_b > on (room) (anteroom_c{})",
+            "rate(anteroom_a_total{class!=\"x\", room=\"y\"}[2m]) / anteroom_b > on (room) \
+             (anteroom_c{})",
         );
         let name = |at: usize| found[at].0.as_str();
         assert_eq!(

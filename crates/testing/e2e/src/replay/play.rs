@@ -124,8 +124,8 @@ impl Player {
         Self { stage, place, life }
     }
 
-    /// Writes down that the deployment begins here: without that nobody knows that a ledger which is
-    /// not there was never lost.
+    /// Writes down that the deployment begins here: without that nobody knows that a ledger which
+    /// is not there was never lost.
     async fn begin_deployment(&self) -> Result<(), JoinError> {
         join(&*self.stage, &nodes(), true).await?;
         Ok(())

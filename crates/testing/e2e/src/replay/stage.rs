@@ -1,8 +1,8 @@
 //! A real store that tells the time and the name of one that was simulated.
 //!
-//! A real store's clock cannot be set and its identity not be chosen, but what a ledger says depends
-//! on both. Records, versions and refusals are the real store's. Of its own clock only that it never
-//! runs backwards is checked, of its own identity that it stays.
+//! A real store's clock cannot be set and its identity not be chosen, but what a ledger says
+//! depends on both. Records, versions and refusals are the real store's. Of its own clock only that
+//! it never runs backwards is checked, of its own identity that it stays.
 
 use std::sync::Arc;
 

@@ -60,7 +60,8 @@ impl ClockedServer {
         self.port
     }
 
-    /// Steps its clock to so many milliseconds ahead of the machine's; returns when the server sees it.
+    /// Steps its clock to so many milliseconds ahead of the machine's; returns when the server sees
+    /// it.
     ///
     /// # Panics
     ///

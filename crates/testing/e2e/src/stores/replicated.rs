@@ -69,8 +69,8 @@ impl Replicated {
         self.switch.leads_to(at(self.replica.port()));
     }
 
-    /// How many scripts the replica has run itself. Nodes write with scripts and only to a master, so
-    /// this says whether they have found it.
+    /// How many scripts the replica has run itself. Nodes write with scripts and only to a master,
+    /// so this says whether they have found it.
     ///
     /// # Panics
     ///

@@ -38,9 +38,9 @@ impl Watched {
 
     /// The master dies; returns when the sentinel names the replica.
     ///
-    /// A sentinel that stood still for two seconds, as on a busy machine, does nothing for half a minute
-    /// ("tilt"), and afterwards takes the replica for one that has been cut off for too long. So the
-    /// master does not die before the sentinel is well.
+    /// A sentinel that stood still for two seconds, as on a busy machine, does nothing for half a
+    /// minute ("tilt"), and afterwards takes the replica for one that has been cut off for too
+    /// long. So the master does not die before the sentinel is well.
     ///
     /// # Panics
     ///

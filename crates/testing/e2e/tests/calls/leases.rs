@@ -58,7 +58,8 @@ fn near(setup: &mut Setup) {
     setup.world = None;
 }
 
-/// So near to the limit that a node which spends a little too much, or a store that lends it, breaks it.
+/// So near to the limit that a node which spends a little too much, or a store that lends it,
+/// breaks it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn near_the_store_the_limit_is_reached_and_kept() {
     for (algorithm, seed) in [("sliding-log", 15), ("sub-windows-strict", 16)] {

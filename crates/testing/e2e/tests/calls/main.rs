@@ -1,9 +1,10 @@
-//! Do limits of calls hold while everything goes wrong that can? Two data centers with three nodes each, as
-//! processes of the real program, 70 ms from the store that they share; judged by what arrives at the origin.
+//! Do limits of calls hold while everything goes wrong that can? Two data centers with three nodes
+//! each, as processes of the real program, 70 ms from the store that they share; judged by what
+//! arrives at the origin.
 //!
-//! In each run: in no window more calls of a client come through than its limit says, whichever nodes it calls.
-//! How many come through is printed and not judged, as it depends on the machine; but for the runs that are to reach the
-//! limit, where one call too many would be seen.
+//! In each run: in no window more calls of a client come through than its limit says, whichever
+//! nodes it calls. How many come through is printed and not judged, as it depends on the machine;
+//! but for the runs that are to reach the limit, where one call too many would be seen.
 
 mod leases;
 mod valkey;

@@ -1,4 +1,5 @@
-//! Three gateways, a Redis, an origin: names, ports and paths agree with the config file beside them.
+//! Three gateways, a Redis, an origin: names, ports and paths agree with the config file beside
+//! them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

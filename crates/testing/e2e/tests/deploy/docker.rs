@@ -1,4 +1,5 @@
-//! The image: what is copied is there and suffices, and what it says of itself is what the others expect.
+//! The image: what is copied is there and suffices, and what it says of itself is what the others
+//! expect.
 
 use std::collections::BTreeSet;
 

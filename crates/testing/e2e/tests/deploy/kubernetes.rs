@@ -1,4 +1,5 @@
-//! Manifests: names, ports, paths and times agree with each other and with the config in the ConfigMap.
+//! Manifests: names, ports, paths and times agree with each other and with the config in the
+//! ConfigMap.
 
 use std::time::Duration;
 

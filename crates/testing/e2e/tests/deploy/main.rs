@@ -1,4 +1,5 @@
-//! The files in `deploy/` and the docs about them: parsed, and held against each other and the program.
+//! The files in `deploy/` and the docs about them: parsed, and held against each other and the
+//! program.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod compose;

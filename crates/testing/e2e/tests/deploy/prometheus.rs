@@ -1,4 +1,5 @@
-//! Alerts: each speaks of series that there are, and of something that the docs say what to do about.
+//! Alerts: each speaks of series that there are, and of something that the docs say what to do
+//! about.
 
 use std::collections::BTreeSet;
 

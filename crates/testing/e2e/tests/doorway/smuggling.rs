@@ -1,7 +1,8 @@
 //! Requests that two readers in a row could read in two ways: one list, and what becomes of each.
 //!
-//! Raw bytes go to the gateway, followed by a request that nobody may ever see; an origin records what
-//! reaches it. Most are refused. The rest is listed too: there the origin must see one way only.
+//! Raw bytes go to the gateway, followed by a request that nobody may ever see; an origin records
+//! what reaches it. Most are refused. The rest is listed too: there the origin must see one way
+//! only.
 
 mod chunks;
 mod fields;

@@ -32,7 +32,8 @@ async fn whoever_is_behind_haproxy_is_told_the_client_last() {
 #[test]
 fn anteroom_behind_haproxy_listens_where_it_is_looked_for() {
     let ours = block("[server]");
-    let room = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\ntotal_active_users = 10\n\
+    let room = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
+                total_active_users = 10\n\
                 new_users_per_minute = 10\nbypass = []\n";
     let config = Deployed::parse(&format!("{ours}\n{room}")).unwrap();
     let server = format!("server anteroom {}", config.listen);
@@ -69,8 +70,10 @@ fn three_nodes_behind_haproxy_are_where_it_looks_for_them() {
     assert!(backend.contains(&server), "{backend}");
     let check = format!("default-server check port {}", node.admin.port());
     assert!(backend.contains(&check), "{backend}");
-    let defaults = "global\n    maxconn 100\ndefaults\n    mode http\n    timeout connect 5s\n    timeout client 60s\n    \
-                    timeout server 60s\nfrontend site\n    bind 127.0.0.1:8080\n    default_backend anteroom\n";
+    let defaults = "global\n    maxconn 100\n\
+                    defaults\n    mode http\n    timeout connect 5s\n    timeout client 60s\n    \
+                    timeout server 60s\n\
+                    frontend site\n    bind 127.0.0.1:8080\n    default_backend anteroom\n";
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("haproxy.cfg");
     std::fs::write(&file, format!("{defaults}{backend}")).unwrap();

@@ -34,8 +34,8 @@ struct Pair {
     a: Haproxy,
     b: Haproxy,
     link: Relay,
-    /// Where the second finds nobody. If both connected, HAProxy would give up one of two connections a moment
-    /// after they had been in touch.
+    /// Where the second finds nobody. If both connected, HAProxy would give up one of two
+    /// connections a moment after they had been in touch.
     _dead_end: Relay,
     tables: Tables,
     origin: Counting,
@@ -52,8 +52,8 @@ impl Pair {
                 .all(|shown| shown.contains("last_status=ESTA"))
         })
         .await;
-        // That may be a connection that is being given up: only what arrives shows that one lasts. It is
-        // about clients who do not call.
+        // That may be a connection that is being given up: only what arrives shows that one lasts.
+        // It is about clients who do not call.
         let Self { a, b, .. } = &pair;
         for (from, to, table, key) in [
             (a, b, tables.of_a, "::ffff:192.0.2.1"),
@@ -124,7 +124,8 @@ impl Pair {
         (about_the_other(&a), about_the_other(&b))
     }
 
-    /// Waits until each has said all that it knows of its own calls; whether that arrives is another matter.
+    /// Waits until each has said all that it knows of its own calls; whether that arrives is
+    /// another matter.
     async fn until_said(&self) {
         eventually("both have said what they counted", async || {
             let (a, b) = self.peers().await;
@@ -190,8 +191,8 @@ fn about_the_other(shown: &str) -> String {
     other[..end].to_owned()
 }
 
-/// Whether all that was counted here in this table has been sent. It stands in two lines: what was sent last, and then
-/// which table that is and what was changed last.
+/// Whether all that was counted here in this table has been sent. It stands in two lines: what was
+/// sent last, and then which table that is and what was changed last.
 fn has_said(about_the_other: &str, table: &str) -> bool {
     let lines: Vec<&str> = about_the_other.lines().collect();
     let name = format!(" id={table} ");
@@ -262,7 +263,8 @@ async fn without_a_word_between_them_each_lets_the_limit_through() {
 async fn what_comes_around_a_message_is_forgotten_where_both_write_one_table() {
     for (tables, expected) in [
         (OWN, LIMIT + 1),
-        // Three times the limit, and not the end of it: a low count that arrives replaces a high one.
+        // Three times the limit, and not the end of it: a low count that arrives replaces a high
+        // one.
         (SHARED, 3 * LIMIT),
     ] {
         let pair = Pair::start(tables).await;

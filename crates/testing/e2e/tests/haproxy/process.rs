@@ -148,8 +148,10 @@ impl Drop for Haproxy {
 fn spawn(command: &mut Command) -> Child {
     command.spawn().unwrap_or_else(|error| {
         panic!(
-            "this test needs haproxy ({error}). `cargo xtask test` installs it. By hand: `apt-get install haproxy` in \
-             Debian and Ubuntu; the service that this starts is not needed: `systemctl disable --now haproxy`"
+            "this test needs haproxy ({error}). `cargo xtask test` installs it. By hand: `apt-get \
+             install haproxy` in \
+             Debian and Ubuntu; the service that this starts is not needed: `systemctl disable \
+             --now haproxy`"
         )
     })
 }

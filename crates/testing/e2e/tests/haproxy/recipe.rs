@@ -35,7 +35,8 @@ impl Recipe {
     pub(crate) fn text(self, listen: SocketAddr, origin: SocketAddr, folder: &Path) -> String {
         let socket = folder.join("admin.sock").display().to_string();
         let Self(text) = self
-            // HAProxy does not start if it may not have two files for each; a container may have few.
+            // HAProxy does not start if it may not have two files for each; a container may have
+            // few.
             .with("maxconn 10000", "maxconn 100")
             .with(":::80 v4v6", &listen.to_string())
             .with("/run/haproxy/admin.sock", &socket)

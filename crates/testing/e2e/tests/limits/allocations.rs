@@ -1,6 +1,6 @@
 //! The three allocations that promise no limit, on real nodes: visitors go in, nobody with a valid
-//! ticket is queued. Two of them keep to a minute's admissions while nodes know how many they are; by
-//! how much the third misses them, and all of them the seats, is printed.
+//! ticket is queued. Two of them keep to a minute's admissions while nodes know how many they are;
+//! by how much the third misses them, and all of them the seats, is printed.
 
 use anteroom_e2e::crowd::{Crowd, Habits};
 

@@ -1,7 +1,7 @@
 //! A data center cannot reach the global store until its lease has ended.
 //!
-//! In production that takes ten minutes. These runs shorten the lease, and programs that are built for
-//! release do not allow that.
+//! In production that takes ten minutes. These runs shorten the lease, and programs that are built
+//! for release do not allow that.
 
 use anteroom_e2e::cluster::Setup;
 use anteroom_e2e::crowd::{Crowd, Habits};
@@ -15,8 +15,8 @@ const GLOBAL_LEASE_SECS: u64 = 25;
 const RENEWALS: &str = "anteroom_renewals_total";
 const LEASE_LEFT: &str = "anteroom_lease_left_seconds";
 const LEASE_LIVE: &str = "anteroom_lease_live";
-/// Visitors of the data center that is cut off, and of the other one. They leave a few of forty seats
-/// free: a full room fills slowly.
+/// Visitors of the data center that is cut off, and of the other one. They leave a few of forty
+/// seats free: a full room fills slowly.
 const CUT_OFF: u32 = 24;
 const ELSEWHERE: u32 = 12;
 
@@ -67,7 +67,8 @@ async fn nodes_start_with_longer_sessions_while_their_data_center_is_cut_off() {
         renewals >= CUT_OFF.into()
     })
     .await;
-    // The global ledger lends these seats to the other data center as soon as it counts them as ended.
+    // The global ledger lends these seats to the other data center as soon as it counts them as
+    // ended.
     let late = Crowd::at_once(&doors, 40, &stay(0), 312);
     run.cluster.admits(15).await;
     meanwhile(5).await;

@@ -2,7 +2,8 @@
 //!
 //! The runs assert nothing about times: those depend on the machine. Nodes count the requests of
 //! visitors inside that wait for a reply of their store, and the runs assert that there are none. A
-//! node that is slow for other reasons adds nothing to that count. How long requests take is printed.
+//! node that is slow for other reasons adds nothing to that count. How long requests take is
+//! printed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use super::{FIRST, Run, limits, meanwhile};
 
 /// Long enough that tickets are due for a check-in in some runs and in others not, as they choose.
 pub(crate) const SESSION_SECS: u64 = 600;
-/// A sixtieth of it: a page is due when its ticket is older, and what it loads when it is twice as old.
+/// A sixtieth of it: a page is due when its ticket is older, and what it loads when it is twice as
+/// old.
 const INTERVAL_SECS: u64 = SESSION_SECS / 60;
 /// How many requests each visitor sends, one after the other.
 const REQUESTS: usize = 10;
@@ -109,8 +111,8 @@ async fn waited(run: &Run) -> u64 {
     sum
 }
 
-/// Nodes are killed, and their store takes connections and says nothing. For a second a node does not
-/// know that, and in this time its visitors come.
+/// Nodes are killed, and their store takes connections and says nothing. For a second a node does
+/// not know that, and in this time its visitors come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn valid_tickets_wait_for_nothing_at_nodes_that_start_while_their_store_is_unavailable() {
     let mut run = Run::start(limits(40, 600, SESSION_SECS)).await;

@@ -3,8 +3,9 @@
 //!
 //! In each run: never more inside than `total_active_users`, never more admissions in a minute than
 //! `new_users_per_minute`, nobody passes whose seat has ended, and nobody with a valid ticket is
-//! queued. A few visitors come before all others and keep coming: they stay inside, whatever happens.
-//! How full the room is, and how quickly, is printed and not judged: it depends on the machine.
+//! queued. A few visitors come before all others and keep coming: they stay inside, whatever
+//! happens. How full the room is, and how quickly, is printed and not judged: it depends on the
+//! machine.
 
 mod allocations;
 mod changes;
@@ -56,8 +57,8 @@ impl Run {
         Self::start(limits(40, 600, 12)).await
     }
 
-    /// Sends those who stay, waits until they are inside, sends all others, and waits until the room
-    /// is full.
+    /// Sends those who stay, waits until they are inside, sends all others, and waits until the
+    /// room is full.
     async fn load(&self, habits: &Habits, seed: u64) -> Load {
         let stay = Habits {
             pages: u32::MAX..=u32::MAX,
@@ -126,8 +127,8 @@ fn limits(total_active_users: u32, new_users_per_minute: u32, session_secs: u64)
     Setup::new(limits, session_secs)
 }
 
-/// Waits until somebody is told that the room is full. Not until all seats are taken: of sessions that
-/// are as short as here one seat in eight is on its way from one node to another.
+/// Waits until somebody is told that the room is full. Not until all seats are taken: of sessions
+/// that are as short as here one seat in eight is on its way from one node to another.
 async fn is_told_full(crowd: &Crowd) {
     let is_full = async || crowd.tally().queued.contains_key("full");
     eventually("somebody is told that the room is full", is_full).await;

@@ -1,4 +1,5 @@
-//! Calls that nodes tell each other, on the real program: two gateways count together, over a kill and a successor.
+//! Calls that nodes tell each other, on the real program: two gateways count together, over a kill
+//! and a successor.
 
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::PathBuf;
@@ -67,7 +68,8 @@ fn config(listen: SocketAddr, peer: SocketAddr) -> String {
          [gossip]\nlisten = \"{listen}\"\npeers = [\"{peer}\"]\nsecret_file = \"../secret\"\n\
          [[room]]\nname = \"shop\"\nhost = \"shop.example\"\norigin = \"http://127.0.0.1:9\"\n\
          total_active_users = 10\nnew_users_per_minute = 10\nbypass = []\n\
-         [[limit]]\nname = \"api\"\nlimit = \"{LIMIT}/h\"\nkey = \"header:X-Api-Key\"\nstore = \"gossip\"\n\
+         [[limit]]\nname = \"api\"\nlimit = \"{LIMIT}/h\"\nkey = \"header:X-Api-Key\"\n\
+         store = \"gossip\"\n\
          algorithm = \"sliding-window\"\n"
     )
 }
@@ -138,7 +140,8 @@ async fn what_a_gateway_counts_after_it_was_replaced_is_known_to_its_successor_a
     for client in ["lead", "gold", "gold", "gold"] {
         // It closes: a process that has not begun to drain yet would keep the connection.
         let request = format!(
-            "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\nConnection: close\r\n\r\n"
+            "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\n\
+             Connection: close\r\n\r\n"
         );
         let mut wire = Wire::connect(door).await;
         // So that it is there, and not only on its way.

@@ -1,5 +1,5 @@
-//! What a process still does that has a successor, when it is told to end, too: systemd tells all processes of a
-//! service.
+//! What a process still does that has a successor, when it is told to end, too: systemd tells all
+//! processes of a service.
 
 use anteroom_e2e::eventually;
 use anteroom_e2e::node::Node;
@@ -12,8 +12,8 @@ use crate::{config, node};
 
 const TOLD: &str = "told to end";
 
-/// A node with a successor and a request that is not answered yet: the client, the node, its successor, and
-/// the request at the origin.
+/// A node with a successor and a request that is not answered yet: the client, the node, its
+/// successor, and the request at the origin.
 struct Scene {
     client: Wire,
     node: Node,

@@ -1,5 +1,5 @@
-//! Calls that are lent, on the real program: from a data folder, over a kill and a successor; and from a server that has
-//! lost its memory, until an operator says that nothing was spent.
+//! Calls that are lent, on the real program: from a data folder, over a kill and a successor; and
+//! from a server that has lost its memory, until an operator says that nothing was spent.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,8 @@ async fn an_operator_ends_the_wait_for_a_server_that_has_lost_its_memory() {
     );
     let folder = temp.path().join("node");
     let node = start("only", folder.clone(), &config(&store, LEASES)).await;
-    // A server that was found empty lends nothing for five seconds, in case somebody remembers; or until this.
+    // A server that was found empty lends nothing for five seconds, in case somebody remembers; or
+    // until this.
     let said = limits(&node, &folder, &["assume-empty"]).await;
     assert_eq!(said, json!({ "limits": ["api"] }));
     eventually("calls are lent", async || call(&node, "gold").await == 404).await;
@@ -88,7 +89,8 @@ async fn an_operator_ends_the_wait_for_a_server_that_has_lost_its_memory() {
     })
     .await;
     assert_eq!(let_through(&node, "lead", 3).await, 0, "{}", node.log());
-    // Where operators' words are kept is asked by another connection, which may learn only now that it is broken.
+    // Where operators' words are kept is asked by another connection, which may learn only now that
+    // it is broken.
     eventually("an operator is obeyed", async || {
         assume_empty(&node, &folder).await.0 == Some(0)
     })

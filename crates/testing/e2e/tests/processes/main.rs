@@ -1,5 +1,5 @@
-//! What becomes of visitors when a process is replaced, and of its certificate and its origins when those
-//! are.
+//! What becomes of visitors when a process is replaced, and of its certificate and its origins when
+//! those are.
 #![expect(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test, like the tests themselves"
@@ -26,7 +26,8 @@ use tempfile::TempDir;
 /// A config of one room on ports that the system chooses, with more lines of `[server]`.
 fn config(origin: SocketAddr, total: u32, server: &str) -> String {
     format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{server}\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
+         {server}\n\
          [[room]]\nname = \"shop\"\norigin = \"http://{origin}\"\ntotal_active_users = {total}\n\
          new_users_per_minute = 100000\nsession_duration = \"30s\"\nbypass = []\n\
          enabled_origin_commands = [\"revoke\"]\n"

@@ -1,4 +1,5 @@
-//! Origins: another one takes the place of the first while visitors come, and what cannot be used does not.
+//! Origins: another one takes the place of the first while visitors come, and what cannot be used
+//! does not.
 
 use std::time::Duration;
 

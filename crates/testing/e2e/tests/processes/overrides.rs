@@ -1,5 +1,5 @@
-//! Limits of single clients that operators change while they act: on the real program, from its own command to what
-//! a client is answered.
+//! Limits of single clients that operators change while they act: on the real program, from its own
+//! command to what a client is answered.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -13,7 +13,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::process::Command;
 
-/// A limit under which nobody gets far, of an API without an origin: what is let through is answered with 404.
+/// A limit under which nobody gets far, of an API without an origin: what is let through is
+/// answered with 404.
 fn config(store: &str) -> String {
     format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = \"data\"\n{store}\

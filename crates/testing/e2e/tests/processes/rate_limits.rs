@@ -36,7 +36,8 @@ async fn ask_in_json(door: SocketAddr) -> Result<(), Fault> {
     let mut stream = TcpStream::connect(door).await?;
     let length = JSON.len();
     let request = format!(
-        "POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n{JSON}"
+        "POST /json HTTP/1.1\r\nhost: a\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n\
+         {JSON}"
     );
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
@@ -54,7 +55,8 @@ async fn connect(door: SocketAddr) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// Asks once. `false` if the server said before the question was sent that it takes no more on this connection.
+/// Asks once. `false` if the server said before the question was sent that it takes no more on this
+/// connection.
 async fn ask_on(connection: &mut Connection, door: SocketAddr) -> Result<bool, Fault> {
     let request = Request::post(format!("http://{door}{PATH}"))
         .header("content-type", "application/grpc")
@@ -75,9 +77,10 @@ async fn ask_on(connection: &mut Connection, door: SocketAddr) -> Result<bool, F
         .ok_or_else(|| format!("{answer:?}").into())
 }
 
-/// Was nothing asked, since the server had said without an error that it is about to go? Between a client's look at
-/// its connection and its question there is always time for those words to arrive. What the server has not seen then
-/// is never answered (RFC 9113, 6.8), and a client asks on another connection.
+/// Was nothing asked, since the server had said without an error that it is about to go? Between a
+/// client's look at its connection and its question there is always time for those words to arrive.
+/// What the server has not seen then is never answered (RFC 9113, 6.8), and a client asks on
+/// another connection.
 fn is_taken_elsewhere(fault: &hyper::Error) -> bool {
     let reason = fault.source().and_then(|source| source.downcast_ref());
     let is_told = reason.is_some_and(|reason: &h2::Error| {

@@ -1,5 +1,5 @@
-//! The store that counts calls is killed and comes back: what each word of `on_store_failure` means then, on the real
-//! program, with what the figures and the log say.
+//! The store that counts calls is killed and comes back: what each word of `on_store_failure` means
+//! then, on the real program, with what the figures and the log say.
 
 use anteroom_e2e::binary;
 use anteroom_e2e::eventually;
@@ -10,8 +10,8 @@ use tokio::net::TcpStream;
 
 const WORDS: [&str; 4] = ["open", "closed", "local", "bounded"];
 
-/// A limit of two calls for each word, on a path of its own. There is no origin: what is let through is answered
-/// with 404.
+/// A limit of two calls for each word, on a path of its own. There is no origin: what is let
+/// through is answered with 404.
 fn config(port: u16) -> String {
     let limit = |word: &str| {
         format!(

@@ -1,4 +1,5 @@
-//! Certificates: visitors are served by https, and a new certificate takes the place of the old one.
+//! Certificates: visitors are served by https, and a new certificate takes the place of the old
+//! one.
 
 use std::fs::Permissions;
 use std::net::SocketAddr;

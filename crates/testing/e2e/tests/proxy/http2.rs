@@ -183,8 +183,8 @@ async fn an_upgrade_goes_by_http_1() {
     assert_eq!(header(&head, "upgrade"), Some("websocket"));
 }
 
-/// What the kernel is told to hold for either end of a slow visitor's connection, so that what is seen is
-/// what the gateway holds.
+/// What the kernel is told to hold for either end of a slow visitor's connection, so that what is
+/// seen is what the gateway holds.
 const SOCKET_BYTES: u32 = 32 * 1_024;
 
 #[tokio::test]
@@ -221,8 +221,8 @@ async fn slow_readers_hold_little_and_nobody_up() {
         }
         last = given;
     }
-    // For each: a window of 256 KiB, what the kernel was told to hold, and as much again for what is being
-    // written; 360,000 were seen.
+    // For each: a window of 256 KiB, what the kernel was told to hold, and as much again for what
+    // is being written; 360,000 were seen.
     assert!(last < 60 * 600_000, "{last} bytes were taken");
     assert_eq!(seen.connections.load(Relaxed), 1);
 }

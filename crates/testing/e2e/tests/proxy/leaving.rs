@@ -1,5 +1,5 @@
-//! Visitors who leave an origin that hangs, before any time-out: by HTTP/2, where a request that is given up
-//! ends at once. (Over HTTP/1.1 it goes on: a client may close its side after asking.)
+//! Visitors who leave an origin that hangs, before any time-out: by HTTP/2, where a request that is
+//! given up ends at once. (Over HTTP/1.1 it goes on: a client may close its side after asking.)
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

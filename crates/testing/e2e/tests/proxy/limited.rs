@@ -1,5 +1,5 @@
-//! Limits of calls in a whole gateway: what the origin sees of those who call too often, and what they are
-//! told.
+//! Limits of calls in a whole gateway: what the origin sees of those who call too often, and what
+//! they are told.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 use crate::support::header;
 use crate::whole::{Origin, Site, config, eventually};
 
-/// Counts by a header, so that whoever sends none is not concerned. An hour, so that no test sees its end.
+/// Counts by a header, so that whoever sends none is not concerned. An hour, so that no test sees
+/// its end.
 fn limit(limit: &str, more: &str) -> String {
     format!(
         "[[limit]]\nname = \"api\"\nlimit = \"{limit}\"\nkey = \"header:X-Api-Key\"\n\
@@ -213,7 +214,8 @@ async fn whoever_cannot_be_made_to_wait_is_rejected() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_visitor_is_counted_by_its_ticket() {
     let origin = Origin::start("one").await;
-    let limit = "[[limit]]\nname = \"visitor\"\nlimit = \"4/h\"\nkey = \"ticket\"\nwithout_key = \"skip\"\n";
+    let limit = "[[limit]]\nname = \"visitor\"\nlimit = \"4/h\"\nkey = \"ticket\"\n\
+                 without_key = \"skip\"\n";
     let site = Site::open(&[origin.address], limit).await;
     let (first, second) = (site.insider().await, site.insider().await);
     assert_eq!(

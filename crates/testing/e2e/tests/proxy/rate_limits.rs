@@ -1,4 +1,5 @@
-//! Envoy's rate limit service beside a whole gateway: by the config file, with its figures, until the end.
+//! Envoy's rate limit service beside a whole gateway: by the config file, with its figures, until
+//! the end.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -31,7 +32,8 @@ async fn the_service_of_the_config_file_runs_with_the_gateway_and_ends_with_it()
     fs::create_dir(&limits).unwrap();
     fs::write(limits.join("edge.yaml"), LIMITS).unwrap();
     let table = format!(
-        "[rate_limit_service]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\nconfig_dir = {limits:?}\n"
+        "[rate_limit_service]\ngrpc = \"127.0.0.1:0\"\nhttp = \"127.0.0.1:0\"\n\
+         config_dir = {limits:?}\n"
     );
     let nobody = SocketAddr::from(([127, 0, 0, 1], 9));
     let gateway = Gateway::start(&config(&folder, &[nobody], &table)).await;

@@ -129,8 +129,10 @@ async fn trailers_that_would_change_a_message_do_not_pass() {
     client
         .send(
             "POST / HTTP/1.1\r\nHost: a\r\nTE: trailers\r\nConnection: te\r\n\
-             Trailer: X-Sum, Range, X-Forwarded-For, Set-Cookie\r\nTransfer-Encoding: chunked\r\n\r\n\
-             2\r\nhi\r\n0\r\nX-Sum: 1\r\nRange: bytes=0-1\r\nX-Forwarded-For: 192.0.2.1\r\nSet-Cookie: a=b\r\n\r\n",
+             Trailer: X-Sum, Range, X-Forwarded-For, Set-Cookie\r\n\
+             Transfer-Encoding: chunked\r\n\r\n\
+             2\r\nhi\r\n0\r\nX-Sum: 1\r\nRange: bytes=0-1\r\nX-Forwarded-For: 192.0.2.1\r\n\
+             Set-Cookie: a=b\r\n\r\n",
         )
         .await;
     let mut wire = origin.accept().await;

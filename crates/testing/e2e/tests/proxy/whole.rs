@@ -1,5 +1,5 @@
-//! A whole gateway in this process: several origins, their health checks, and a change of them while
-//! requests are on their way.
+//! A whole gateway in this process: several origins, their health checks, and a change of them
+//! while requests are on their way.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -124,7 +124,8 @@ impl Site {
         }
     }
 
-    /// Somebody's request on a connection of its own: the head of the answer in lower case, and the rest.
+    /// Somebody's request on a connection of its own: the head of the answer in lower case, and the
+    /// rest.
     pub(crate) async fn ask(&self, path: &str, cookie: &str) -> (String, String) {
         let mut wire = Wire::connect(self.gateway.address()).await;
         wire.send(&format!(

@@ -1,7 +1,7 @@
 //! Pages to look at, of visitors that do not exist.
 //!
-//! The pages and the answers to their questions are made by the gateway's own code: no fault has to be
-//! brought about to see its page.
+//! The pages and the answers to their questions are made by the gateway's own code: no fault has to
+//! be brought about to see its page.
 
 use std::io;
 use std::net::SocketAddr;
@@ -99,8 +99,8 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     }
 }
 
-/// Serves all states: `/STATE/TAG`. Those called `turn` and `cut` look like `full`, and then the question
-/// is answered with a turn once there are turns, or not at all.
+/// Serves all states: `/STATE/TAG`. Those called `turn` and `cut` look like `full`, and then the
+/// question is answered with a turn once there are turns, or not at all.
 pub(super) struct Gallery {
     address: SocketAddr,
     pub(super) are_there_turns: watch::Sender<bool>,

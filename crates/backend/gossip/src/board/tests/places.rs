@@ -40,7 +40,8 @@ fn full_of_what_is_over(policy: &Policy) -> (Board, Micros) {
 fn at_a_full_board_calls_make_places_of_what_is_over() {
     let policy = policies(1)[0];
     let (mut board, after) = full_of_what_is_over(&policy);
-    // First come the crowds' counters, which make no place for a client; and he makes no new one after his first call.
+    // First come the crowds' counters, which make no place for a client; and he makes no new one
+    // after his first call.
     board.broom = 1_000;
     for _ in 0..100 {
         charge(&mut board, &policy, 5_000, Cost::ONE, after);

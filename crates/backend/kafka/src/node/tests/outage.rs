@@ -1,5 +1,5 @@
-//! A partition of several is away: whoever is counted there is not decided about by what is old, and all others are
-//! decided about as if nothing were.
+//! A partition of several is away: whoever is counted there is not decided about by what is old,
+//! and all others are decided about as if nothing were.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::{an_hour, charge_with, slot};
 use crate::beats::AWAY_AFTER;
 
 const CLIENTS: u128 = 6;
-/// What all admitted so long ago is known wherever somebody is decided about: a node goes on alone for so long, a beat
-/// is told once a second, and messages take one to go round.
+/// What all admitted so long ago is known wherever somebody is decided about: a node goes on alone
+/// for so long, a beat is told once a second, and messages take one to go round.
 const KNOWN_AFTER: Duration = AWAY_AFTER.saturating_add(Duration::from_secs(1 + 1));
 /// By then at the latest nodes decide again after an outage.
 const BACK_AFTER: usize = 6;

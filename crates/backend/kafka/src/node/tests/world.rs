@@ -1,4 +1,5 @@
-//! Nodes, a log that loses, doubles and delays, aggregators that change and crash, and a naive counter beside them.
+//! Nodes, a log that loses, doubles and delays, aggregators that change and crash, and a naive
+//! counter beside them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Do the scripts and the algorithms agree, on every verdict and on what is left?
 //!
-//! Small limits, and moments close to the edges at which algorithms change their mind; a clock that goes back;
-//! settings that change, to other algorithms too.
+//! Small limits, and moments close to the edges at which algorithms change their mind; a clock that
+//! goes back; settings that change, to other algorithms too.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;

@@ -122,7 +122,8 @@ impl Client<'_> {
                 let after = (ms * 1_000 + KEPT_ABOUT).checked_sub(KEPT_IN_TESTS);
                 let after = after.unwrap_or_else(|| panic!("{ms} ms, {told}"));
                 assert!(is_idle(after), "{ms} ms, {told}");
-                // Where the width has changed, the newest counter ends up to a width before it would.
+                // Where the width has changed, the newest counter ends up to a width before it
+                // would.
                 let width = self
                     .policy
                     .counters()

@@ -1,7 +1,8 @@
-//! One part in 2^76 over the limit, or short of a token: a double does not see it, the scripts must.
+//! One part in 2^76 over the limit, or short of a token: a double does not see it, the scripts
+//! must.
 //!
-//! Chance does not find such numbers. They are made: for numbers without a common divisor there is a multiple of
-//! the one that is just beside a multiple of the other.
+//! Chance does not find such numbers. They are made: for numbers without a common divisor there is
+//! a multiple of the one that is just beside a multiple of the other.
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;

@@ -1,4 +1,5 @@
-//! Nodes that charge one client at once, by the server's own time: never more than the algorithm allows.
+//! Nodes that charge one client at once, by the server's own time: never more than the algorithm
+//! allows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -22,7 +22,8 @@ pub(super) const SHELF: Shelf = Shelf(0);
 pub(super) const START: u64 = 1_767_225_600_000_000;
 /// The write that made the epoch's record.
 pub(super) const EPOCH: Token = Token(7);
-/// For how many ms more values are kept where a test brings the time along, and how long it may take until it looks.
+/// For how many ms more values are kept where a test brings the time along, and how long it may
+/// take until it looks.
 const SLACK_MS: u64 = 3_600_000;
 const LOOK_MS: u64 = 5_000;
 /// What is to be kept for longer is kept for ever.

@@ -1,4 +1,5 @@
-//! What random sequences seldom come by: states that lie ahead of the clock, and what the script leaves to the node.
+//! What random sequences seldom come by: states that lie ahead of the clock, and what the script
+//! leaves to the node.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
@@ -39,7 +40,8 @@ fn one<'s>(client: &'s Client<'_>) -> Step<'s> {
     }
 }
 
-/// Whoever had longer leases may have been lent later than now, as far as a limit with shorter ones reckons.
+/// Whoever had longer leases may have been lent later than now, as far as a limit with shorter ones
+/// reckons.
 #[tokio::test]
 async fn what_counts_as_lent_later_than_now_counts() {
     let arena = Arena::start().await;

@@ -1,7 +1,7 @@
 //! Does the script lend what the algorithm lends, and leave behind what it would?
 //!
-//! Small limits and the largest, moments close to the edges at which algorithms change their mind, a clock that goes
-//! back, limits and epochs that change.
+//! Small limits and the largest, moments close to the edges at which algorithms change their mind,
+//! a clock that goes back, limits and epochs that change.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -122,7 +122,8 @@ fn moves(kind: usize) -> impl Strategy<Value = Move> {
     prop_oneof![
         9 => time,
         12 => (calls(), calls(), calls()).prop_map(|(least, wants, more)| {
-            // As a node asks: no more is wanted than at most, and the least is part of what somebody waits for.
+            // As a node asks: no more is wanted than at most, and the least is part of what
+            // somebody waits for.
             let wants = wants.max(least);
             Move::Ask(least, wants, wants.saturating_add(more))
         }),

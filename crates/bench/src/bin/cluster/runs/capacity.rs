@@ -1,10 +1,10 @@
 //! What does one Redis carry? Rooms under load, times nodes, at which the redis-server of a data
 //! center uses half a core.
 //!
-//! Measured with nodes at two sizes, and drawn out in a straight line. Nodes take many times the CPU
-//! time of the server, so one machine has no room for both at that size; it is tried with calls
-//! alone: as many, for records as long, with nobody who decides. The ledger of a room has a line for
-//! each node, so what a call costs depends on how many nodes there are.
+//! Measured with nodes at two sizes, and drawn out in a straight line. Nodes take many times the
+//! CPU time of the server, so one machine has no room for both at that size; it is tried with calls
+//! alone: as many, for records as long, with nobody who decides. The ledger of a room has a line
+//! for each node, so what a call costs depends on how many nodes there are.
 
 mod echo;
 

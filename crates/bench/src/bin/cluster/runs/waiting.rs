@@ -55,8 +55,8 @@ pub(crate) struct Waiting {
     pub(crate) came: u32,
     /// How many the node says are waiting, when all have settled down.
     pub(crate) said_waiting: u32,
-    /// Memory of the process, with nobody and with everybody; what this program keeps of each visitor
-    /// is in both.
+    /// Memory of the process, with nobody and with everybody; what this program keeps of each
+    /// visitor is in both.
     pub(crate) idle_bytes: u64,
     pub(crate) bytes: u64,
     /// Questions a second, while they were counted.

@@ -61,7 +61,8 @@ impl Browser {
     /// Asks for a page; the whole answer.
     pub(super) async fn ask(&mut self, path: &str, headers: &str) -> anyhow::Result<String> {
         let request = format!(
-            "GET {path} HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-mode: navigate\r\n{headers}\r\n"
+            "GET {path} HTTP/1.1\r\nhost: a\r\naccept: text/html\r\nsec-fetch-mode: navigate\r\n\
+             {headers}\r\n"
         );
         timeout(PATIENCE, self.exchange(request.as_bytes())).await?
     }

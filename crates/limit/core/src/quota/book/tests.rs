@@ -220,7 +220,8 @@ fn if_others_were_faster_half_of_what_is_left_is_tried_for() {
     assert_eq!(desk.turn_beside(1_000, 1), []);
     assert_eq!(desk.turn_beside(1_000, 1), [(A, 79, 58)]);
     assert_eq!(desk.room(1_000).calls, 160 - 2 - 79);
-    // It takes more to be faster than half of it, and then a quarter; and all is tried for after that was had.
+    // It takes more to be faster than half of it, and then a quarter; and all is tried for after
+    // that was had.
     desk.report(2_000, A, 79, 500);
     assert_eq!(desk.turn_beside(2_000, 10), []);
     assert_eq!(desk.turn_beside(2_000, 40), []);

@@ -4,22 +4,22 @@ use std::fmt;
 
 use smallvec::SmallVec;
 
-/// Which counter a limit counts on: the domain and all entries of the descriptor, with a shared pattern in
-/// place of a value.
+/// Which counter a limit counts on: the domain and all entries of the descriptor, with a shared
+/// pattern in place of a value.
 ///
-/// The unit is not in it: whoever counts keeps limits of different units apart. Nor is the limit itself, so
-/// that a limit that changes goes on from where it was.
+/// The unit is not in it: whoever counts keeps limits of different units apart. Nor is the limit
+/// itself, so that a limit that changes goes on from where it was.
 ///
 /// # Invariants
 ///
-/// - Two are equal only if domain and entries are. Every text stands behind its length, so nothing that a
-///   request says can look like something else; the reference service joins them by `_`.
+/// - Two are equal only if domain and entries are. Every text stands behind its length, so nothing
+///   that a request says can look like something else; the reference service joins them by `_`.
 /// - It is the same on every node and after every restart.
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct CounterIdentity(SmallVec<[u8; USUAL_BYTES]>);
 
-/// Bytes of one that is kept without the heap: a domain, a key or two, an address. Each request makes one for each of
-/// its descriptors.
+/// Bytes of one that is kept without the heap: a domain, a key or two, an address. Each request
+/// makes one for each of its descriptors.
 const USUAL_BYTES: usize = 48;
 
 impl CounterIdentity {

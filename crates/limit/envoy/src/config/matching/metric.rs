@@ -1,7 +1,8 @@
-//! What are the metrics of a limit called? As in the reference service, so that what is drawn of them stays.
+//! What are the metrics of a limit called? As in the reference service, so that what is drawn of
+//! them stays.
 //!
-//! Values are in a name only where the file has them or asks for them: names live as long as the process, and
-//! values are as many as clients will.
+//! Values are in a name only where the file has them or asks for them: names live as long as the
+//! process, and values are as many as clients will.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

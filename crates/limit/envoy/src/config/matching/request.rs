@@ -2,21 +2,21 @@
 //!
 //! # Why the bounds are wide
 //!
-//! Envoy lets a request pass whose question is refused, unless it was told otherwise. A bound that a visitor could
-//! reach would be a way around every limit; these are reached by nobody whom Envoy lets in as it is
-//! set up at first.
+//! Envoy lets a request pass whose question is refused, unless it was told otherwise. A bound that
+//! a visitor could reach would be a way around every limit; these are reached by nobody whom Envoy
+//! lets in as it is set up at first.
 
-/// Most descriptors of one request. Envoy sends one for each rate limit of a route and its virtual host,
-/// a handful; each costs a look and a counter.
+/// Most descriptors of one request. Envoy sends one for each rate limit of a route and its virtual
+/// host, a handful; each costs a look and a counter.
 pub const DESCRIPTORS_MAX: usize = 100;
 
-/// Most entries of one descriptor, and so the most descriptors inside each other in a file. Envoy sends one
-/// for each action; files go four or five deep.
+/// Most entries of one descriptor, and so the most descriptors inside each other in a file. Envoy
+/// sends one for each action; files go four or five deep.
 pub const ENTRIES_MAX: usize = 32;
 
-/// Most bytes of all keys and values of one descriptor. Values are headers and paths, and Envoy takes
-/// 60 KiB of those together if it is not told otherwise; they may be sent more than once. What is
-/// longer would be kept as the name of a counter.
+/// Most bytes of all keys and values of one descriptor. Values are headers and paths, and Envoy
+/// takes 60 KiB of those together if it is not told otherwise; they may be sent more than once.
+/// What is longer would be kept as the name of a counter.
 pub const DESCRIPTOR_BYTES_MAX: usize = 256 << 10;
 
 /// A question.
@@ -126,8 +126,8 @@ impl Request<'_> {
     }
 }
 
-/// Whether a question is within bounds, before anything is made of it: told by the lengths of all entries of each of its
-/// descriptors.
+/// Whether a question is within bounds, before anything is made of it: told by the lengths of all
+/// entries of each of its descriptors.
 ///
 /// # Errors
 ///

@@ -1,14 +1,15 @@
 //! In which order do entries lead to a limit, if they come without one?
 //!
-//! The buckets of Envoy's quota service are named by a map: keys with values, in no order. Files say in which order they stand.
-//! So from each descriptor on all entries are tried that are left, in alphabetical order of their keys, until one way takes them
-//! all and ends at a limit, or at what is unlimited. The first such way holds.
+//! The buckets of Envoy's quota service are named by a map: keys with values, in no order. Files
+//! say in which order they stand. So from each descriptor on all entries are tried that are left,
+//! in alphabetical order of their keys, until one way takes them all and ends at a limit, or at
+//! what is unlimited. The first such way holds.
 
 use super::request::{ENTRIES_MAX, Entry};
 use crate::config::descriptors::{Level, RateLimits};
 
-/// Looks for one bucket, at most: files in which more are needed, because many descriptors with the same keys stand inside each
-/// other in all orders, are made to be so.
+/// Looks for one bucket, at most: files in which more are needed, because many descriptors with the
+/// same keys stand inside each other in all orders, are made to be so.
 const LOOKS_MAX: usize = 1_000;
 
 impl RateLimits {
@@ -27,7 +28,8 @@ impl RateLimits {
     }
 }
 
-/// Whether a way goes on from here that takes all that are left; `way` is that then. As deep as a bucket has entries.
+/// Whether a way goes on from here that takes all that are left; `way` is that then. As deep as a
+/// bucket has entries.
 fn finds_way<'r>(
     level: &Level,
     left: &mut Vec<Entry<'r>>,

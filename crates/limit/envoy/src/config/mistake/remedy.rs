@@ -39,7 +39,8 @@ pub(super) fn of(defect: &Defect) -> String {
         }
         Defect::AlgorithmOfUnlimited => "take it out, or `unlimited`",
         Defect::SettingOfAnother { .. } => {
-            "take it out, or choose an algorithm that has it: burst belongs to token-bucket, gcra and \
+            "take it out, or choose an algorithm that has it: burst belongs to token-bucket, gcra \
+             and \
              leaky-bucket, initial_burst to token-bucket, sub_windows to sub-windows and \
              sub-windows-strict"
         }
@@ -54,7 +55,8 @@ pub(super) fn of(defect: &Defect) -> String {
             "take a shorter domain or shorter keys: each descriptor is named by all around it"
         }
         Defect::TooManyDescriptors { .. } => {
-            "say many values with one key without a value, or with `*`: each value has a counter of \
+            "say many values with one key without a value, or with `*`: each value has a counter \
+             of \
              its own"
         }
     };
@@ -79,7 +81,8 @@ fn of_yaml(said: &str) -> &'static str {
         return "indent with spaces";
     }
     if said.contains("anchor") || said.contains("alias") {
-        return "write an anchor (`&name`) before its alias (`*name`); put a text that begins with `*` \
+        return "write an anchor (`&name`) before its alias (`*name`); put a text that begins with \
+                `*` \
                 in quotes";
     }
     "look at this line and the one before: indents, quotes, brackets"

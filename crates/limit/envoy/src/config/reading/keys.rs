@@ -1,5 +1,5 @@
-//! Are the keys such that somebody knows them? Anywhere: the reference service does not ask whether a known
-//! key stands where it has an effect, so that is worth a notice and no more.
+//! Are the keys such that somebody knows them? Anywhere: the reference service does not ask whether
+//! a known key stands where it has an effect, so that is worth a notice and no more.
 
 use std::collections::HashMap;
 

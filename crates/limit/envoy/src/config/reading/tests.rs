@@ -1,4 +1,5 @@
-//! Order, completeness and bounds of what is told; each mistake by itself stands in `tests/bad_files.rs`.
+//! Order, completeness and bounds of what is told; each mistake by itself stands in
+//! `tests/bad_files.rs`.
 
 use super::*;
 use crate::config::{AlgorithmChoice, Remark};
@@ -319,7 +320,8 @@ fn names_that_take_too_much_are_refused_and_so_are_more_mistakes_than_anybody_re
 #[test]
 fn a_limit_that_cannot_be_kept_is_a_mistake_at_the_setting_that_is_to_blame() {
     let text = "domain: d\ndescriptors:\n- key: a\n  rate_limit:\n    unit: second\n    \
-                requests_per_unit: 5\n    algorithm: gcra\n    burst: 7\n- key: b\n  rate_limit:\n    \
+                requests_per_unit: 5\n    algorithm: gcra\n    burst: 7\n\
+                - key: b\n  rate_limit:\n    \
                 unit: day\n    requests_per_unit: 5\n";
     let file = File {
         name: "a.yaml",
@@ -348,7 +350,8 @@ fn a_limit_that_cannot_be_kept_is_a_mistake_at_the_setting_that_is_to_blame() {
 fn limits_are_told_by_domain_and_in_the_order_of_the_files() {
     let limit = "rate_limit: {unit: day, requests_per_unit: 1}";
     let text = format!(
-        "domain: z\ndescriptors:\n- {{key: b, {limit}, descriptors: [{{key: c, value: v, {limit}}}]}}\n\
+        "domain: z\ndescriptors:\n\
+         - {{key: b, {limit}, descriptors: [{{key: c, value: v, {limit}}}]}}\n\
          - {{key: a, {limit}}}\n- {{key: u, rate_limit: {{unlimited: true}}}}\n"
     );
     let other = format!("domain: y\ndescriptors:\n- {{key: x, {limit}}}\n");

@@ -303,8 +303,8 @@ impl Reader<'_> {
         number
     }
 
-    /// Tells it, unless it was told when the keys were looked at. That look passes over what a repeated key
-    /// puts out.
+    /// Tells it, unless it was told when the keys were looked at. That look passes over what a
+    /// repeated key puts out.
     fn wrong_type(&mut self, view: View<'_>, into: &'static str) {
         let line = view.line();
         let is_same = |defect: &Defect| {

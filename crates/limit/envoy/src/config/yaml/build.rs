@@ -1,4 +1,5 @@
-//! How does a tree come about? From the parser's events, one after the other, with a stack of our own.
+//! How does a tree come about? From the parser's events, one after the other, with a stack of our
+//! own.
 
 use std::collections::HashMap;
 
@@ -18,7 +19,8 @@ pub(crate) enum Unreadable {
     TooDeep { line: u32 },
     /// More than [`NODES_MAX`] in one file.
     TooManyNodes { line: u32 },
-    /// Aliases of aliases: more than [`NODES_MAX`], or more than [`TEXT_BYTES_MAX`], for whoever walks it.
+    /// Aliases of aliases: more than [`NODES_MAX`], or more than [`TEXT_BYTES_MAX`], for whoever
+    /// walks it.
     TooManyAliases { line: u32 },
 }
 
@@ -64,7 +66,8 @@ fn parse_within(text: &str, bounds: Bounds) -> Result<Tree, Unreadable> {
     builder.finish(further_document)
 }
 
-/// Where another document begins, if one does; what is wrong behind the first one matters to nobody.
+/// Where another document begins, if one does; what is wrong behind the first one matters to
+/// nobody.
 fn further_document<'i>(parser: &mut Parser<'i, saphyr_parser::StrInput<'i>>) -> Option<u32> {
     match parser.next_event() {
         Some(Ok((Event::DocumentStart(_), span))) => Some(line_of(span)),

@@ -1,8 +1,8 @@
 //! What would go's `yaml.v2` say about a text that is no YAML?
 //!
-//! Both parsers descend from libyaml, so most of what ours says can be said in the words of the other, and
-//! nearly always about the same line. Where ours knows a mistake that the other finds under another name, the
-//! usual one is taken; where it has no name, ours stays.
+//! Both parsers descend from libyaml, so most of what ours says can be said in the words of the
+//! other, and nearly always about the same line. Where ours knows a mistake that the other finds
+//! under another name, the usual one is taken; where it has no name, ours stays.
 
 use std::str::{self, Utf8Error};
 

@@ -1,5 +1,6 @@
-//! What does a word mean? A number, a yes or a text, by the rules of go's `yaml.v2`, which are those of
-//! YAML 1.1 for the most part: `yes` and `on` are true, `010` is eight, `1_000` a thousand.
+//! What does a word mean? A number, a yes or a text, by the rules of go's `yaml.v2`, which are
+//! those of YAML 1.1 for the most part: `yes` and `on` are true, `010` is eight, `1_000` a
+//! thousand.
 
 /// A word, and what it means.
 #[derive(Debug)]
@@ -74,7 +75,8 @@ pub(super) fn resolve_tagged(tag: &str, text: &str) -> Result<Plain, String> {
             return Ok(Plain::Float(value));
         }
         ("!!bool" | "!!int" | "!!float" | "!!null" | "!!timestamp", _) => tag == plain.tag(),
-        // Base64, which nobody needs in descriptors: it is not undone, so it is not accepted either.
+        // Base64, which nobody needs in descriptors: it is not undone, so it is not accepted
+        // either.
         ("!!binary", _) => return Err("!!binary is not supported".to_owned()),
         // A tag that nobody knows makes a text of anything.
         _ => return Ok(Plain::Text),
@@ -178,8 +180,8 @@ fn float(text: &str) -> Option<Plain> {
     value.is_finite().then_some(Plain::Float(value))
 }
 
-/// Whether it is a day as in `2030-01-31`. `yaml.v2` knows times of day, too; nobody here asks for either,
-/// and only a message about a wrong type tells them from texts.
+/// Whether it is a day as in `2030-01-31`. `yaml.v2` knows times of day, too; nobody here asks for
+/// either, and only a message about a wrong type tells them from texts.
 fn is_date(text: &str) -> bool {
     let mut parts = text.split('-');
     let mut number = |lengths: std::ops::RangeInclusive<usize>| {

@@ -109,7 +109,8 @@ fn all_that_is_unusual(epoch: &(Epoch, Token), lending: &Lending) -> Vec<Unusual
         of("no record at all", Vec::new()),
     ];
     if matches!(lending.promised(), Policy::SlidingLog(_)) {
-        // All of them of calls that do not count any more, so nothing but their form speaks against them.
+        // All of them of calls that do not count any more, so nothing but their form speaks against
+        // them.
         for damaged in [
             "d",
             "d 5",

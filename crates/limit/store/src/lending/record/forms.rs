@@ -1,5 +1,5 @@
-//! The structs that are written down, and the conversions to and from those of epochs. The order of fields and
-//! of variants is the format.
+//! The structs that are written down, and the conversions to and from those of epochs. The order of
+//! fields and of variants is the format.
 
 use anteroom_limit::lending::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit::time::Micros;

@@ -1,6 +1,8 @@
-//! How does a request begin? With a step, if the store can take one and the epoch is known; or else with a load.
+//! How does a request begin? With a step, if the store can take one and the epoch is known; or else
+//! with a load.
 //!
-//! A step that lends nothing brings what a load would have brought, so what is unusual costs no round trip more.
+//! A step that lends nothing brings what a load would have brought, so what is unusual costs no
+//! round trip more.
 
 use crate::lent::Loaded;
 use crate::lent::step::{LentInStep, Step, Stepped};
@@ -62,8 +64,8 @@ impl Inner {
         })
     }
 
-    /// What is told of calls that were lent in one step. If the store comes to another figure than [`lend`] itself one of
-    /// them is wrong; nobody knows which, so the smaller one holds.
+    /// What is told of calls that were lent in one step. If the store comes to another figure than
+    /// [`lend`] itself one of them is wrong; nobody knows which, so the smaller one holds.
     fn answer(&self, asked: &Asked, epoch: &Epoch, lent: &LentInStep) -> Result<Answer, AskError> {
         let record = self.read(asked, epoch, lent.record.as_deref())?;
         let (lending, request) = (&asked.lending, &asked.request);

@@ -1,5 +1,5 @@
-//! What is wrong with the tags of a template, and in which line? The template engine says the one, and
-//! not the other.
+//! What is wrong with the tags of a template, and in which line? The template engine says the one,
+//! and not the other.
 
 use std::ops::ControlFlow;
 

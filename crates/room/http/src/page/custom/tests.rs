@@ -28,7 +28,8 @@ fn variables_of_the_reference_have_the_values_of_the_json() {
         "0:14 true false",
     );
     check(
-        "{{#isEventPrequeueing}}{{timeUntilEventStart}} {{timeUntilEventStartHourMinutes}}{{/isEventPrequeueing}}",
+        "{{#isEventPrequeueing}}{{timeUntilEventStart}} \
+         {{timeUntilEventStartHourMinutes}}{{/isEventPrequeueing}}",
         QueueReason::NotOpenYet {
             opens_at: samples::OPENING,
         },

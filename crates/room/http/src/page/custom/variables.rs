@@ -1,7 +1,8 @@
 //! Which variables does a template have?
 //!
-//! All keys of the JSON answer by their names there, four that the templates of hosted waiting rooms
-//! compute from them, and ours: the words of our own page in the visitor's language, and addresses.
+//! All keys of the JSON answer by their names there, four that the templates of hosted waiting
+//! rooms compute from them, and ours: the words of our own page in the visitor's language, and
+//! addresses.
 
 use std::cell::OnceCell;
 

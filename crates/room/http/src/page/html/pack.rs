@@ -1,4 +1,5 @@
-//! What of a page, a script or a style do only its readers need? Comments, indentation, blanks around signs.
+//! What of a page, a script or a style do only its readers need? Comments, indentation, blanks
+//! around signs.
 //!
 //! No minifier: names stay, so that an error in a browser can be found in the source. The
 //! script must not hold what this cannot tell apart: texts in double quotes, template literals, and
@@ -43,7 +44,8 @@ pub(super) fn script(source: &str) -> String {
         rest = &tail[taken..];
     }
     packed.push_str(rest);
-    // A line that ends so goes on, or is over without the end of the line: every statement has its sign.
+    // A line that ends so goes on, or is over without the end of the line: every statement has its
+    // sign.
     packed
         .replace(";\n", ";")
         .replace("}\n", "}")

@@ -26,8 +26,8 @@ fn page(view: &WaitingView<'_>, after_post: bool) -> String {
     html(view, LINKS, after_post)
 }
 
-/// Every state in every language, before and after a form, with everything that can stand on the page
-/// at once.
+/// Every state in every language, before and after a form, with everything that can stand on the
+/// page at once.
 fn views() -> Vec<(WaitingView<'static>, bool)> {
     let mut views = Vec::new();
     for language in Language::ALL {
@@ -110,8 +110,8 @@ fn every_name_of_the_template_has_a_value() {
 
 #[test]
 fn a_page_is_small_in_every_language_and_state_with_any_message_and_asks_no_other_host() {
-    // As many characters as a message may have: plain ones, the longest ones, and those that take the
-    // most bytes as text of a page.
+    // As many characters as a message may have: plain ones, the longest ones, and those that take
+    // the most bytes as text of a page.
     for (character, most) in [("e", 15_000), ("\u{1f3ab}", 16_500), ("\"", 17_500)] {
         let message = character.repeat(MESSAGE_CHARS_MAX);
         let mut largest = (0, String::new());

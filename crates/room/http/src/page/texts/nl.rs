@@ -26,24 +26,38 @@ pub(super) static TEXTS: Texts = Texts {
     heading_rejecting: "Op dit moment niet beschikbaar",
     heading_cookies: "Sta cookies toe",
     heading_turn: "U bent aan de beurt",
-    what: "Dit is een wachtkamer. Die laat maar zo veel mensen tegelijk binnen als deze site goed kan bedienen.",
-    full: "Er zijn nu zo veel bezoekers binnen als deze site goed kan bedienen. U gaat naar binnen zodra er plaats voor u is.",
-    line_moves: "Er worden nu mensen binnengelaten, een voor een. U gaat naar binnen zodra u aan de beurt bent.",
-    lot_moves: "Er worden nu mensen binnengelaten, en deze keer zijn anderen geloot. De volgende loting is een nieuwe kans.",
+    what: "Dit is een wachtkamer. Die laat maar zo veel mensen tegelijk binnen als deze site goed \
+           kan bedienen.",
+    full: "Er zijn nu zo veel bezoekers binnen als deze site goed kan bedienen. U gaat naar \
+           binnen zodra er plaats voor u is.",
+    line_moves: "Er worden nu mensen binnengelaten, een voor een. U gaat naar binnen zodra u aan \
+                 de beurt bent.",
+    lot_moves: "Er worden nu mensen binnengelaten, en deze keer zijn anderen geloot. De volgende \
+                loting is een nieuwe kans.",
     queue_all: "De organisator houdt iedereen voorlopig hier en laat later mensen binnen.",
-    paused: "De organisator heeft de toegang onderbroken. Tot die wordt hervat gaat niemand naar binnen, en niemand verliest zijn plaats.",
+    paused: "De organisator heeft de toegang onderbroken. Tot die wordt hervat gaat niemand naar \
+             binnen, en niemand verliest zijn plaats.",
     early: "Het gaat open op het tijdstip hieronder. U bent vroeg en hoeft tot dan niets te doen.",
     early_unknown: "Het is niet open, en er is nog geen tijd voor de opening bekend.",
-    rejecting: "Deze site laat op dit moment geen nieuwe bezoekers toe, en er is geen rij. Kom later terug.",
-    store_away: "Een deel van deze wachtkamer is niet bereikbaar. Tot het terug is wordt niemand binnengelaten, zodat de site niet te vol raakt.",
-    recovering: "Na een storing wordt iedereen die binnen is opnieuw geteld. Tot dat klaar is wordt niemand nieuw binnengelaten, zodat de site niet te vol raakt.",
+    rejecting: "Deze site laat op dit moment geen nieuwe bezoekers toe, en er is geen rij. Kom \
+                later terug.",
+    store_away: "Een deel van deze wachtkamer is niet bereikbaar. Tot het terug is wordt niemand \
+                 binnengelaten, zodat de site niet te vol raakt.",
+    recovering: "Na een storing wordt iedereen die binnen is opnieuw geteld. Tot dat klaar is \
+                 wordt niemand nieuw binnengelaten, zodat de site niet te vol raakt.",
     recovering_unknown: "Hoe lang dat duurt is nog niet bekend.",
-    origin_down: "De site achter deze wachtkamer antwoordt niet goed. Tot dat weer zo is wordt niemand binnengelaten: u zou alleen een fout zien.",
+    origin_down: "De site achter deze wachtkamer antwoordt niet goed. Tot dat weer zo is wordt \
+                  niemand binnengelaten: u zou alleen een fout zien.",
     order_first: "Wie het eerst kwam, gaat het eerst naar binnen.",
-    order_draw: "Iedereen die hier voor de opening is, doet mee aan één loting om de volgorde; eerder komen is geen voordeel. Wie later komt, staat erachter.",
-    order_drawn: "De volgorde van wie hier voor de opening was, is geloot. Wie later kwam, staat erachter, in volgorde van aankomst.",
-    order_lot: "Er is geen vaste volgorde: zodra er plaats is, wordt geloot wie naar binnen gaat. Opnieuw laden helpt niet en schaadt niet.",
-    kept: "Uw plaats blijft bewaard. U kunt deze pagina opnieuw laden, of sluiten en binnen {time} terugkomen, zonder iets te verliezen. De plaats wordt onthouden met een cookie; gebruik dus dezelfde browser.",
+    order_draw: "Iedereen die hier voor de opening is, doet mee aan één loting om de volgorde; \
+                 eerder komen is geen voordeel. Wie later komt, staat erachter.",
+    order_drawn: "De volgorde van wie hier voor de opening was, is geloot. Wie later kwam, staat \
+                  erachter, in volgorde van aankomst.",
+    order_lot: "Er is geen vaste volgorde: zodra er plaats is, wordt geloot wie naar binnen gaat. \
+                Opnieuw laden helpt niet en schaadt niet.",
+    kept: "Uw plaats blijft bewaard. U kunt deze pagina opnieuw laden, of sluiten en binnen \
+           {time} terugkomen, zonder iets te verliezen. De plaats wordt onthouden met een cookie; \
+           gebruik dus dezelfde browser.",
     label_ahead: "Mensen voor u",
     label_waiting: "Wachtende mensen",
     label_moved: "Binnengelaten in de laatste minuut",
@@ -68,7 +82,8 @@ pub(super) static TEXTS: Texts = Texts {
     more_than_day: "Meer dan een dag",
     not_sent: "Wat u hebt verstuurd, is niet doorgegeven.",
     send_again: "Verstuur het opnieuw als u aan de beurt bent.",
-    cookies: "Deze browser lijkt geen cookies van deze site te bewaren. Zonder cookie kan uw plaats niet worden onthouden. Sta cookies toe en laad opnieuw.",
+    cookies: "Deze browser lijkt geen cookies van deze site te bewaren. Zonder cookie kan uw \
+              plaats niet worden onthouden. Sta cookies toe en laad opnieuw.",
     check: "Nu kijken",
     change: "Wijzigen",
     live: "Deze pagina werkt zichzelf bij.",
@@ -79,5 +94,6 @@ pub(super) static TEXTS: Texts = Texts {
     turn_send: "Verstuur opnieuw wat niet is doorgegeven.",
     offline: "U bent offline.",
     cut: "Op dit moment geen verbinding.",
-    safe: "Uw plaats blijft {time} bewaard vanaf de laatste keer bijwerken; er volgt een nieuwe poging.",
+    safe: "Uw plaats blijft {time} bewaard vanaf de laatste keer bijwerken; er volgt een nieuwe \
+           poging.",
 };

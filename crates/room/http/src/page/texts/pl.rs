@@ -65,23 +65,36 @@ pub(super) static TEXTS: Texts = Texts {
     heading_cookies: "Zezwól na pliki cookie",
     heading_turn: "Twoja kolej",
     what: "To jest poczekalnia. Wpuszcza naraz tylko tyle osób, ile ta strona może dobrze obsłużyć.",
-    full: "W tej chwili w środku jest tyle osób, ile ta strona może dobrze obsłużyć. Wejdziesz, gdy tylko będzie dla Ciebie miejsce.",
-    line_moves: "Właśnie wchodzą kolejne osoby, jedna po drugiej. Wejdziesz, gdy tylko przyjdzie Twoja kolej.",
-    lot_moves: "Właśnie wchodzą kolejne osoby, a tym razem wylosowano innych. Następne losowanie to nowa szansa.",
+    full: "W tej chwili w środku jest tyle osób, ile ta strona może dobrze obsłużyć. Wejdziesz, \
+           gdy tylko będzie dla Ciebie miejsce.",
+    line_moves: "Właśnie wchodzą kolejne osoby, jedna po drugiej. Wejdziesz, gdy tylko przyjdzie \
+                 Twoja kolej.",
+    lot_moves: "Właśnie wchodzą kolejne osoby, a tym razem wylosowano innych. Następne losowanie \
+                to nowa szansa.",
     queue_all: "Organizator zatrzymuje tu na razie wszystkich i zacznie wpuszczać później.",
-    paused: "Organizator wstrzymał wpuszczanie. Do wznowienia nikt nie wchodzi i nikt nie traci swojego miejsca.",
-    early: "Otwarcie nastąpi o godzinie podanej niżej. Jesteś wcześniej i do tego czasu nie musisz nic robić.",
+    paused: "Organizator wstrzymał wpuszczanie. Do wznowienia nikt nie wchodzi i nikt nie traci \
+             swojego miejsca.",
+    early: "Otwarcie nastąpi o godzinie podanej niżej. Jesteś wcześniej i do tego czasu nie \
+            musisz nic robić.",
     early_unknown: "Jest zamknięte, a godzina otwarcia nie została jeszcze ustalona.",
     rejecting: "Ta strona nie przyjmuje teraz nowych osób i nie ma kolejki. Zajrzyj później.",
-    store_away: "Część tej poczekalni jest nieosiągalna. Dopóki nie wróci, nikt nie wchodzi, aby nie przeciążyć strony.",
-    recovering: "Po awarii wszystkie osoby w środku są liczone od nowa. Do tego czasu nikt nowy nie wchodzi, aby nie przeciążyć strony.",
+    store_away: "Część tej poczekalni jest nieosiągalna. Dopóki nie wróci, nikt nie wchodzi, aby \
+                 nie przeciążyć strony.",
+    recovering: "Po awarii wszystkie osoby w środku są liczone od nowa. Do tego czasu nikt nowy \
+                 nie wchodzi, aby nie przeciążyć strony.",
     recovering_unknown: "Nie wiadomo jeszcze, jak długo to potrwa.",
-    origin_down: "Strona za tą poczekalnią nie odpowiada prawidłowo. Do tego czasu nikt nie wchodzi: zobaczysz tam tylko błąd.",
+    origin_down: "Strona za tą poczekalnią nie odpowiada prawidłowo. Do tego czasu nikt nie \
+                  wchodzi: zobaczysz tam tylko błąd.",
     order_first: "Kto przyszedł pierwszy, wchodzi pierwszy.",
-    order_draw: "Wszyscy, którzy są tu przed otwarciem, biorą udział w losowaniu kolejności; wcześniejsze przyjście nic nie daje. Kto przyjdzie później, stoi dalej.",
-    order_drawn: "Kolejność osób, które były tu przed otwarciem, wylosowano. Kto przyszedł później, stoi dalej, w kolejności przyjścia.",
-    order_lot: "Nie ma stałej kolejności: gdy jest miejsce, losuje się, kto wejdzie. Odświeżanie strony nie pomaga ani nie szkodzi.",
-    kept: "Twoje miejsce jest zachowane. Możesz odświeżyć tę stronę albo ją zamknąć i wrócić w ciągu {time}, a nic nie stracisz. Miejsce jest zapisane w pliku cookie, więc używaj tej samej przeglądarki.",
+    order_draw: "Wszyscy, którzy są tu przed otwarciem, biorą udział w losowaniu kolejności; \
+                 wcześniejsze przyjście nic nie daje. Kto przyjdzie później, stoi dalej.",
+    order_drawn: "Kolejność osób, które były tu przed otwarciem, wylosowano. Kto przyszedł \
+                  później, stoi dalej, w kolejności przyjścia.",
+    order_lot: "Nie ma stałej kolejności: gdy jest miejsce, losuje się, kto wejdzie. Odświeżanie \
+                strony nie pomaga ani nie szkodzi.",
+    kept: "Twoje miejsce jest zachowane. Możesz odświeżyć tę stronę albo ją zamknąć i wrócić w \
+           ciągu {time}, a nic nie stracisz. Miejsce jest zapisane w pliku cookie, więc używaj \
+           tej samej przeglądarki.",
     label_ahead: "Osoby przed Tobą",
     label_waiting: "Osoby czekające",
     label_moved: "Weszło w ostatniej minucie",
@@ -106,7 +119,8 @@ pub(super) static TEXTS: Texts = Texts {
     more_than_day: "Ponad jeden dzień",
     not_sent: "To, co wysłano, nie zostało przekazane.",
     send_again: "Gdy przyjdzie Twoja kolej, wyślij to jeszcze raz.",
-    cookies: "Ta przeglądarka chyba nie zachowuje plików cookie z tej strony. Bez nich nie można zapamiętać Twojego miejsca. Zezwól na pliki cookie i odśwież stronę.",
+    cookies: "Ta przeglądarka chyba nie zachowuje plików cookie z tej strony. Bez nich nie można \
+              zapamiętać Twojego miejsca. Zezwól na pliki cookie i odśwież stronę.",
     check: "Sprawdź teraz",
     change: "Zmień",
     live: "Ta strona odświeża się sama.",

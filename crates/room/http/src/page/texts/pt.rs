@@ -26,24 +26,38 @@ pub(super) static TEXTS: Texts = Texts {
     heading_rejecting: "Indisponível no momento",
     heading_cookies: "Permita os cookies",
     heading_turn: "É a sua vez",
-    what: "Esta é uma sala de espera. Ela deixa entrar de cada vez só tantas pessoas quantas este site consegue atender bem.",
-    full: "Neste momento há tantos visitantes quantos este site consegue atender bem. Você entra assim que houver lugar para você.",
-    line_moves: "As pessoas estão entrando agora, uma depois da outra. Você entra assim que for a sua vez.",
-    lot_moves: "As pessoas estão entrando agora, e desta vez outras foram sorteadas. O próximo sorteio é uma nova chance.",
+    what: "Esta é uma sala de espera. Ela deixa entrar de cada vez só tantas pessoas quantas este \
+           site consegue atender bem.",
+    full: "Neste momento há tantos visitantes quantos este site consegue atender bem. Você entra \
+           assim que houver lugar para você.",
+    line_moves: "As pessoas estão entrando agora, uma depois da outra. Você entra assim que for a \
+                 sua vez.",
+    lot_moves: "As pessoas estão entrando agora, e desta vez outras foram sorteadas. O próximo \
+                sorteio é uma nova chance.",
     queue_all: "O organizador está mantendo todos aqui por enquanto e deixará entrar mais tarde.",
-    paused: "O organizador pausou a entrada. Ninguém entra até que ela seja retomada, e ninguém perde o seu lugar.",
-    early: "A abertura será no horário indicado abaixo. Você chegou cedo e não precisa fazer nada até lá.",
+    paused: "O organizador pausou a entrada. Ninguém entra até que ela seja retomada, e ninguém \
+             perde o seu lugar.",
+    early: "A abertura será no horário indicado abaixo. Você chegou cedo e não precisa fazer nada \
+            até lá.",
     early_unknown: "Não está aberto, e o horário de abertura ainda não foi definido.",
-    rejecting: "Este site não está recebendo novos visitantes no momento, e não há fila. Volte mais tarde.",
-    store_away: "Uma parte desta sala de espera está fora do ar. Até ela voltar ninguém entra, para que o site não fique sobrecarregado.",
-    recovering: "Depois de uma falha, todos os que estão dentro estão sendo contados de novo. Até terminar ninguém mais entra, para que o site não fique sobrecarregado.",
+    rejecting: "Este site não está recebendo novos visitantes no momento, e não há fila. Volte \
+                mais tarde.",
+    store_away: "Uma parte desta sala de espera está fora do ar. Até ela voltar ninguém entra, \
+                 para que o site não fique sobrecarregado.",
+    recovering: "Depois de uma falha, todos os que estão dentro estão sendo contados de novo. Até \
+                 terminar ninguém mais entra, para que o site não fique sobrecarregado.",
     recovering_unknown: "Ainda não se sabe quanto tempo isso vai levar.",
-    origin_down: "O site por trás desta sala de espera não está respondendo bem. Até que responda ninguém entra: você só veria um erro.",
+    origin_down: "O site por trás desta sala de espera não está respondendo bem. Até que responda \
+                  ninguém entra: você só veria um erro.",
     order_first: "Quem chegou primeiro entra primeiro.",
-    order_draw: "Todos os que estiverem aqui antes da abertura participam de um sorteio da ordem; chegar mais cedo não é vantagem. Quem chegar depois fica atrás.",
-    order_drawn: "A ordem de quem estava aqui antes da abertura foi sorteada. Quem chegou depois fica atrás, por ordem de chegada.",
-    order_lot: "Não há ordem fixa: sempre que há lugar, é sorteado quem entra. Recarregar a página não ajuda nem atrapalha.",
-    kept: "Seu lugar está guardado. Você pode recarregar esta página, ou fechá-la e voltar em até {time}, sem perder nada. Ele é lembrado por um cookie, então use o mesmo navegador.",
+    order_draw: "Todos os que estiverem aqui antes da abertura participam de um sorteio da ordem; \
+                 chegar mais cedo não é vantagem. Quem chegar depois fica atrás.",
+    order_drawn: "A ordem de quem estava aqui antes da abertura foi sorteada. Quem chegou depois \
+                  fica atrás, por ordem de chegada.",
+    order_lot: "Não há ordem fixa: sempre que há lugar, é sorteado quem entra. Recarregar a \
+                página não ajuda nem atrapalha.",
+    kept: "Seu lugar está guardado. Você pode recarregar esta página, ou fechá-la e voltar em até \
+           {time}, sem perder nada. Ele é lembrado por um cookie, então use o mesmo navegador.",
     label_ahead: "Pessoas na sua frente",
     label_waiting: "Pessoas esperando",
     label_moved: "Entraram no último minuto",
@@ -68,7 +82,8 @@ pub(super) static TEXTS: Texts = Texts {
     more_than_day: "Mais de um dia",
     not_sent: "O que você enviou não foi repassado.",
     send_again: "Quando for a sua vez, envie de novo.",
-    cookies: "Parece que este navegador não guarda os cookies deste site. Sem um cookie o seu lugar não pode ser lembrado. Permita os cookies e recarregue a página.",
+    cookies: "Parece que este navegador não guarda os cookies deste site. Sem um cookie o seu \
+              lugar não pode ser lembrado. Permita os cookies e recarregue a página.",
     check: "Verificar agora",
     change: "Mudar",
     live: "Esta página se atualiza sozinha.",

@@ -20,7 +20,8 @@ use crate::scenario::model::{Arrivals, RatePoint};
 /// Most mistakes that are told of one file: a file of another kind has one in every line.
 const MISTAKES_MAX: usize = 20;
 
-const TIME: &str = "a time: seconds, a duration such as 5m, or a moment such as 2030-01-31T10:00:00Z, \
+const TIME: &str = "a time: seconds, a duration such as 5m, or a moment such as \
+                    2030-01-31T10:00:00Z, \
                     within 31 days after the start";
 
 /// What is wrong with one field.

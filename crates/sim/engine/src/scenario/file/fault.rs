@@ -129,7 +129,8 @@ const DRIFTS_PPM: Key<Whole<i32>> = Key {
 
 const NODE: Key<Text<String>> = place(
     "node",
-    "a data center and the number of a node in it, such as \"sjc/2\"; \"sjc/*\" for all of them, \"*\" for all nodes",
+    "a data center and the number of a node in it, such as \"sjc/2\"; \"sjc/*\" for all of them, \
+     \"*\" for all nodes",
 );
 const STORE: Key<Text<String>> = place("store", "the name of a data center, or \"world\"");
 

@@ -27,7 +27,8 @@ impl Kind for Travel {
 
     fn allowed(&self) -> String {
         format!(
-            "a duration from 0s to {} in quotes, or two such as [\"20ms\", \"90ms\"], the shorter first",
+            "a duration from 0s to {} in quotes, or two such as [\"20ms\", \"90ms\"], the shorter \
+             first",
             duration::text(Self::MAX)
         )
     }
@@ -88,7 +89,8 @@ impl Kind for Point {
 
     fn allowed(&self) -> String {
         format!(
-            "a time since the start and visitors per second up to {PER_SECOND_MAX}, such as [\"10m\", 2.5]"
+            "a time since the start and visitors per second up to {PER_SECOND_MAX}, such as \
+             [\"10m\", 2.5]"
         )
     }
 

@@ -86,7 +86,8 @@ fn every_kind_of_arrivals_becomes_points() {
     );
     assert_eq!(
         of(
-            "kind = \"spike\"\nat = \"1m\"\nper_second = 9\nrise = \"5s\"\nlasts = \"10s\"\nfall = \"20s\""
+            "kind = \"spike\"\nat = \"1m\"\nper_second = 9\nrise = \"5s\"\nlasts = \"10s\"\n\
+             fall = \"20s\""
         ),
         [(60, 0.0), (65, 9.0), (75, 9.0), (95, 0.0)]
     );

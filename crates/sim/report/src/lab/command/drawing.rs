@@ -10,7 +10,8 @@ use super::Comparison;
 use crate::lab::charts::{self, Name, NotDrawn};
 use crate::lab::traffic::Traffic;
 
-/// A chart of what each algorithm counts, which no store changes, and one of what each run admitted.
+/// A chart of what each algorithm counts, which no store changes, and one of what each run
+/// admitted.
 pub(super) fn draw(folder: &Path, comparison: &Comparison) -> anyhow::Result<()> {
     let Comparison { traffic, runs, .. } = comparison;
     let mut drawn: Vec<Chart> = Vec::new();

@@ -21,8 +21,8 @@ pub(crate) struct LeftOut {
     pub(crate) reason: String,
 }
 
-/// Each algorithm over each store. What was named must fit, and so must settings that were named; of the
-/// rest, what does.
+/// Each algorithm over each store. What was named must fit, and so must settings that were named;
+/// of the rest, what does.
 pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Result<Pairs> {
     let named: Vec<Algorithm> = options
         .algorithm
@@ -69,7 +69,8 @@ pub(super) fn pairs(options: &LimitsOptions, settings: &Settings) -> anyhow::Res
     Ok(Pairs { fit, left_out })
 }
 
-/// Whether a setting of this algorithm was named. If that is wrong, leaving the algorithm out is no answer.
+/// Whether a setting of this algorithm was named. If that is wrong, leaving the algorithm out is no
+/// answer.
 const fn has_named_setting(options: &LimitsOptions, algorithm: Algorithm) -> bool {
     match algorithm {
         Algorithm::SubWindows | Algorithm::SubWindowsStrict => options.sub_windows.is_some(),

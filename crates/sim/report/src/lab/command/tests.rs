@@ -33,7 +33,8 @@ fn without_a_word_all_algorithms_are_compared_that_fit() {
     let told = table::table(&two);
     assert!(
         told.ends_with(
-            "left out over gossip: sliding-log, token-bucket, gcra, leaky-bucket: it shares counts of \
+            "left out over gossip: sliding-log, token-bucket, gcra, leaky-bucket: it shares \
+             counts of \
              calls, which only windows are made of\n"
         ),
         "{told}"

@@ -1,5 +1,5 @@
-//! A store that can add: a call is added to its counter, the counters are read, and a call that does not
-//! fit is taken back.
+//! A store that can add: a call is added to its counter, the counters are read, and a call that
+//! does not fit is taken back.
 
 use std::collections::BTreeMap;
 

@@ -115,8 +115,8 @@ impl<M> Desk<M> {
     }
 }
 
-/// Brings all calls to their nodes and all messages to where they go, in the order of time; of a call
-/// and a message at one moment the call comes first.
+/// Brings all calls to their nodes and all messages to where they go, in the order of time; of a
+/// call and a message at one moment the call comes first.
 pub(crate) fn serve<S: Store>(
     store: &mut S,
     desk: &mut Desk<S::Message>,

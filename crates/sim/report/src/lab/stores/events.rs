@@ -1,8 +1,9 @@
-//! Calls as events, as the article has it: a node writes each call to one topic, somebody counts them one after the
-//! other, and all nodes read the counts from another topic. Nobody counts its own calls; the store `kafka` does.
+//! Calls as events, as the article has it: a node writes each call to one topic, somebody counts
+//! them one after the other, and all nodes read the counts from another topic. Nobody counts its
+//! own calls; the store `kafka` does.
 //!
-//! Whoever counts is as fast as the plan says. Each event yields new counts at once, which is the kindest
-//! case: a real aggregation hands them out now and then.
+//! Whoever counts is as fast as the plan says. Each event yields new counts at once, which is the
+//! kindest case: a real aggregation hands them out now and then.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,9 @@
-//! Chatty servers: nodes tell all others what they let through, and each decides by what it admitted and has heard.
+//! Chatty servers: nodes tell all others what they let through, and each decides by what it
+//! admitted and has heard.
 //!
-//! They do so in rounds, as the store `gossip` does, or with an interval of zero at once, as the article has it. A message
-//! has all that a node has to tell another; a datagram of the store has 34 counters, and goes out three times, as some
-//! are lost. None is lost here.
+//! They do so in rounds, as the store `gossip` does, or with an interval of zero at once, as the
+//! article has it. A message has all that a node has to tell another; a datagram of the store has
+//! 34 counters, and goes out three times, as some are lost. None is lost here.
 
 use std::rc::Rc;
 

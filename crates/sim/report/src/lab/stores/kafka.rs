@@ -1,8 +1,9 @@
-//! The store `kafka`: nodes tell one topic in rounds what they admitted, somebody sums that up, and publishes totals in
-//! rounds to another topic, which all nodes read. Each decides by what it admitted and has read.
+//! The store `kafka`: nodes tell one topic in rounds what they admitted, somebody sums that up, and
+//! publishes totals in rounds to another topic, which all nodes read. Each decides by what it
+//! admitted and has read.
 //!
-//! Whoever sums up is as fast as the plan says. The article's queue of events, where nodes only read, is
-//! [`super::Events`].
+//! Whoever sums up is as fast as the plan says. The article's queue of events, where nodes only
+//! read, is [`super::Events`].
 
 use std::rc::Rc;
 

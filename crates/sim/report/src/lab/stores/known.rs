@@ -1,5 +1,5 @@
-//! What does each node know of each client? Counters of its own, to which it adds what it admits at once, and to which it
-//! adds what others told.
+//! What does each node know of each client? Counters of its own, to which it adds what it admits at
+//! once, and to which it adds what others told.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ impl Known {
         }
     }
 
-    /// Decides a call by what its node knows, and counts it there if it is admitted: what is to be told of it then.
+    /// Decides a call by what its node knows, and counts it there if it is admitted: what is to be
+    /// told of it then.
     pub(crate) fn charge(
         &mut self,
         node: u32,

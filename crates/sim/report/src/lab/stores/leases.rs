@@ -1,8 +1,9 @@
 //! Calls are lent to nodes: the lending of `anteroom-limit` itself, in one step at the store.
 //!
-//! A round is what a node of the gateway does where nothing is unusual: one question, which the store answers from what
-//! it keeps of the client and has written down before it answers. What costs a gateway more (a store that was emptied, a
-//! clock that was set back, a changed limit) does not happen here.
+//! A round is what a node of the gateway does where nothing is unusual: one question, which the
+//! store answers from what it keeps of the client and has written down before it answers. What
+//! costs a gateway more (a store that was emptied, a clock that was set back, a changed limit) does
+//! not happen here.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! Optimistic: read the state, decide, write it back if nobody has written meanwhile, and otherwise try
-//! again.
+//! Optimistic: read the state, decide, write it back if nobody has written meanwhile, and otherwise
+//! try again.
 //!
-//! As the store `memcached` does it: calls of one node for one client wait for each other ([`super::turns`]), and whoever
-//! was too slow waits for a time that grows and that chance shortens. Or plainly, as the article has it: everybody at
-//! once, and again at once.
+//! As the store `memcached` does it: calls of one node for one client wait for each other
+//! ([`super::turns`]), and whoever was too slow waits for a time that grows and that chance
+//! shortens. Or plainly, as the article has it: everybody at once, and again at once.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ use crate::lab::run::Plan;
 pub(crate) const TRIES_MAX: u32 = 8;
 /// No try begins later, as in the gateway.
 const PATIENCE: MicroSpan = MicroSpan::from_secs(1);
-/// The first pause is up to what the try took, and at least up to this; each may be twice as long as the one before. These
-/// are the store's own.
+/// The first pause is up to what the try took, and at least up to this; each may be twice as long
+/// as the one before. These are the store's own.
 const PAUSE_FIRST: MicroSpan = MicroSpan(1_000);
 const PAUSE_LONGEST: MicroSpan = MicroSpan(250_000);
 

@@ -1,4 +1,5 @@
-//! What has a node to tell, and when? News are gathered until its next round, so one message tells of many calls.
+//! What has a node to tell, and when? News are gathered until its next round, so one message tells
+//! of many calls.
 
 use std::collections::BTreeMap;
 

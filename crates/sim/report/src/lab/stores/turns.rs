@@ -1,4 +1,5 @@
-//! Whose turn is it? Calls of one node for one client that swap its state do so one after the other.
+//! Whose turn is it? Calls of one node for one client that swap its state do so one after the
+//! other.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,5 @@
-//! The runs that the text about windows and buckets speaks of: the article's limit, its traffic, and two
-//! more kinds.
+//! The runs that the text about windows and buckets speaks of: the article's limit, its traffic,
+//! and two more kinds.
 
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;

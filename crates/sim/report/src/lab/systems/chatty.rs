@@ -84,9 +84,12 @@ fn draw(rows: &[Row]) -> Chart {
             file_name: "chatty-servers.svg".to_owned(),
             title: "Messages a second, against the number of nodes".to_owned(),
             description: format!(
-                "Each line of the scale is ten times the one below. Where each node tells all others, messages \
-                 rise with the square of the nodes, from none with one node to {most} a second with {last}. With \
-                 one store they rise with the calls; with leases they are fewer, and come near that.",
+                "Each line of the scale is ten times the one below. Where each node tells all \
+                 others, messages \
+                 rise with the square of the nodes, from none with one node to {most} a second \
+                 with {last}. With \
+                 one store they rise with the calls; with leases they are fewer, and come near \
+                 that.",
                 most = grouped(most),
             ),
         },

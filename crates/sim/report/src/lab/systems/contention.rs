@@ -1,5 +1,5 @@
-//! Writers that swap one value, each if nobody was quicker: how much of it is for nothing? Where they try again at once, and
-//! where they wait before that, as those of `store = "memcached"` do.
+//! Writers that swap one value, each if nobody was quicker: how much of it is for nothing? Where
+//! they try again at once, and where they wait before that, as those of `store = "memcached"` do.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
@@ -112,9 +112,12 @@ fn draw(rows: &[Row]) -> Chart {
         caption: Caption {
             file_name: "writers-of-one-value.svg".to_owned(),
             title: "Writes for one call, against writers at one moment".to_owned(),
-            description: "With one writer a call takes one write. Each writer that comes at the same \
-                          moment adds writes that come to nothing, because somebody else was quicker, and \
-                          fewer where writers wait before they try again. A counter that is added to takes \
+            description: "With one writer a call takes one write. Each writer that comes at the \
+                          same \
+                          moment adds writes that come to nothing, because somebody else was \
+                          quicker, and \
+                          fewer where writers wait before they try again. A counter that is added \
+                          to takes \
                           one write always."
                 .to_owned(),
         },

@@ -1,5 +1,6 @@
-//! Calls as events that somebody counts, as the article has it: how late are the counts when more come than can be counted?
-//! Beside it one store, and what `store = "kafka"` makes of the same calls.
+//! Calls as events that somebody counts, as the article has it: how late are the counts when more
+//! come than can be counted? Beside it one store, and what `store = "kafka"` makes of the same
+//! calls.
 
 use crate::chart::axis::{Axis, as_f64};
 use crate::chart::line::{Line, LineChart};
@@ -103,7 +104,8 @@ fn draw(rows: &[Row]) -> Chart {
             file_name: "events-under-load.svg".to_owned(),
             title: "Most calls of one client in a minute, against load".to_owned(),
             description: format!(
-                "While fewer events come than can be counted, the most is just above the limit of {limit}. \
+                "While fewer events come than can be counted, the most is just above the limit of \
+                 {limit}. \
                  When more come, counts are later and later, and up to {most} calls pass. With one \
                  store it is never above the limit."
             ),
@@ -121,7 +123,9 @@ fn draw(rows: &[Row]) -> Chart {
             Line {
                 name: "limit".to_owned(),
                 look: DASHED_LIMIT,
-                points: [0, LOAD_MOST].map(|load| (f64::from(load), as_f64(limit))).into(),
+                points: [0, LOAD_MOST]
+                    .map(|load| (f64::from(load), as_f64(limit)))
+                    .into(),
             },
         ],
     }

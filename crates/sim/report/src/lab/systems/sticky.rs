@@ -97,8 +97,10 @@ fn draw([local, shared]: [Vec<(Micros, u64)>; 2], highest: u64) -> Chart {
             file_name: "sticky-sessions.svg".to_owned(),
             title: "Calls admitted in the last minute, while nodes are added".to_owned(),
             description: format!(
-                "With one store the count is never above the limits of all clients, {all}. Where each node \
-                 counts by itself it rises above that for a minute each time that nodes are added, to \
+                "With one store the count is never above the limits of all clients, {all}. Where \
+                 each node \
+                 counts by itself it rises above that for a minute each time that nodes are \
+                 added, to \
                  {most} at most.",
                 all = grouped(u64::from(LIMIT_CALLS * CLIENTS)),
                 most = grouped(highest),

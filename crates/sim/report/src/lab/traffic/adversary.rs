@@ -1,25 +1,27 @@
-//! The client that knows where windows end: all it can get in the last instant of one, and then a try
-//! at every moment at which something may have come free.
+//! The client that knows where windows end: all it can get in the last instant of one, and then a
+//! try at every moment at which something may have come free.
 //!
-//! It reaches the bound of each algorithm when it asks the only node there is, or one store, for it knows how long its
-//! calls are on their way to that; where nodes count by themselves it has enough calls for all of them.
+//! It reaches the bound of each algorithm when it asks the only node there is, or one store, for it
+//! knows how long its calls are on their way to that; where nodes count by themselves it has enough
+//! calls for all of them.
 
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{MicroSpan, Micros};
 
 use super::{BEGIN, CALLS_MAX, Call, TooManyCallsError, Traffic};
 
-/// It tries so often in a window, and four times as often as the limit allows if that is more: a call that
-/// comes free must not wait for the next try.
+/// It tries so often in a window, and four times as often as the limit allows if that is more: a
+/// call that comes free must not wait for the next try.
 const TRIES: u64 = 60_000;
 const TRIES_PER_CALL: u64 = 4;
 
-/// How many ways of a call it leaves between one try and the next: there, back, and there again. Where a store takes
-/// back what does not fit, refused tries count until then, and would stand in the way of the next.
+/// How many ways of a call it leaves between one try and the next: there, back, and there again.
+/// Where a store takes back what does not fit, refused tries count until then, and would stand in
+/// the way of the next.
 const WAYS: u64 = 3;
 
-/// Against a limit of this rate that admits at most so many in any window, at so many nodes. Where it takes
-/// up to `way` until a call is decided, the last instant comes that much earlier.
+/// Against a limit of this rate that admits at most so many in any window, at so many nodes. Where
+/// it takes up to `way` until a call is decided, the last instant comes that much earlier.
 ///
 /// # Errors
 ///

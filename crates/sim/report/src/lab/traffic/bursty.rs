@@ -8,8 +8,8 @@ use crate::lab::dice::{Dice, Purpose};
 
 /// A loud phase has so many tenths of the mean rate, a quiet one the rest of twenty.
 const LOUD_TENTHS: u64 = 19;
-/// So many phases in a window, on average: long enough to fill a part of it, short enough that both kinds
-/// meet in one window.
+/// So many phases in a window, on average: long enough to fill a part of it, short enough that both
+/// kinds meet in one window.
 const PHASES: u64 = 3;
 
 /// Calls in bursts.

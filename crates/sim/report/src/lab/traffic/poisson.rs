@@ -7,11 +7,13 @@ use anteroom_limit::time::{MicroSpan, Micros};
 use super::Call;
 use crate::lab::dice::Dice;
 
-/// Where calls are closer than this on average, time is counted more finely than in microseconds. What is
-/// cut off of each time between two calls makes up to one and a half calls in a thousand too many there,
-/// and the more the closer they are: at a call every four microseconds seven for every five.
+/// Where calls are closer than this on average, time is counted more finely than in microseconds.
+/// What is cut off of each time between two calls makes up to one and a half calls in a thousand
+/// too many there, and the more the closer they are: at a call every four microseconds seven for
+/// every five.
 const CLOSE_MICROS: u64 = 1_000;
-/// Parts of a microsecond that are counted then. A mean of `u32::MAX` calls a second has 232 of them.
+/// Parts of a microsecond that are counted then. A mean of `u32::MAX` calls a second has 232 of
+/// them.
 const PARTS: u64 = 1_000_000;
 
 /// The time between two calls, on average.

@@ -1,9 +1,9 @@
 //! Recorded calls: a CSV file with a time in each line and, if there are several, a client.
 //!
 //! A time is a number of seconds, with up to six decimals, or a moment such as
-//! `2022-02-24T07:10:23.5Z`; one file has one of both. The first line may name the columns, the first of
-//! them with `time` or `date` in it. Lines may be in any order, as a log that is written when calls end
-//! has them.
+//! `2022-02-24T07:10:23.5Z`; one file has one of both. The first line may name the columns, the
+//! first of them with `time` or `date` in it. Lines may be in any order, as a log that is written
+//! when calls end has them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -66,7 +66,8 @@ pub(crate) enum Mistake {
     /// What should be a time is none.
     #[error(
         "\"{found}\" is no time: write seconds such as 23.5, or a moment such as \
-         2022-02-24T07:10:23.5Z, until the year 9999; a first line may name the columns, such as time,client"
+         2022-02-24T07:10:23.5Z, until the year 9999; a first line may name the columns, such as \
+         time,client"
     )]
     NoTime {
         /// What is there.
@@ -166,8 +167,8 @@ fn parse(bytes: &[u8]) -> Result<Traffic, (u64, Mistake)> {
     })
 }
 
-/// The fields of a line. Each line is read by itself: a quote that is not closed would take all lines that
-/// follow for one name.
+/// The fields of a line. Each line is read by itself: a quote that is not closed would take all
+/// lines that follow for one name.
 fn fields(line: &str) -> Result<Vec<String>, Mistake> {
     let quotes = line.bytes().filter(|byte| *byte == b'"').count();
     if quotes == 0 {
@@ -190,7 +191,8 @@ fn fields(line: &str) -> Result<Vec<String>, Mistake> {
     Ok(record.iter().map(str::to_owned).collect())
 }
 
-/// Whether the first line names the columns: the first of them has `time` or `date` in it, as no time has.
+/// Whether the first line names the columns: the first of them has `time` or `date` in it, as no
+/// time has.
 fn is_heading(fields: &[String]) -> bool {
     let first = fields.first().map(|field| field.to_ascii_lowercase());
     first.is_some_and(|first| first.contains("time") || first.contains("date"))

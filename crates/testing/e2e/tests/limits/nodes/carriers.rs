@@ -7,8 +7,9 @@ use anteroom_e2e::crowd::Habits;
 
 use crate::{Run, limits, meanwhile};
 
-/// How long after its word a carrier is killed. An errand is two calls of 70 ms each: while the first
-/// is on its way there, on its way back, the same of the second, and when it has brought the answer.
+/// How long after its word a carrier is killed. An errand is two calls of 70 ms each: while the
+/// first is on its way there, on its way back, the same of the second, and when it has brought the
+/// answer.
 const AFTER_MS: [u64; 6] = [0, 20, 50, 90, 125, 160];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,6 @@
 //! Wall clocks are wrong: those of nodes by 200 ms either way, and a store's is stepped by half a
-//! minute, forth and back. Stores and nodes with a clock of their own are processes like the others.
+//! minute, forth and back. Stores and nodes with a clock of their own are processes like the
+//! others.
 
 use anteroom_e2e::cluster::{NodeAt, Setup};
 use anteroom_e2e::crowd::Habits;

@@ -1,9 +1,9 @@
-//! Other servers take the place of a store, under load: a replica without the newest writes, the one
-//! that a sentinel promotes, the one to which a cluster moves the room.
+//! Other servers take the place of a store, under load: a replica without the newest writes, the
+//! one that a sentinel promotes, the one to which a cluster moves the room.
 //!
-//! A server that was not there before may have lost something, so a store of the world, or one that is
-//! all there is, begins another epoch. After that nothing is lent until all that may have been lent has
-//! ended: ten minutes with a world, which is longer than a run.
+//! A server that was not there before may have lost something, so a store of the world, or one that
+//! is all there is, begins another epoch. After that nothing is lent until all that may have been
+//! lent has ended: ten minutes with a world, which is longer than a run.
 
 use anteroom_e2e::cluster::{NodeAt, Setup};
 use anteroom_e2e::crowd::Habits;
@@ -141,8 +141,8 @@ async fn move_the_room(store: &Store) {
     servers.end_move(slot, to).await;
 }
 
-/// After a lease and a session, and not before the end of the minute, for its admissions may have been
-/// used: so this takes from twenty seconds to a minute and some.
+/// After a lease and a session, and not before the end of the minute, for its admissions may have
+/// been used: so this takes from twenty seconds to a minute and some.
 async fn check_that_it_goes_on(run: &Run) {
     run.cluster.lends_again().await;
     run.cluster.admits(20).await;

@@ -13,8 +13,8 @@ fn two(far: &Arc<Far>, words: [OnLimitStoreFailure; 2]) -> Site {
     ])
 }
 
-/// What became of five calls while the store is away and has lent nothing of these limits: how many went through, and
-/// what each limit noted.
+/// What became of five calls while the store is away and has lent nothing of these limits: how many
+/// went through, and what each limit noted.
 async fn while_away(
     words: [OnLimitStoreFailure; 2],
     spent: &[&'static str],
@@ -98,7 +98,8 @@ async fn what_went_on_alone_is_given_back_if_another_refuses() {
     assert_eq!(failures, [0, 1], "the first could be counted");
 }
 
-/// Whether it was charged nobody knows: asking again could charge it twice, and would take as long again.
+/// Whether it was charged nobody knows: asking again could charge it twice, and would take as long
+/// again.
 #[tokio::test(start_paused = true)]
 async fn a_call_whose_answer_did_not_come_is_not_asked_for_again() {
     let far = Arc::new(Far::default());
