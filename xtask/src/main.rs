@@ -51,12 +51,8 @@ enum Command {
     /// Measure how fast something is.
     #[command(subcommand)]
     Bench(bench::What),
-    /// Check sizes, words and habits of the source text.
-    Tidy {
-        /// Lower the numbers of xtask/tidy-ratchet.txt to what is there now; never raises one.
-        #[arg(long)]
-        update: bool,
-    },
+    /// Check lengths and habits of the source text.
+    Tidy,
     /// Check that crates depend on each other only as the layers allow.
     Layers,
     /// Check licences, sources and names of all packages against deny.toml.
@@ -73,8 +69,7 @@ fn main() -> ExitCode {
         Command::Bench(bench::What::Cluster(options)) => bench::cluster::run(&options),
         Command::Bench(bench::What::Gateway(options)) => bench::gateway::run(&options),
         Command::Bench(bench::What::Limits(options)) => bench::limits::run(&options),
-        Command::Tidy { update: false } => tidy::check(),
-        Command::Tidy { update: true } => tidy::update_ratchet(),
+        Command::Tidy => tidy::check(),
         Command::Layers => layers::check(),
         Command::Licences => licences::check(),
     };

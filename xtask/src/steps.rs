@@ -50,7 +50,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "source",
         name: "tidy",
-        finds: "files that are too long, stubs, sleeps in tests, stray words",
+        finds: "files and lines that are too long, sleeps in tests, marks of unfinished work",
         needs: &[],
         run: |_| own_step(tidy::check),
     },

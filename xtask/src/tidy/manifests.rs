@@ -18,7 +18,7 @@ pub(super) fn readme_names_another_rust(
     let mut problems = Vec::new();
     for file in files.iter().filter(|file| file.path == "README.md") {
         for line in &file.lines {
-            for named in rust_versions(&line.raw) {
+            for named in rust_versions(&line.text) {
                 if named != wanted {
                     problems.push(Problem::new(
                         &file.path,
@@ -37,7 +37,7 @@ fn rust_version(manifest: &SourceFile) -> anyhow::Result<String> {
     let lines: Vec<&str> = manifest
         .lines
         .iter()
-        .map(|line| line.raw.as_str())
+        .map(|line| line.text.as_str())
         .collect();
     let manifest: toml::Table = lines.join("\n").parse().context("reading Cargo.toml")?;
     let version = manifest
@@ -82,15 +82,15 @@ pub(super) fn clippy_file_forgets_a_line(files: &[SourceFile], root: &SourceFile
             continue;
         }
         for line in &root.lines {
-            let is_repeated = file.lines.iter().any(|own| own.raw == line.raw);
-            if !is_repeated && !line.raw.starts_with('#') {
+            let is_repeated = file.lines.iter().any(|own| own.text == line.text);
+            if !is_repeated && !line.text.starts_with('#') {
                 problems.push(Problem::new(
                     &file.path,
                     1,
                     format!(
                         "lacks line {} of the root's: {}",
                         line.number,
-                        line.raw.trim()
+                        line.text.trim()
                     ),
                     "repeat it: this file replaces the root's",
                 ));

@@ -1,0 +1,293 @@
+//! Rules that look at one file at a time.
+//!
+//! Text alone: what rustfmt, the compiler and clippy judge is left to them. The words looked for
+//! are put together from pieces, so that this file does not hold them.
+
+use super::problem::Problem;
+use super::source::{Line, SourceFile};
+
+/// A rule that looks at one file.
+type Rule = fn(&SourceFile) -> Vec<Problem>;
+
+/// All of them. One more is one more line here.
+pub(super) const RULES: &[Rule] = &[
+    file_is_too_long,
+    line_is_too_long,
+    line_ends_in_whitespace,
+    module_does_not_say_what_it_is_for,
+    test_is_ignored,
+    test_sleeps,
+    unfinished_work_is_marked,
+    path_of_one_machine,
+];
+
+/// Most lines of a file, its tests not counted. A file that needs more holds two ideas.
+const FILE_LINES_MAX: usize = 800;
+
+/// Most characters of a line: two files beside each other on a screen, or a review on a laptop.
+const LINE_CHARACTERS_MAX: usize = 100;
+
+/// Files that people edit.
+const EDITED: &[&str] = &[
+    "rs", "toml", "md", "js", "css", "html", "sh", "yaml", "yml", "lua", "proto",
+];
+
+/// Files that hold code.
+const CODE: &[&str] = &["rs", "js", "css", "html", "lua", "proto", "sh"];
+
+/// A comment that allows a sleep in a test: time is paused there, nothing really waits.
+const PAUSED_TIME: &str = "tidy: paused time";
+/// A comment that allows a sleep in a test: that time passes is what happens there, as when a
+/// visitor reads a page or a process is stopped. Nothing is expected to be so afterwards.
+const TIME_PASSES: &str = "tidy: time passes";
+
+/// Findings in the lines for which `is_bad` holds.
+fn lines_where(
+    file: &SourceFile,
+    is_bad: impl Fn(&Line) -> bool,
+    what: &str,
+    remedy: &str,
+) -> Vec<Problem> {
+    let bad = file.lines.iter().filter(|line| is_bad(line));
+    bad.map(|line| Problem::new(&file.path, line.number, what, remedy))
+        .collect()
+}
+
+fn is_edited(file: &SourceFile) -> bool {
+    (file.has_extension(EDITED) || file.path == ".ci/run") && !file.is_sample()
+}
+
+fn file_is_too_long(file: &SourceFile) -> Vec<Problem> {
+    let lines = file.lines.iter().filter(|line| !line.is_test).count();
+    let is_code = file.has_extension(CODE) && !file.is_sample();
+    if !is_code || file.is_test_file() || lines <= FILE_LINES_MAX {
+        return Vec::new();
+    }
+    let what = format!("{lines} lines without tests, {FILE_LINES_MAX} are the most");
+    let remedy = "split it where a reader would look for two things";
+    vec![Problem::new(&file.path, lines, what, remedy)]
+}
+
+/// Rows of tables and addresses cannot be broken.
+fn line_is_too_long(file: &SourceFile) -> Vec<Problem> {
+    if !is_edited(file) {
+        return Vec::new();
+    }
+    let is_bad = |line: &Line| {
+        let words = line.text.trim_start_matches(['/', '!', '#', ' ']);
+        line.text.chars().count() > LINE_CHARACTERS_MAX
+            && !words.starts_with('|')
+            && !line.text.contains("://")
+    };
+    let remedy = "break it; a string continues after a backslash at the end of the line";
+    lines_where(file, is_bad, "more than 100 characters", remedy)
+}
+
+/// Spaces at the end of a line make changes that nobody sees.
+fn line_ends_in_whitespace(file: &SourceFile) -> Vec<Problem> {
+    if !is_edited(file) {
+        return Vec::new();
+    }
+    let is_bad = |line: &Line| line.text.ends_with(char::is_whitespace);
+    lines_where(
+        file,
+        is_bad,
+        "whitespace at the end of the line",
+        "delete it",
+    )
+}
+
+/// Every file starts with what question it answers.
+fn module_does_not_say_what_it_is_for(file: &SourceFile) -> Vec<Problem> {
+    let first = file.lines.first().map_or("", |line| line.text.as_str());
+    if !file.is_rust() || first.starts_with("//!") {
+        return Vec::new();
+    }
+    let remedy = "say which question it answers and what it deliberately does not do";
+    vec![Problem::new(
+        &file.path,
+        1,
+        "file does not start with //!",
+        remedy,
+    )]
+}
+
+/// A test that does not run proves nothing.
+fn test_is_ignored(file: &SourceFile) -> Vec<Problem> {
+    if !file.is_rust() {
+        return Vec::new();
+    }
+    let is_ignored = |line: &Line| {
+        let dense: String = line.text.split_whitespace().collect();
+        dense.starts_with(concat!("#[", "ignore"))
+            || (dense.starts_with("#[cfg_attr(") && dense.contains(",ignore"))
+    };
+    let remedy = "make it fast and certain enough to run, or delete it";
+    lines_where(file, is_ignored, "an ignored test", remedy)
+}
+
+/// A test that sleeps is slow when it passes and flaky when it does not.
+fn test_sleeps(file: &SourceFile) -> Vec<Problem> {
+    if !file.is_rust() {
+        return Vec::new();
+    }
+    let sleeps = |line: &Line| {
+        let (code, comment) = line.text.split_once("//").unwrap_or((&line.text, ""));
+        let markers = [PAUSED_TIME, TIME_PASSES];
+        let is_marked = markers.iter().any(|marker| comment.contains(marker));
+        let may_pause = is_marked && !code.contains("thread::");
+        line.is_test && !may_pause && calls_sleep(code)
+    };
+    let remedy = "wait for the condition itself; under tokio's paused time say so on the line: \
+                  // tidy: paused time; where nothing is awaited but time: // tidy: time passes";
+    lines_where(file, sleeps, "a test sleeps", remedy)
+}
+
+/// `sleep(...)` and `time::sleep(...)`, but not a method (a clock made for tests may have one) and
+/// not the definition of a function of that name.
+fn calls_sleep(code: &str) -> bool {
+    ["sleep(", "sleep_until(", "sleep_ms("].iter().any(|call| {
+        code.match_indices(call).any(|(at, _)| {
+            let before = code.get(..at).unwrap_or_default();
+            !before.ends_with(['.', '_', '"'])
+                && !before.ends_with(char::is_alphanumeric)
+                && !before.trim_end().ends_with("fn")
+        })
+    })
+}
+
+/// What is left to do is an issue.
+fn unfinished_work_is_marked(file: &SourceFile) -> Vec<Problem> {
+    let marks = [
+        concat!("FIX", "ME"),
+        concat!("X", "XX"),
+        concat!("TO", "DO"),
+    ];
+    let is_marked = |line: &Line| {
+        let mut words = line.text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        words.any(|word| marks.contains(&word))
+    };
+    if file.is_sample() {
+        return Vec::new();
+    }
+    lines_where(
+        file,
+        is_marked,
+        "a mark of unfinished work",
+        "finish it, or open an issue",
+    )
+}
+
+/// A path that only one machine has helps no reader and works for nobody else.
+fn path_of_one_machine(file: &SourceFile) -> Vec<Problem> {
+    let places = [
+        concat!("/", "work/"),
+        concat!("/", "tmp/"),
+        concat!("/", "root/."),
+        concat!("../sha", "red"),
+    ];
+    let is_bad = |line: &Line| places.iter().any(|place| line.text.contains(place));
+    let remedy = "say it without the path; in a test use a folder of its own";
+    lines_where(file, is_bad, "a path of one machine", remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = "crates/a/src/lib.rs";
+    const TEST: &str = "crates/a/tests/all.rs";
+
+    fn check(rule: Rule, path: &str, text: &str, lines: &[usize]) {
+        let problems = rule(&SourceFile::new(path, text));
+        let found: Vec<usize> = problems.iter().map(|problem| problem.line).collect();
+        assert_eq!(found, lines, "{text}");
+    }
+
+    #[test]
+    fn eight_hundred_lines_without_tests_are_the_most() {
+        let long = "//! a\n".repeat(800);
+        check(file_is_too_long, SOURCE, &long, &[]);
+        let tests = format!("{long}#[cfg(test)]\nmod tests {{\n}}\n");
+        check(file_is_too_long, SOURCE, &tests, &[]);
+        check(file_is_too_long, TEST, &format!("{long}{long}"), &[]);
+        let longer = format!("{long}a\n");
+        check(file_is_too_long, SOURCE, &longer, &[801]);
+        check(file_is_too_long, "page.html", &longer, &[801]);
+        check(file_is_too_long, "README.md", &longer, &[]);
+        check(file_is_too_long, "testdata/a.html", &longer, &[]);
+    }
+
+    #[test]
+    fn a_hundred_characters_are_the_most() {
+        let line = |first: &str, count: usize| format!("{first}{}", "\u{e9}".repeat(count));
+        let rule = line_is_too_long;
+        check(rule, SOURCE, &line("", 100), &[]);
+        check(rule, SOURCE, &line("", 101), &[1]);
+        check(rule, "docs/a.md", &line("", 101), &[1]);
+        check(rule, "docs/a.md", &line("| ", 101), &[]);
+        check(rule, SOURCE, &line("/// | ", 101), &[]);
+        check(rule, SOURCE, &line("//! https://example.com/", 101), &[]);
+        check(rule, "testdata/a.rs", &line("", 101), &[]);
+    }
+
+    #[test]
+    fn whitespace_at_the_end_of_a_line_is_found() {
+        let rule = line_ends_in_whitespace;
+        check(rule, SOURCE, "a \nb\nc\t\n", &[1, 3]);
+        check(rule, ".ci/run", "a \n", &[1]);
+        check(rule, "LICENSE", "a \n", &[]);
+        check(rule, "crates/a/testdata/b.md", "a \n", &[]);
+    }
+
+    #[test]
+    fn a_file_that_does_not_say_what_it_is_for_is_found() {
+        let rule = module_does_not_say_what_it_is_for;
+        check(rule, SOURCE, "use std::fmt;\n//! late\n", &[1]);
+        check(rule, SOURCE, "", &[1]);
+        check(rule, SOURCE, "//! Answers.\n", &[]);
+        check(rule, "README.md", "# Title\n", &[]);
+    }
+
+    #[test]
+    fn ignored_tests_are_found() {
+        let attribute = concat!("#[", "ignore = \"slow\"]\n#[cfg_attr(unix, ignore)]\n");
+        check(test_is_ignored, SOURCE, attribute, &[1, 2]);
+        check(test_is_ignored, SOURCE, "// they ignore it\n#[test]\n", &[]);
+    }
+
+    #[test]
+    fn a_test_may_sleep_in_paused_time_only() {
+        let rule = test_sleeps;
+        check(rule, TEST, "tokio::time::sleep(a).await;\n", &[1]);
+        check(rule, TEST, "thread::sleep(a); // tidy: paused time\n", &[1]);
+        check(rule, TEST, "sleep(a).await; // tidy: paused time\n", &[]);
+        check(rule, TEST, "sleep(a).await; // tidy: time passes\n", &[]);
+        check(rule, TEST, "clock.sleep(a);\nfn sleep(a: u8) {}\n", &[]);
+        check(rule, SOURCE, "sleep(a).await;\n", &[]);
+        check(
+            rule,
+            SOURCE,
+            "#[cfg(test)]\nmod tests {\nsleep(a);\n}\n",
+            &[3],
+        );
+    }
+
+    #[test]
+    fn marks_of_unfinished_work_are_found() {
+        let rule = unfinished_work_is_marked;
+        check(rule, SOURCE, concat!("//! a\n// FIX", "ME: b\n"), &[2]);
+        check(rule, "a.toml", concat!("# X", "XX\n# TO", "DO\n"), &[1, 2]);
+        check(rule, SOURCE, concat!("// aX", "XXb\n"), &[]);
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found_anywhere() {
+        let rule = path_of_one_machine;
+        check(rule, "README.md", concat!("see /", "work/a\n"), &[1]);
+        check(rule, SOURCE, concat!("a\nlet b = \"/", "tmp/c\";\n"), &[2]);
+        check(rule, SOURCE, concat!("// ../sha", "red/style\n"), &[1]);
+        check(rule, SOURCE, concat!("// /", "root/.cargo\n"), &[1]);
+        check(rule, SOURCE, "// a worker's shared root\n", &[]);
+    }
+}
