@@ -1,6 +1,6 @@
 //! What people and the build server type: the project's own commands, run as `cargo xtask ...`.
 //!
-//! Nothing here ships. The checks (`tidy`, `layers`, `licences`) are commands and `#[test]`s at the
+//! Nothing here ships. The checks (`tidy`, `layers`) are commands and `#[test]`s at the
 //! same time, so that a plain `cargo test` cannot miss them.
 #![expect(
     clippy::print_stdout,
@@ -12,7 +12,6 @@ mod cargo;
 mod cluster;
 mod deploy;
 mod layers;
-mod licences;
 mod mutations;
 mod requirements;
 mod sim;
@@ -55,8 +54,6 @@ enum Command {
     Tidy,
     /// Check that crates depend on each other only as the layers allow.
     Layers,
-    /// Check licences, sources and names of all packages against deny.toml.
-    Licences,
 }
 
 fn main() -> ExitCode {
@@ -71,7 +68,6 @@ fn main() -> ExitCode {
         Command::Bench(bench::What::Limits(options)) => bench::limits::run(&options),
         Command::Tidy => tidy::check(),
         Command::Layers => layers::check(),
-        Command::Licences => licences::check(),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

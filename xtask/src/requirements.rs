@@ -41,6 +41,13 @@ pub(crate) enum Package {
         /// The program in that folder.
         program: &'static str,
     },
+    /// A program of crates.io, built from source into a folder of this workspace.
+    Crate {
+        /// Name and version, as in `name@1.2.3`.
+        name: &'static str,
+        /// The folder, from the root of the workspace.
+        folder: &'static str,
+    },
 }
 
 // The table. A step names what it needs from here.
@@ -139,6 +146,16 @@ pub(crate) const ENVOY: Requirement = Requirement {
     },
 };
 
+/// Judges licences, sources and banned packages. Built once; that takes two minutes on two cores.
+pub(crate) const CARGO_DENY: Requirement = Requirement {
+    binary: "cargo-deny",
+    package: Package::Crate {
+        name: "cargo-deny@0.20.2",
+        folder: CARGO_DENY_FOLDER,
+    },
+};
+const CARGO_DENY_FOLDER: &str = "target/tools/cargo-deny-0.20.2";
+
 /// The proxy whose recipes in the docs are tried; it races, too.
 pub(crate) const HAPROXY: Requirement = racer("haproxy", Some("haproxy"));
 /// Peers in races, and what sends the load.
@@ -215,8 +232,23 @@ fn missing(needs: &[Requirement]) -> Vec<Requirement> {
         Package::Wheel {
             folder, program, ..
         } => !root().join(folder).join(program).is_file(),
+        Package::Crate { folder, .. } => tool(need.binary, folder).is_none(),
     };
     needs.iter().filter(is_missing).copied().collect()
+}
+
+/// Where a program of [`Package::Crate`] is: on the path, or in its folder.
+fn tool(binary: &str, folder: &str) -> Option<PathBuf> {
+    let own = root().join(folder).join("bin").join(binary);
+    if is_on_path(binary) {
+        return Some(binary.into());
+    }
+    own.is_file().then_some(own)
+}
+
+/// The cargo-deny to run: that on the path, or else our own. [`ensure`] it first.
+pub(crate) fn cargo_deny() -> PathBuf {
+    tool(CARGO_DENY.binary, CARGO_DENY_FOLDER).unwrap_or_else(|| CARGO_DENY.binary.into())
 }
 
 /// What to run, in order, so that everything `missing` is there.
@@ -239,6 +271,11 @@ fn install_commands(
             }
             Package::Wheel { file, folder, .. } => {
                 wheels.push(pip_install(file, folder));
+            }
+            Package::Crate { name, folder } => {
+                let folder = root().join(folder).display().to_string();
+                let install = ["cargo", "install", "--locked", name, "--root", &folder];
+                commands.push(words(&install));
             }
             Package::Apt {
                 debian,

@@ -6,14 +6,14 @@ use std::ffi::OsStr;
 use std::io;
 use std::process::Command;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail, ensure};
 
 use crate::requirements::{
-    CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MEMCACHED, PIP, REDIS_SERVER,
-    RUSTFMT, Requirement,
+    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MEMCACHED, PIP,
+    REDIS_SERVER, RUSTFMT, Requirement,
 };
 use crate::tally::{Tally, run_counted};
-use crate::{bench, cargo, deploy, layers, licences, mutations, tidy};
+use crate::{bench, cargo, deploy, layers, mutations, requirements, tidy, workspace};
 
 /// One check or one run of tests.
 pub(crate) struct Step {
@@ -60,14 +60,6 @@ pub(crate) const STEPS: &[Step] = &[
         finds: "crates that depend on a crate above them",
         needs: &[],
         run: |_| own_step(layers::check),
-    },
-    Step {
-        group: "source",
-        name: "licences",
-        finds: "packages that are banned, or with a licence or a source that deny.toml does not \
-                allow",
-        needs: &[],
-        run: |_| own_step(licences::check),
     },
     Step {
         group: "deploy",
@@ -171,9 +163,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "packages",
         name: "deny",
-        finds: "what `licences` finds, and licence files that say something else, wildcards, \
-                doubles",
-        needs: &[],
+        finds: "packages that are banned, or whose licence or source deny.toml does not allow",
+        needs: &[CARGO_DENY],
         run: deny,
     },
 ];
@@ -272,15 +263,26 @@ fn fuzz_seconds(ci: Option<&OsStr>, asked: Option<&OsStr>) -> Option<&'static st
     (is_ci && asked.is_none()).then_some(FUZZ_SECONDS_CI)
 }
 
+/// Errors alone: packages in two versions are worth knowing, and not in each run.
 fn deny(_: &mut Tally) -> anyhow::Result<Outcome> {
-    if !cargo::has("deny") {
-        return Ok(Outcome::Skipped(
-            "cargo-deny is not installed; the step `licences` has checked licences, sources and \
-             banned names, but not licence files, wildcards and doubles; to get it: \
-             cargo install --locked cargo-deny",
-        ));
-    }
-    cargo_step(&["deny", "check", "bans", "licenses", "sources"])
+    let arguments = [
+        "--log-level",
+        "error",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ];
+    let program = requirements::cargo_deny();
+    println!("$ {} {}", program.display(), arguments.join(" "));
+    let mut command = Command::new(program);
+    command.current_dir(workspace::root()).args(arguments);
+    let status = command.status().context("starting cargo-deny")?;
+    ensure!(
+        status.success(),
+        "cargo-deny found what deny.toml does not allow ({status})"
+    );
+    Ok(Outcome::Passed)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::cargo;
 /// What `cargo metadata` says.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Metadata {
-    /// The members, and with [`Depth::Everything`] all that they depend on.
+    /// The members.
     pub(crate) packages: Vec<Package>,
 }
 
@@ -21,13 +21,8 @@ pub(crate) struct Metadata {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Package {
     pub(crate) name: String,
-    pub(crate) version: String,
     /// Its `Cargo.toml`.
     pub(crate) manifest_path: PathBuf,
-    /// An SPDX expression.
-    pub(crate) license: Option<String>,
-    /// `None` for a folder, else where it is downloaded from.
-    pub(crate) source: Option<String>,
     /// As written in its `Cargo.toml`, of all kinds: normal, dev and build.
     pub(crate) dependencies: Vec<Dependency>,
 }
@@ -42,15 +37,6 @@ pub(crate) struct Dependency {
     pub(crate) path: Option<String>,
 }
 
-/// How much to ask for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Depth {
-    /// The packages of this workspace; needs no network.
-    Members,
-    /// All packages of `Cargo.lock`, for all platforms; downloads what is missing.
-    Everything,
-}
-
 /// The folder that holds the root `Cargo.toml`.
 pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -58,19 +44,16 @@ pub(crate) fn root() -> &'static Path {
         .expect("xtask is a folder inside the workspace")
 }
 
-/// Asks Cargo what the workspace consists of.
+/// Asks Cargo which packages this workspace has. Needs no network.
 ///
 /// # Errors
 ///
 /// When Cargo cannot be run, refuses, or answers with something else than its format 1.
-pub(crate) fn metadata(depth: Depth) -> anyhow::Result<Metadata> {
+pub(crate) fn metadata() -> anyhow::Result<Metadata> {
     let mut command = Command::new(cargo::program());
     command
         .current_dir(root())
-        .args(["metadata", "--format-version", "1", "--all-features"]);
-    if matches!(depth, Depth::Members) {
-        command.arg("--no-deps");
-    }
+        .args(["metadata", "--format-version", "1", "--no-deps"]);
     let output = command.output().context("running cargo metadata")?;
     if !output.status.success() {
         bail!(

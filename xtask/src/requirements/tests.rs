@@ -63,6 +63,18 @@ fn a_service_that_comes_along_is_stopped_where_services_are_started() {
 }
 
 #[test]
+fn a_program_of_crates_io_is_built_in_the_workspace() {
+    let [command] = &commands(&[CARGO_DENY], false, Root::No)[..] else {
+        panic!("one command");
+    };
+    assert!(
+        command.starts_with("cargo install --locked cargo-deny@"),
+        "{command}"
+    );
+    assert!(command.ends_with(CARGO_DENY_FOLDER), "{command}");
+}
+
+#[test]
 fn whoever_may_not_install_is_told_the_exact_command() {
     let machine = Machine {
         has_apt: true,
