@@ -6,13 +6,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use anteroom::demo::{GatewayFigures, GatewayPlan, RunningGateway, RunningGateways};
-use anteroom::gateway::Gateway;
+use crate::demo::{GatewayFigures, GatewayPlan, RunningGateway, RunningGateways};
+use crate::gateway::Gateway;
 use anteroom_config::{Config, Flags};
 use anyhow::Context as _;
 use tokio::task::JoinSet;
 
-use anteroom::demo::stores::{DemoStores, StoreAddresses};
+use crate::demo::stores::{DemoStores, StoreAddresses};
 
 /// One gateway of several.
 #[derive(Clone, Debug)]
@@ -136,7 +136,7 @@ fn config(plan: &GatewayPlan, member: Option<&Member>) -> anyhow::Result<Config>
 
 #[cfg(test)]
 mod tests {
-    use anteroom::demo::{Layout, ROOM};
+    use crate::demo::{Layout, ROOM};
     use anteroom_config::StoreConfig;
     use anteroom_room::rules::Limits;
     use anteroom_room::time::Span;

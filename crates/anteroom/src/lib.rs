@@ -4,6 +4,8 @@
 
 mod admin_tokens;
 pub mod check;
+pub mod command_line;
+mod demo_gateways;
 mod descriptors;
 mod extras;
 mod front;
