@@ -52,6 +52,7 @@ fn problems(files: &[SourceFile]) -> anyhow::Result<Vec<Problem>> {
         files,
         text_of("clippy.toml")?,
     ));
+    problems.extend(manifests::page_names_a_missing_file(files));
     Ok(problems)
 }
 

@@ -1,4 +1,5 @@
-//! Do files that must say the same thing say it? README and `rust-version`, the clippy.toml files.
+//! Do files that must say the same thing say it? README and `rust-version`, the clippy.toml files,
+//! and pages that name source files.
 
 use anyhow::Context;
 
@@ -100,6 +101,41 @@ pub(super) fn clippy_file_forgets_a_line(files: &[SourceFile], root: &SourceFile
     problems
 }
 
+/// A page of docs names source files that exist, by their path from the root or its end.
+pub(super) fn page_names_a_missing_file(files: &[SourceFile]) -> Vec<Problem> {
+    let is_page = |file: &&SourceFile| {
+        file.has_extension(&["md"]) && file.path != "CHANGELOG.md" && !file.is_sample()
+    };
+    let mut problems = Vec::new();
+    for page in files.iter().filter(is_page) {
+        for line in &page.lines {
+            // Every second piece stands between backticks.
+            for named in line.text.split('`').skip(1).step_by(2) {
+                if is_source_path(named) && !exists(files, named) {
+                    let what = format!("names {named}, which is not there");
+                    let remedy = "name the file that it has become";
+                    problems.push(Problem::new(&page.path, line.number, what, remedy));
+                }
+            }
+        }
+    }
+    problems
+}
+
+fn is_source_path(named: &str) -> bool {
+    let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let is_file = named.contains('/') && named.ends_with(".rs");
+    (is_file || named.starts_with("crates/")) && named.chars().all(is_path)
+}
+
+fn exists(files: &[SourceFile], named: &str) -> bool {
+    let named = named.trim_end_matches('/');
+    let (end, folder) = (format!("/{named}"), format!("{named}/"));
+    files.iter().any(|file| {
+        file.path == named || file.path.ends_with(&end) || file.path.starts_with(&folder)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +177,25 @@ mod tests {
         let own = |text| [SourceFile::new("crates/a/clippy.toml", text)];
         assert_eq!(clippy_file_forgets_a_line(&own("a = 1\n"), &root).len(), 1);
         assert!(clippy_file_forgets_a_line(&own("b = 2\nc = 3\na = 1\n"), &root).is_empty());
+    }
+
+    #[test]
+    fn a_page_that_names_a_missing_file_is_found() {
+        let check = |text: &str, lines: &[usize]| {
+            let files = [
+                SourceFile::new("docs/a.md", text),
+                SourceFile::new("crates/a/src/b.rs", "//! b"),
+            ];
+            let found = page_names_a_missing_file(&files);
+            let found: Vec<usize> = found.iter().map(|problem| problem.line).collect();
+            assert_eq!(found, lines, "{text}");
+        };
+        check(
+            "see `crates/a/src/b.rs`, `src/b.rs` and `crates/a/src`",
+            &[],
+        );
+        check("see\n`crates/a/src/c.rs`", &[2]);
+        check("see `a/c.rs` or `crates/b`", &[1, 1]);
+        check("`lib.rs`, `a::b`, `crates/*/src`, crates/b", &[]);
     }
 }
