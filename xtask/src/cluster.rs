@@ -31,7 +31,12 @@ pub(crate) struct Options {
     #[arg(long)]
     release: bool,
     /// How often; stops at the first failure.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..),
+    )]
     times: u32,
     /// Instead of a test: 300 seats, sessions of five minutes, four visitors for each seat; prints
     /// how full the room was and for how long seats were free. Always optimized.

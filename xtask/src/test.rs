@@ -18,7 +18,11 @@ use crate::tally::Tally;
 #[derive(Args)]
 pub(crate) struct Options {
     /// Run this step alone; may be given several times.
-    #[arg(long, value_name = "STEP", value_parser = PossibleValuesParser::new(STEPS.iter().map(|step| step.name)))]
+    #[arg(
+        long,
+        value_name = "STEP",
+        value_parser = PossibleValuesParser::new(STEPS.iter().map(|step| step.name)),
+    )]
     only: Vec<String>,
     /// List the steps instead of running them.
     #[arg(long)]

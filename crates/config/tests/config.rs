@@ -254,13 +254,22 @@ fn mistakes_in_flags_are_told_all_at_once_by_the_names_of_the_flags() {
     };
     let problems = Config::single_room(&flags).unwrap_err();
     let expected = [
-        r#"--listen: found ":80", allowed: an IP address and a port, such as "127.0.0.1:8080" or "[::1]:8080"; did you mean "0.0.0.0:80"?"#,
-        r#"--trusted-proxies[1]: found "ten", allowed: an IP address or a network, such as "10.0.0.0/8""#,
+        concat!(
+            r#"--listen: found ":80", allowed: an IP address and a port, such as "#,
+            r#""127.0.0.1:8080" or "[::1]:8080"; did you mean "0.0.0.0:80"?"#,
+        ),
+        concat!(
+            r#"--trusted-proxies[1]: found "ten", allowed: an IP address or a network, "#,
+            r#"such as "10.0.0.0/8""#,
+        ),
         r#"--total-active-users: found "many", allowed: an integer from 1 to 2147483647"#,
         "--new-users-per-minute: found 0, allowed: an integer from 1 to 2147483647",
         r#"--session-duration: found "5", allowed: a duration from 1s to 24h; did you mean "5m"?"#,
         r#"--draw: found true, allowed: only together with opens_at and queueing_method "fifo""#,
-        r#"--origin: missing, allowed: "http://host", "https://host", or either with a port, as in "http://host:port""#,
+        concat!(
+            r#"--origin: missing, allowed: "http://host", "https://host", or either with a port, "#,
+            r#"as in "http://host:port""#,
+        ),
     ];
     assert_eq!(problems.to_string(), expected.join("\n"));
 }

@@ -9,6 +9,23 @@ const EXAMPLE: &str = include_str!(concat!(
     "/../../anteroom.example.toml"
 ));
 
+/// The lines of the example; a list under a # that takes several of them is one.
+fn lines() -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for line in EXAMPLE.lines() {
+        match line.strip_prefix("# ") {
+            Some(more) if more == "]" || more.starts_with("    ") => {
+                let list = lines.last_mut().expect("a list has a first line");
+                let is_edge = more == "]" || list.ends_with('[');
+                list.push_str(if is_edge { "" } else { " " });
+                list.push_str(more.trim());
+            }
+            _ => lines.push(line.to_owned()),
+        }
+    }
+    lines
+}
+
 /// `# key = value` or `key = value`, with the hash or not, and the comment in front of it.
 struct Entry {
     is_commented: bool,
@@ -21,7 +38,7 @@ fn entries() -> BTreeMap<String, Entry> {
     let mut entries = BTreeMap::new();
     let mut table = String::new();
     let mut comment = String::new();
-    for line in EXAMPLE.lines() {
+    for line in &lines() {
         let bare = line.strip_prefix("# ");
         if line.is_empty() {
             comment.clear();
@@ -46,9 +63,10 @@ fn entries() -> BTreeMap<String, Entry> {
 
 fn key_and_value(line: &str) -> Option<(&str, &str)> {
     let (key, value) = line.split_once(" = ")?;
+    let is_of_key = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_key = key
         .bytes()
-        .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_');
+        .all(|byte| is_of_key(byte) || matches!(byte, b'_' | b'.'));
     is_key.then_some((key, value))
 }
 
@@ -83,8 +101,8 @@ const ALTERNATIVES: [(&str, &str); 11] = [
 
 #[test]
 fn the_example_stays_legal_when_everything_in_it_is_switched_on() {
-    let mut text: String = EXAMPLE
-        .lines()
+    let mut text: String = lines()
+        .iter()
         .map(|line| match line.strip_prefix("# ") {
             Some(bare) if key_and_value(bare).is_some() || is_header(bare) => format!("{bare}\n"),
             _ => format!("{line}\n"),

@@ -58,10 +58,13 @@ fn corpus() -> Vec<Vec<u8>> {
         b"{\"total_active_users\":300,\"session_duration\":\"2m\",\"pacing\":false}",
         b"{\"opens_at\":\"2030-01-31T10:00:00Z\",\"draw\":true,\"curve_factor\":1.5}",
         b"{\"form\":1,\"version\":3,\"values\":{\"queue_all\":true},\"pause\":{\"message\":\"x\",\
-          \"since\":5},\"message\":\"y\",\"newest\":{\"version\":3,\"at\":5,\"who\":{\"token\":\"t\",\
-          \"user\":null,\"address\":\"127.0.0.1\"},\"what\":\"queue-all\",\"changes\":[]}}",
-        b"{\"form\":1,\"entries\":[{\"version\":1,\"at\":5,\"who\":{\"token\":\"t\",\"address\":\"a\"},\
-          \"what\":\"open\",\"changes\":[{\"key\":\"a\",\"before\":1,\"after\":null}]}],\"dropped\":2}",
+          \"since\":5},\"message\":\"y\",\"newest\":{\"version\":3,\"at\":5,\
+          \"who\":{\"token\":\"t\",\"user\":null,\"address\":\"127.0.0.1\"},\
+          \"what\":\"queue-all\",\"changes\":[]}}",
+        b"{\"form\":1,\"entries\":[{\"version\":1,\"at\":5,\
+          \"who\":{\"token\":\"t\",\"address\":\"a\"},\
+          \"what\":\"open\",\"changes\":[{\"key\":\"a\",\"before\":1,\"after\":null}]}],\
+          \"dropped\":2}",
         b"{\"ask_again\":\"none\",\"place_grace\":\"1h30m\",\"queueing_status_code\":503}",
     ];
     seeds.into_iter().map(<[u8]>::to_vec).collect()

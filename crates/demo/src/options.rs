@@ -20,19 +20,39 @@ pub(super) const WANDER_PERCENT: u32 = 25;
 #[derive(Clone, Debug, clap::Args)]
 pub struct DemoOptions {
     /// How long the demo lasts, from 1s to 24h
-    #[arg(long = "for", value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    #[arg(
+        long = "for",
+        value_name = "DURATION",
+        default_value = "60s",
+        value_parser = parse_duration,
+    )]
     pub run_for: Duration,
 
     /// How many visitors come
-    #[arg(long, value_name = "N", default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 600,
+        value_parser = clap::value_parser!(u32).range(1..=100_000),
+    )]
     pub visitors: u32,
 
     /// Limit: visitors inside at once
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 50,
+        value_parser = clap::value_parser!(u32).range(1..=2_147_483_647),
+    )]
     pub total_active_users: u32,
 
     /// Limit: visitors who may come in within a calendar minute
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 300,
+        value_parser = clap::value_parser!(u32).range(1..=2_147_483_647),
+    )]
     pub new_users_per_minute: u32,
 
     /// How long a visitor stays inside after its last request, from 1s to 24h
@@ -41,12 +61,22 @@ pub struct DemoOptions {
 
     /// Nodes in each data center, from 1 to 10; more than one node shares its limits through
     /// valkey-server or redis-server, which the demo starts and ends itself
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=10),
+    )]
     pub nodes: u32,
 
     /// Data centers, from 1 to 5: with more than one, each has a store of its own, and one stands
     /// behind them all
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=5))]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        value_parser = clap::value_parser!(u32).range(1..=5),
+    )]
     pub data_centers: u32,
 
     /// Print one JSON object at the end, and nothing else, on standard output

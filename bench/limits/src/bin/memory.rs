@@ -63,7 +63,8 @@ fn main() {
         let governor = governor(clients);
         if is_json {
             println!(
-                "{{\"clients\":{clients},\"gcra\":{gcra:.1},\"strict\":{strict:.1},\"governor\":{governor:.1}}}"
+                "{{\"clients\":{clients},\"gcra\":{gcra:.1},\"strict\":{strict:.1},\
+                 \"governor\":{governor:.1}}}"
             );
         } else {
             println!("  {clients:>9} {gcra:>14.1} {strict:>14.1} {governor:>14.1}");

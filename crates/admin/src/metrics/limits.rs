@@ -41,7 +41,8 @@ pub(super) fn write(families: &mut Families<'_>, figures: &ExtraFigures) -> fmt:
     families.totals(
         Title {
             name: "limit_crowded_calls",
-            help: "Calls that were counted together with those of other clients, for want of place.",
+            help: "Calls that were counted together with those of other clients, for want of \
+                   place.",
         },
         each(|limit| limit.crowded),
     )?;

@@ -294,7 +294,8 @@ static METRICS: &[RoomMetric] = &[
     },
     RoomMetric {
         name: "paused",
-        help: "1 while an operator has paused the room; a node where nobody comes may not know yet.",
+        help: "1 while an operator has paused the room; a node where nobody comes may not know \
+               yet.",
         read: Read::Count(|room| room.orders.pause.is_some().into()),
     },
     RoomMetric {

@@ -57,8 +57,8 @@ async fn what_is_said_holds_and_says_where_it_comes_from() {
             "limit": "api",
             "values": { "limit": "100/m" },
             "overrides": [
-                { "client": ["silver"], "from": "operator", "values": { "limit": "500/m" }, "file": null,
-                  "problems": [] },
+                { "client": ["silver"], "from": "operator", "values": { "limit": "500/m" },
+                  "file": null, "problems": [] },
                 { "client": ["gold"], "from": "file", "values": { "limit": "900/m" },
                   "file": { "limit": "900/m" }, "problems": [] },
             ],

@@ -50,8 +50,8 @@ mod tests {
     use crate::check::read;
 
     const CONFIG: &str = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"\n\
-                          total_active_users = 1\n\
-                          new_users_per_minute = 1\nbypass = []\n[jwt]\nkeys_file = \"keys.json\"\n";
+                          total_active_users = 1\nnew_users_per_minute = 1\n\
+                          bypass = []\n[jwt]\nkeys_file = \"keys.json\"\n";
 
     #[test]
     fn the_file_is_read_beside_the_config_and_all_its_mistakes_are_told() {
@@ -84,7 +84,8 @@ mod tests {
             ]
         );
         // From RFC 8037, A.2.
-        let key = r#"{"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
+        let key = r#"{"kty": "OKP", "crv": "Ed25519",
+            "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#;
         std::fs::write(&keys, format!("{{\"keys\": [{key}]}}")).unwrap();
         let Parsed { config, warnings } = read(&config).unwrap();
         assert!(warnings.is_empty() && config.jwt.is_some());

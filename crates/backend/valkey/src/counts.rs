@@ -162,7 +162,8 @@ impl ValkeyCounts {
                 ..charges[*at]
             };
             if let Err(error) = self.ask(&[refund], Charging::IfAdmitted).await {
-                tracing::warn!(%error, limit = refund.limit, "calls that were rejected stay charged");
+                let limit = refund.limit;
+                tracing::warn!(%error, limit, "calls that were rejected stay charged");
             }
         }
     }

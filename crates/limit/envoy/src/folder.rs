@@ -40,7 +40,10 @@ pub enum FolderError {
         source: io::Error,
     },
     /// Too much.
-    #[error("the files of {} are more than {FILES_MAX}, or longer than {BYTES_MAX} bytes together", path.display())]
+    #[error(
+        "the files of {} are more than {FILES_MAX}, or longer than {BYTES_MAX} bytes together",
+        path.display()
+    )]
     TooMuch {
         /// The folder.
         path: PathBuf,

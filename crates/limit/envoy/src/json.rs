@@ -270,8 +270,10 @@ mod tests {
 
     #[test]
     fn both_spellings_and_numbers_as_texts_are_read() {
-        let snake = br#"{"domain":"d","hits_addend":3,"descriptors":[{"entries":[{"key":"k","value":"v"}],
-            "limit":{"requests_per_unit":7,"unit":"MINUTE"},"hits_addend":5,"is_negative_hits":true}]}"#;
+        let snake =
+            br#"{"domain":"d","hits_addend":3,"descriptors":[{"entries":[{"key":"k","value":"v"}],
+            "limit":{"requests_per_unit":7,"unit":"MINUTE"},"hits_addend":5,
+            "is_negative_hits":true}]}"#;
         let camel =
             br#"{"domain":"d","hitsAddend":"3","descriptors":[{"entries":[{"key":"k","value":"v"}],
             "limit":{"requestsPerUnit":7.0,"unit":2},"hitsAddend":"5","isNegativeHits":true}]}"#;

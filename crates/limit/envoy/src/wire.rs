@@ -4,11 +4,11 @@
 //! They are those of `envoy-types`, which are made of Envoy's own files, by the shorter names that
 //! this crate has for them.
 
+use envoy_types::pb::envoy::extensions::common::ratelimit::v3 as common;
+
+pub use common::RateLimitDescriptor as Descriptor;
+pub use common::rate_limit_descriptor::{Entry, RateLimitOverride as Override};
 pub use envoy_types::pb::envoy::config::core::v3::HeaderValue;
-pub use envoy_types::pb::envoy::extensions::common::ratelimit::v3::RateLimitDescriptor as Descriptor;
-pub use envoy_types::pb::envoy::extensions::common::ratelimit::v3::rate_limit_descriptor::{
-    Entry, RateLimitOverride as Override,
-};
 pub use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_response::{
     Code, DescriptorStatus, RateLimit,
 };
@@ -20,16 +20,16 @@ pub use envoy_types::pb::google::protobuf::{
 
 /// The messages of `envoy.service.rate_limit_quota.v3`.
 pub mod quota {
-    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::BucketAction;
-    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_response::bucket_action::{
-        AbandonAction, BucketAction as Action, QuotaAssignmentAction,
-    };
-    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_usage_reports::BucketQuotaUsage;
-    pub use envoy_types::pb::envoy::service::rate_limit_quota::v3::{
-        BucketId, RateLimitQuotaResponse, RateLimitQuotaUsageReports,
-    };
+    use envoy_types::pb::envoy::service::rate_limit_quota::v3 as service;
+
     pub use envoy_types::pb::envoy::r#type::v3::rate_limit_strategy::{BlanketRule, Strategy};
     pub use envoy_types::pb::envoy::r#type::v3::{RateLimitStrategy, TokenBucket};
+    pub use service::rate_limit_quota_response::BucketAction;
+    pub use service::rate_limit_quota_response::bucket_action::{
+        AbandonAction, BucketAction as Action, QuotaAssignmentAction,
+    };
+    pub use service::rate_limit_quota_usage_reports::BucketQuotaUsage;
+    pub use service::{BucketId, RateLimitQuotaResponse, RateLimitQuotaUsageReports};
 }
 
 /// The gRPC method.
@@ -41,8 +41,8 @@ pub(crate) const STREAM_RATE_LIMIT_QUOTAS: &str =
 
 #[cfg(test)]
 mod tests {
-    use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_service_server::SERVICE_NAME as QUOTA_SERVICE_NAME;
-    use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server::SERVICE_NAME;
+    use envoy_types::pb::envoy::service::rate_limit_quota::v3::rate_limit_quota_service_server;
+    use envoy_types::pb::envoy::service::ratelimit::v3::rate_limit_service_server;
     use prost::Message as _;
 
     use super::*;
@@ -115,8 +115,14 @@ mod tests {
     #[test]
     fn the_method_is_one_of_the_service() {
         let method = SHOULD_RATE_LIMIT.strip_prefix('/').unwrap();
-        assert_eq!(method.rsplit_once('/').unwrap().0, SERVICE_NAME);
+        assert_eq!(
+            method.rsplit_once('/').unwrap().0,
+            rate_limit_service_server::SERVICE_NAME
+        );
         let method = STREAM_RATE_LIMIT_QUOTAS.strip_prefix('/').unwrap();
-        assert_eq!(method.rsplit_once('/').unwrap().0, QUOTA_SERVICE_NAME);
+        assert_eq!(
+            method.rsplit_once('/').unwrap().0,
+            rate_limit_quota_service_server::SERVICE_NAME
+        );
     }
 }

@@ -124,7 +124,8 @@ descriptors:
     value: val1
     descriptors:
       - {key: wild, value: goo*, rate_limit: {unit: minute, requests_per_unit: 20}}
-  - {key: told, value: foo*bar*, value_to_metric: true, rate_limit: {unit: minute, requests_per_unit: 1}}
+  - {key: told, value: foo*bar*, value_to_metric: true,
+     rate_limit: {unit: minute, requests_per_unit: 1}}
 ";
     check(
         &limits(text),

@@ -233,7 +233,10 @@ pub(crate) fn unavailable(
             "type": "about:blank",
             "title": "Service unavailable",
             "status": 503,
-            "detail": format!("The limit {name} cannot be checked. Please ask again in {}.", words(seconds)),
+            "detail": format!(
+                "The limit {name} cannot be checked. Please ask again in {}.",
+                words(seconds)
+            ),
         });
         (PROBLEM, Bytes::from(problem.to_string()))
     };

@@ -43,7 +43,8 @@ fn corpus() -> Vec<Vec<u8>> {
         "3 16909060 3000000 10 60000000 g 8;1000307 5;g 19000007 0;",
     ];
     let records = records.map(|record| format!("\u{2}{record}").into_bytes());
-    let epoch = b"\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xac\x02\x80\x80\x81\xb1\x84\xe9\x91\x03\x01";
+    let epoch = b"\x01\x07\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\xac\x02\
+                  \x80\x80\x81\xb1\x84\xe9\x91\x03\x01";
     records.into_iter().chain([epoch.to_vec()]).collect()
 }
 

@@ -213,7 +213,12 @@ impl Rule {
     fn fail(&self, why: &str) -> bool {
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let BypassRule { expression, line } = &self.source;
-            warn!(%expression, line, why, "a bypass rule failed; further failures are only counted");
+            warn!(
+                %expression,
+                line,
+                why,
+                "a bypass rule failed; further failures are only counted"
+            );
         }
         false
     }

@@ -10,7 +10,9 @@ var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
 var said = {}, saidAt = 0, target = 0, bounced = false;
 var stream, mute = 0, way = {};
 // Sent back here right after going in: the ticket got lost. Do not spin.
-try { bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000; } catch (x) { /* may be forbidden */ }
+try {
+  bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000;
+} catch (x) { /* may be forbidden */ }
 
 function el(id) { return d.getElementById(id); }
 function at(id) { return Number(el(id).getAttribute('data-at')); }
@@ -43,14 +45,16 @@ function tick() {
   var s = Math.ceil((target - Date.now() - shift) / 1000);
   if (s <= 0) put('left', text('soon'));
   // Beyond two days the server's words are easier to read than hours.
-  else if (s < 172800) put('left', two(Math.floor(s / 3600)) + ':' + two(Math.floor(s / 60) % 60) + ':' + two(s % 60));
+  else if (s < 172800) put('left',
+    two(Math.floor(s / 3600)) + ':' + two(Math.floor(s / 60) % 60) + ':' + two(s % 60));
 }
 
 // Speaks to those who do not see the page: when the reason, the message or the estimate changes or
 // a tenth of the line is gone, but a moving number at most once a minute.
 function speak(c, w) {
   var now = Date.now(), ahead = c.peopleAhead, words;
-  if (c.reason !== said.reason || w.message !== said.message) words = [w.heading + '.', w.reason, w.message];
+  if (c.reason !== said.reason || w.message !== said.message) words = [w.heading + '.',
+    w.reason, w.message];
   else if (now - saidAt < 60000) return;
   else if (w.wait !== said.wait || (ahead != null && ahead <= said.ahead * 0.9)) {
     words = [label('ahead', w.ahead), label('wait', w.wait)];
@@ -59,11 +63,14 @@ function speak(c, w) {
   said = { reason: c.reason, message: w.message, wait: w.wait, ahead: ahead };
   saidAt = now;
 }
-function label(id, words) { return words && el(id).parentNode.firstChild.textContent + ': ' + words + '.'; }
+function label(id, words) {
+  return words && el(id).parentNode.firstChild.textContent + ': ' + words + '.';
+}
 
 // How much of the line is behind this visitor. It never shrinks, and outlives the tab.
 function walked(c, w) {
-  var key = 'anteroom ' + place.split('&')[0], ahead = c.peopleAhead, since = w.since && w.since.atMs;
+  var key = 'anteroom ' + place.split('&')[0], ahead = c.peopleAhead,
+    since = w.since && w.since.atMs;
   try { way = JSON.parse(localStorage.getItem(key)) || way; } catch (x) { /* may be forbidden */ }
   if (way.since !== since) way = { since: since, from: 0, part: 0 };
   if (ahead > way.from) way.from = ahead;
@@ -82,7 +89,10 @@ function show(c, w) {
   walked(c, w);
   target = w.until ? w.until.moment.atMs : 0;
   el('left').parentNode.parentNode.hidden = !target;
-  if (target) { put('until-label', w.until.label); put('left', w.until.left); local('until', target, true); tick(); }
+  if (target) {
+    put('until-label', w.until.label); put('left', w.until.left);
+    local('until', target, true); tick();
+  }
   el('since').parentNode.parentNode.hidden = !w.since;
   if (w.since) local('since', w.since.atMs);
   if (w.updated) { shift = w.updated.atMs - Date.now(); local('updated', w.updated.atMs); }
@@ -174,7 +184,9 @@ function check(asked) {
   busy = true;
   clearTimeout(timer);
   guard = setTimeout(end, 15000);
-  fetch(place, { credentials: 'same-origin', cache: 'no-store', headers: { Accept: 'application/json' } })
+  fetch(place, {
+    credentials: 'same-origin', cache: 'no-store', headers: { Accept: 'application/json' }
+  })
     .then(function (r) { return r.json().then(function (answer) { end(r.ok, answer); }); })
     .then(null, function () { end(); });
 }
@@ -196,7 +208,10 @@ if (stranger) {
   line('order', null); line('kept', null);
   el('cookies').hidden = false;
 }
-if (stranger || !window.fetch || !window.Promise) { setTimeout(go, Math.max(20000, Number(ask))); return; }
+if (stranger || !window.fetch || !window.Promise) {
+  setTimeout(go, Math.max(20000, Number(ask)));
+  return;
+}
 put('live', text('live'));
 el('check').addEventListener('click', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
@@ -206,7 +221,9 @@ el('check').addEventListener('click', function (e) {
 d.addEventListener('visibilitychange', function () { if (d.hidden) listen(false); else wake(); });
 d.addEventListener('resume', wake);
 window.addEventListener('pagehide', function () { listen(false); });
-window.addEventListener('pageshow', function (e) { if (e.persisted) { inside = busy = false; run++; check(); } });
+window.addEventListener('pageshow', function (e) {
+  if (e.persisted) { inside = busy = false; run++; check(); }
+});
 window.addEventListener('online', function () { plan(Math.random() * 2000); });
 // Soon, because a place counts from the first time that its ticket is brought back.
 plan(1000);

@@ -42,7 +42,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_are_written_as_letter_by_letter(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn bytes_are_written_as_letter_by_letter(
+            bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        ) {
             prop_assert_eq!(written(&bytes), URL_SAFE_NO_PAD.encode(&bytes));
         }
 

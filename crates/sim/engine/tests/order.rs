@@ -5,10 +5,15 @@ use anteroom_room::rules::AllocationKind;
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::scenario::file::ScenarioText;
 
-/// Two data centers, 60 to 80 ms away from the world's ledger and back. Put before what comes to them.
+/// Two data centers, 60 to 80 ms away from the world's ledger and back. Put before what comes to
+/// them.
 const PLACE: &str = r#"
 starts_at = "2030-03-15T12:00:00Z"
-data_centers = { count = 2, nodes = 3, share = "even", to_store = ["1ms", "2ms"], to_world = ["30ms", "40ms"] }
+data_centers.count = 2
+data_centers.nodes = 3
+data_centers.share = "even"
+data_centers.to_store = ["1ms", "2ms"]
+data_centers.to_world = ["30ms", "40ms"]
 "#;
 
 const CROWD: &str = r#"
@@ -39,7 +44,8 @@ changes_node = 0.3
 /// hardly moved.
 const WAVES: &str = r#"
 name = "waves"
-about = "Four times as many as there are seats come within a second, and stay for five minutes each."
+about = """\
+    Four times as many as there are seats come within a second, and stay for five minutes each."""
 length = "20m"
 
 [room.launch]

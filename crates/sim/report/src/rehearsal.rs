@@ -32,7 +32,11 @@ pub enum Rehearsed {
 
 /// Flags of `anteroom simulate`.
 #[derive(Args, Clone, Debug)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true
+)]
 pub struct SimulateOptions {
     #[command(subcommand)]
     other: Option<Other>,

@@ -1,9 +1,9 @@
-/* What if a process had a clock of its own? Loaded before the C library (LD_PRELOAD), this adds to the
- * wall clock what stands in a file, and leaves all other clocks alone: a wall clock that is wrong, or
- * stepped, on a machine whose clock is right.
+/* What if a process had a clock of its own? Loaded before the C library (LD_PRELOAD), this adds to
+ * the wall clock what stands in a file, and leaves all other clocks alone: a wall clock that is
+ * wrong, or stepped, on a machine whose clock is right.
  *
- * The file holds nanoseconds, eight bytes, signed, in the order of the machine. It is mapped and not
- * read: a step is seen by the next look at the clock.
+ * The file holds nanoseconds, eight bytes, signed, in the order of the machine. It is mapped and
+ * not read: a step is seen by the next look at the clock.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn a_list_says_who_said_what_and_drives_no_terminal() {
         let row = |client: &str, from: &str, file: serde_json::Value| {
-            json!({ "client": [client, "x"], "values": { "limit": "5/m" }, "from": from, "file": file,
-                    "problems": [] })
+            json!({ "client": [client, "x"], "values": { "limit": "5/m" }, "from": from,
+                    "file": file, "problems": [] })
         };
         let mut gone = row("old", "operator", json!(null));
         gone["values"] = json!(null);

@@ -1,5 +1,6 @@
 //! Boards that hear each other in every way that a network has, and none.
 
+use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
@@ -156,7 +157,8 @@ proptest! {
                 for share in cell.1.shares() {
                     let writer = usize::try_from(share.writer.0 - 1).unwrap();
                     let own = boards[writer].cells.get(cell.0);
-                    let own = own.and_then(|own| own.shares().iter().find(|own| own.writer == share.writer));
+                    let is_same = |own: &&crate::cell::Share| own.writer == share.writer;
+                    let own = own.and_then(|own| own.shares().iter().find(is_same));
                     if let Some(own) = own {
                         prop_assert!(share.added <= own.added && share.back <= own.back);
                     }
@@ -176,8 +178,8 @@ proptest! {
         prop_assert_eq!(&sums[0], &sums[1]);
         prop_assert_eq!(&sums[0], &sums[2]);
         for client in 0..3 {
-            let left = boards.iter_mut().map(|board| charge(board, &policy, client, Cost::Peek, now));
-            let left: Vec<Verdict> = left.collect();
+            let peek = |board| charge(board, &policy, client, Cost::Peek, now);
+            let left: Vec<Verdict> = boards.iter_mut().map(peek).collect();
             prop_assert_eq!(left[0], left[1]);
             prop_assert_eq!(left[0], left[2]);
         }
@@ -197,7 +199,7 @@ proptest! {
             now = now + MicroSpan(millis * 997);
             board.turn_hand(now);
             let cost = Cost::from(cost);
-            let expected = anteroom_limit::algorithm::Algorithm::step(&policy, &mut state, now, cost);
+            let expected = policy.step(&mut state, now, cost);
             prop_assert_eq!(charge(&mut board, &policy, 1, cost, now), expected, "{:?}", cost);
         }
     }
@@ -221,7 +223,7 @@ proptest! {
                 _ => vec![cost],
             };
             for cost in costs {
-                let expected = anteroom_limit::algorithm::Algorithm::step(&policy, &mut state, now, cost);
+                let expected = policy.step(&mut state, now, cost);
                 let verdict = charge(&mut boards[node], &policy, 1, cost, now);
                 prop_assert_eq!(verdict, expected, "{:?}", cost);
                 tell_news(&mut boards, now);

@@ -1,8 +1,9 @@
--- Charges all keys, or none of them. Answers the time, and for each key whether it admits and what was remembered there
--- before ('' for nothing), so that whoever asks can tell the caller the rest.
+-- Charges all keys, or none of them. Answers the time, and for each key whether it admits and what
+-- was remembered there before ('' for nothing), so that whoever asks can tell the caller the rest.
 -- KEYS[i] what is remembered of one client by one limit.
--- ARGV[2] '1' to charge, '0' to say only what would become of it. After these for each key: algorithm, cost (0 to peek,
--- below zero to refund), calls, window in us, and what else the algorithm has (see `judge`).
+-- ARGV[2] '1' to charge, '0' to say only what would become of it. After these for each key:
+-- algorithm, cost (0 to peek, below zero to refund), calls, window in us, and what else the
+-- algorithm has (see `judge`).
 
 -- Which argument is the next.
 local at = 3

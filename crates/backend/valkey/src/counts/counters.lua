@@ -1,10 +1,10 @@
--- Fixed windows (f), sliding windows (s) and both kinds of sub-windows (w): counters of one width each.
--- A value is the letter, how many counters there are, where the newest begins, and the counters, newest first; zeros
--- at the end are left out.
+-- Fixed windows (f), sliding windows (s) and both kinds of sub-windows (w): counters of one width
+-- each. A value is the letter, how many counters there are, where the newest begins, and the
+-- counters, newest first; zeros at the end are left out.
 local COUNT_MAX = 4294967295
 
--- What is remembered: all counters, where the newest begins, and the text in front of the counters; nil if it cannot be
--- read.
+-- What is remembered: all counters, where the newest begins, and the text in front of the counters;
+-- nil if it cannot be read.
 local function stored_counters(letter, text, count)
   local head, kind, many, starts_at, known = match(text, '^((%l) (%d+) (%d+))(.*)$')
   if kind ~= letter then return nil end
@@ -34,7 +34,8 @@ local function fitted_counters(old, starts_at, count, width)
   return counts, last - last % width
 end
 
--- Makes room for counters that began since; returns where the newest begins, and how long ago that was.
+-- Makes room for counters that began since; returns where the newest begins, and how long ago that
+-- was.
 local function move_on(counts, starts_at, width)
   local since = max(now - starts_at, 0)
   if since < width then return starts_at, since end
@@ -44,7 +45,8 @@ local function move_on(counts, starts_at, width)
   return now - elapsed, elapsed
 end
 
--- Whether so many fit: whole + oldest * (width - elapsed) / width + asked <= limit, without a fraction.
+-- Whether so many fit: whole + oldest * (width - elapsed) / width + asked <= limit, without a
+-- fraction.
 local function counters_admit(counts, asked, limit, width, is_falling, elapsed)
   local count, left = #counts, limit - asked
   for at = 1, is_falling and count - 1 or count do left = left - counts[at] end

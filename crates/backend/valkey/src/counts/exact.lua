@@ -1,13 +1,15 @@
 -- What all algorithms need: exact numbers, and values by their key.
 --
--- ARGV[1] the time in us, '' for the server's own; a test brings it along, and values are kept for longer then. What
--- else is asked, the last part of a text says.
+-- ARGV[1] the time in us, '' for the server's own; a test brings it along, and values are kept for
+-- longer then. What else is asked, the last part of a text says.
 --
--- All of this runs for every call: what is defined here and never used costs, too. So a call is sent the text of those
--- algorithms that it needs; functions of the server are locals; and what is one number is not put into a table.
+-- All of this runs for every call: what is defined here and never used costs, too. So a call is
+-- sent the text of those algorithms that it needs; functions of the server are locals; and what is
+-- one number is not put into a table.
 --
--- Numbers here are doubles, whole and exact below 2^53: times and windows in us are, and so are calls. There rounding
--- down and % are exact too: a / b is rounded by less than the 1 / b that it is from the next whole number.
+-- Numbers here are doubles, whole and exact below 2^53: times and windows in us are, and so are
+-- calls. There rounding down and % are exact too: a / b is rounded by less than the 1 / b that it
+-- is from the next whole number.
 local WORD, HALF, EXACT = 4294967296, 65536, 9007199254740992
 -- 142 years. Whoever is remembered for longer is not forgotten.
 local LONGEST_US = 4503599627370496
@@ -15,16 +17,18 @@ local call, pcall = redis.call, redis.pcall
 local floor, max, min = math.floor, math.max, math.min
 local format, match = string.format, string.match
 
--- One for each way of counting, as far as this text has it: a function of the letter of the algorithm, what is
--- remembered, the cost and the settings. It returns whether that admits, what was remembered if it could be read (''
--- if not), and, if something is to be written, what ('' if it is to be deleted) and until when that says anything.
+-- One for each way of counting, as far as this text has it: a function of the letter of the
+-- algorithm, what is remembered, the cost and the settings. It returns whether that admits, what
+-- was remembered if it could be read ('' if not), and, if something is to be written, what ('' if
+-- it is to be deleted) and until when that says anything.
 local counters, paced, token_bucket
--- The same of a log, which is a list: a function of its key instead. It returns a function that writes.
+-- The same of a log, which is a list: a function of its key instead. It returns a function that
+-- writes.
 local sliding_log
 
 local now = ARGV[1]
--- For how many ms more than needed a value is kept: the server rounds, and its clock may be set a little. It costs a
--- second's memory; tests take less than an hour.
+-- For how many ms more than needed a value is kept: the server rounds, and its clock may be set a
+-- little. It costs a second's memory; tests take less than an hour.
 local slack = 1000
 if now == '' then
   local time = call('TIME')

@@ -1,5 +1,5 @@
--- GCRA (g) and leaky bucket (l): one point in time in us and its fraction, which has as many parts as the limit has
--- calls. A value is the letter and both.
+-- GCRA (g) and leaky bucket (l): one point in time in us and its fraction, which has as many parts
+-- as the limit has calls. A value is the letter and both.
 
 -- How many parts the point lies ahead of now, as a wide number.
 local function ahead_of_now(us, fraction, calls)

@@ -1,6 +1,6 @@
--- Products, which may be larger than what a double keeps exact: wide numbers, as two values `high, low`. Below 2^53
--- that is 0 and the number; from there on high * 2^32 + low, with low below 2^32. Each number has one such form, so
--- that comparing high first compares them.
+-- Products, which may be larger than what a double keeps exact: wide numbers, as two values
+-- `high, low`. Below 2^53 that is 0 and the number; from there on high * 2^32 + low, with low below
+-- 2^32. Each number has one such form, so that comparing high first compares them.
 
 -- a below 2^53 times b below 2^32.
 local function product(a, b)

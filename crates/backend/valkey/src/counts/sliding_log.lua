@@ -1,5 +1,6 @@
--- Sliding log: a list of entries 'us calls total', oldest first, with the sum of all calls up to and with it. By these
--- sums and by time entries are found by halves, so that no call reads a log of 100,000 entries.
+-- Sliding log: a list of entries 'us calls total', oldest first, with the sum of all calls up to
+-- and with it. By these sums and by time entries are found by halves, so that no call reads a log
+-- of 100,000 entries.
 
 -- A number as text: tostring would round it.
 local function digits(number)
@@ -27,8 +28,8 @@ local function open_log(key)
   return log
 end
 
--- The first entry, from `from` on, for which `holds`; it holds for the last one, and for all after one for which it
--- does. Near the beginning it is found in few steps.
+-- The first entry, from `from` on, for which `holds`; it holds for the last one, and for all after
+-- one for which it does. Near the beginning it is found in few steps.
 local function first_entry(log, from, holds)
   local step, last = 1, log.length - 1
   local below, above = from - 1, from
@@ -42,7 +43,8 @@ local function first_entry(log, from, holds)
   return above, log.entry(above)
 end
 
--- What of it counts now: where that begins, what was before, and the sum. A clock that went back stands still.
+-- What of it counts now: where that begins, what was before, and the sum. A clock that went back
+-- stands still.
 local function count_log(log, window)
   local at = max(now, log.newest.at)
   if at - log.newest.at >= window then
@@ -59,8 +61,9 @@ local function entry_of(log, calls)
   return first_entry(log, log.from, function(entry) return entry.total - log.before >= calls end)
 end
 
--- A log of few entries that stands as this one does, for whoever judges the same call: its newest entry, the one that
--- must be over before so many fit, and the one that would be the newest after a refund.
+-- A log of few entries that stands as this one does, for whoever judges the same call: its newest
+-- entry, the one that must be over before so many fit, and the one that would be the newest after a
+-- refund.
 local function log_text(log, asked, limit, back)
   if log.sum == 0 then return '' end
   local points = {{at = log.newest.at, total = log.sum}}

@@ -1,5 +1,5 @@
--- Token bucket (t). A value is the letter, when the tokens were counted, how many parts of the next one there were
--- then (a token has as many as the window has us), and how many tokens.
+-- Token bucket (t). A value is the letter, when the tokens were counted, how many parts of the next
+-- one there were then (a token has as many as the window has us), and how many tokens.
 
 -- All tokens that there are now: when they were counted, parts of the next one, tokens.
 local function counted_tokens(counted_at, part, tokens, calls, window, capacity, initial)
@@ -53,6 +53,7 @@ function token_bucket(_, text, cost, calls, window, capacity, initial, newcomer)
     if calls == 0 or tokens < max(cost, 1) then return false, prior end
     tokens = tokens - cost
   end
-  local idle_at = bucket_idle_at(counted_at, part, tokens, calls, window, capacity, initial, newcomer)
+  local idle_at =
+    bucket_idle_at(counted_at, part, tokens, calls, window, capacity, initial, newcomer)
   return true, prior, format('t %.0f %.0f %.0f', counted_at, part, tokens), idle_at
 end

@@ -21,8 +21,8 @@ local function minus(a_high, a_low, b_high, b_low)
   return high, low
 end
 
--- A wide number by one below 2^45, a byte at a time so that no remainder grows too large: quotient (which is exact
--- below 2^53, and large above) and remainder.
+-- A wide number by one below 2^45, a byte at a time so that no remainder grows too large: quotient
+-- (which is exact below 2^53, and large above) and remainder.
 local function divide(high, low, by)
   if high == 0 then return floor(low / by), low % by end
   local quotient, rest = floor(high / by), high % by

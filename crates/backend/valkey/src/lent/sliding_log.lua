@@ -1,11 +1,11 @@
--- Sliding log: how many calls are left, and what is written if so many are lent. A log is one text here, and a list of
--- its own where calls are counted. It is read from end to end each time, so one that is longer than this is left to the
--- node.
+-- Sliding log: how many calls are left, and what is written if so many are lent. A log is one text
+-- here, and a list of its own where calls are counted. It is read from end to end each time, so one
+-- that is longer than this is left to the node.
 local LOG_MOST = 4096
 local CALLS_MAX = 4294967295
 
--- Entries that count now, all of them of which the last is the newest, and when the next one would be; nil if they cannot
--- be read.
+-- Entries that count now, all of them of which the last is the newest, and when the next one would
+-- be; nil if they cannot be read.
 local function stored_log(text, window)
   local entries, newest_at = {}, 0
   if text ~= '' then

@@ -1,13 +1,16 @@
--- Lends to one client in one piece, where nothing is unusual: the epoch is the one that the node knows, the client was lent
--- by the same limit in it, or not at all yet, and no time lies ahead. Answers what was there before, how many calls are
--- lent, and the time. Otherwise it writes nothing and answers both records and the time, as a load does.
--- Before it stand what is left of a limit, `calls_left`, and what becomes of its state when so many are lent, `charged`:
--- it answers as those do by which calls are counted.
+-- Lends to one client in one piece, where nothing is unusual: the epoch is the one that the node
+-- knows, the client was lent by the same limit in it, or not at all yet, and no time lies ahead.
+-- Answers what was there before, how many calls are lent, and the time. Otherwise it writes nothing
+-- and answers both records and the time, as a load does. Before it stand what is left of a limit,
+-- `calls_left`, and what becomes of its state when so many are lent, `charged`: it answers as those
+-- do by which calls are counted.
 -- KEYS[1] the epoch, KEYS[2] the client.
 -- ARGV[2] token of the epoch, ARGV[3] when it began, ARGV[4] token of this write.
 -- ARGV[5] what the record must begin with, ARGV[6] the record of a client who has none.
--- ARGV[7] to ARGV[9] the least that is of use, for how many somebody waits, and the most that is wanted.
--- ARGV[10] what part of what is left is lent ahead. ARGV[11] for how many us a record is kept at least.
+-- ARGV[7] to ARGV[9] the least that is of use, for how many somebody waits, and the most that is
+-- wanted.
+-- ARGV[10] what part of what is left is lent ahead. ARGV[11] for how many us a record is kept at
+-- least.
 -- ARGV[12] the letter of the state, and from then on the settings of the limit.
 local TOKEN = 16
 local epoch, client = call('GET', KEYS[1]), call('GET', KEYS[2])

@@ -1,5 +1,5 @@
--- Writes a client's record, or that of the epoch, if both are those that were read; or else brings what is there, as a
--- load does. Every value begins with the token of the write that made it.
+-- Writes a client's record, or that of the epoch, if both are those that were read; or else brings
+-- what is there, as a load does. Every value begins with the token of the write that made it.
 -- KEYS[1] the epoch, KEYS[2] the client if it is the client's that is written.
 -- ARGV[1] token of the epoch, ARGV[2] token of the client; '' if there must be none.
 -- ARGV[3] value to write, ARGV[4] how long a client's is kept, in ms.

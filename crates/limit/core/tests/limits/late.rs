@@ -171,7 +171,10 @@ proptest! {
     }
 
     #[test]
-    fn a_counter_that_matters_no_more_is_never_read((_, counters) in counted(), now in 0u64..1 << 60) {
+    fn a_counter_that_matters_no_more_is_never_read(
+        (_, counters) in counted(),
+        now in 0u64..1 << 60,
+    ) {
         let now = Micros(now);
         let call = AddThenRead { added_at: now, read_at: now };
         let read: Vec<_> = counters.to_read(call).collect();

@@ -171,8 +171,8 @@ fn config(setup: Setup) -> String {
     let http2 = "    typed_extension_protocol_options:\n      \
                  envoy.extensions.upstreams.http.v3.HttpProtocolOptions:\n        \
                  \"@type\": \
-                 type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions\n        \
-                 explicit_http_config: {http2_protocol_options: {}}\n";
+                 type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions\n\
+                 \x20       explicit_http_config: {http2_protocol_options: {}}\n";
     let clusters = cluster("origin", origin, "") + &cluster("ratelimit", service, http2);
     include_str!("envoy.yaml")
         .replace("@DENY@", &denies_on_failure.to_string())

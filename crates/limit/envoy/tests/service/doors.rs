@@ -25,8 +25,10 @@ descriptors:
 async fn json_is_answered_as_the_reference_does() {
     let stage = Stage::new(FILE).await;
     let address = stage.service.http().unwrap();
-    let body = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k","value":"v"}]},{"entries":[{"key":"x"}]}]}"#;
-    let limit = r#""currentLimit":{"name":"one","requestsPerUnit":1,"unit":"MINUTE"},"durationUntilReset":"47s""#;
+    let body = r#"{"domain":"d","descriptors":[
+        {"entries":[{"key":"k","value":"v"}]},{"entries":[{"key":"x"}]}]}"#;
+    let limit = r#""currentLimit":{"name":"one","requestsPerUnit":1,"unit":"MINUTE"},
+        "durationUntilReset":"47s""#;
     for (status, code) in [
         (StatusCode::OK, "OK"),
         (StatusCode::TOO_MANY_REQUESTS, "OVER_LIMIT"),

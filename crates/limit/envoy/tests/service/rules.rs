@@ -17,7 +17,8 @@ descriptors:
 - {key: quota_b, quota_mode: true, rate_limit: {unit: minute, requests_per_unit: 2}}
 - {key: bucket, rate_limit: {unit: minute, requests_per_unit: 6, algorithm: token-bucket, burst: 3}}
 - {key: named, metadata: {a: {b: 1}}, rate_limit: {unit: minute, requests_per_unit: 9}}
-- {key: other, metadata: {a: {b: 2, c: [x]}, d: true}, rate_limit: {unit: minute, requests_per_unit: 1}}
+- {key: other, metadata: {a: {b: 2, c: [x]}, d: true},
+   rate_limit: {unit: minute, requests_per_unit: 1}}
 ";
 
 #[tokio::test]

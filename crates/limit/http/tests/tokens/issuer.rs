@@ -64,12 +64,14 @@ impl Issuer {
     pub(crate) fn jwk(&self, id: &str) -> Value {
         let point = |bytes: &[u8], curve: &str| {
             let (x, y) = bytes[1..].split_at((bytes.len() - 1) / 2);
-            json!({ "kty": "EC", "crv": curve, "x": base64(x), "y": base64(y), "kid": id, "use": "sig" })
+            let (x, y) = (base64(x), base64(y));
+            json!({ "kty": "EC", "crv": curve, "x": x, "y": y, "kid": id, "use": "sig" })
         };
         match self {
             Self::Rsa(pair) => {
                 let (modulus, exponent) = rsa_numbers(pair.public_key().as_ref());
-                json!({ "kty": "RSA", "n": base64(modulus), "e": base64(exponent), "kid": id, "use": "sig" })
+                let (n, e) = (base64(modulus), base64(exponent));
+                json!({ "kty": "RSA", "n": n, "e": e, "kid": id, "use": "sig" })
             }
             Self::P256(pair) => point(pair.public_key().as_ref(), "P-256"),
             Self::P384(pair) => point(pair.public_key().as_ref(), "P-384"),

@@ -131,7 +131,9 @@ proptest! {
     }
 
     #[test]
-    fn any_keys_are_read_or_refused_in_one_line_each(keys in prop::collection::vec(any_members(), 0..4)) {
+    fn any_keys_are_read_or_refused_in_one_line_each(
+        keys in prop::collection::vec(any_members(), 0..4),
+    ) {
         if let Err(mistakes) = KeySet::parse(json!({ "keys": keys }).to_string().as_bytes()) {
             prop_assert!(!mistakes.is_empty());
             for mistake in mistakes {

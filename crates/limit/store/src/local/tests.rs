@@ -335,7 +335,8 @@ proptest! {
         let mut spent = vec![[0_u32; 3]; limits.len()];
         let mut verdicts = Vec::new();
         for (name, cost, turned) in calls {
-            let mut charges: Vec<Charge<'_>> = counts.iter().zip(&policies).map(|(counts, policy)| Charge {
+            let counts_by = counts.iter().zip(&policies);
+            let mut charges: Vec<Charge<'_>> = counts_by.map(|(counts, policy)| Charge {
                 cost: Cost::take(cost),
                 ..charge(counts, policy, names[name])
             }).collect();

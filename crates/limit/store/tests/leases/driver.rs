@@ -284,7 +284,8 @@ async fn a_record_that_cannot_be_read_counts_as_all_spent_and_never_as_new() {
         &b""[..],
         b"\x02",
         // As it was written before stores lent by themselves.
-        b"\x01\x03\x84\x86\x88\x08\xf3\x86\x3d\x05\xc0\x8d\xb7\x01\x0a\x80\x8e\xce\x1c\x01\x02\x00\x03",
+        b"\x01\x03\x84\x86\x88\x08\xf3\x86\x3d\x05\xc0\x8d\xb7\x01\
+          \x0a\x80\x8e\xce\x1c\x01\x02\x00\x03",
         b"\x023 1 3000000 10 60000000 e;1 5;d 1 ",
     ] {
         let (memory, way, first) = one(Settings::default()).await;

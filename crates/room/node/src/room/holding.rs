@@ -267,7 +267,8 @@ impl RoomHandle {
         let saving = spawn_blocking(move || {
             file.update(|before, found| {
                 if before != found {
-                    tracing::warn!(room = %by.name, "another process has changed stops of this node");
+                    let room = &by.name;
+                    tracing::warn!(%room, "another process has changed stops of this node");
                     by.change_held(|held| held.follow(before, found));
                 }
                 by.holding.held()
@@ -276,7 +277,8 @@ impl RoomHandle {
         let saved = match timeout(KEEP_TIME_OUT, saving).await {
             Ok(Ok(Ok(()))) => true,
             Ok(Ok(Err(error))) => {
-                tracing::error!(room = %self.name, %error, "held stops not kept in the data folder");
+                let room = &self.name;
+                tracing::error!(%room, %error, "held stops not kept in the data folder");
                 false
             }
             Ok(Err(_)) | Err(_) => {

@@ -1,4 +1,5 @@
-//! Where does a text go that shows charts? Into a file beside the folder of its charts.
+//! Where does a text go that shows charts? Into a file beside the folder of its charts, with its
+//! lines wrapped.
 
 use std::path::{Path, PathBuf};
 
@@ -39,9 +40,111 @@ impl Story {
     }
 }
 
+/// Columns of a line of Markdown.
+const COLUMNS: usize = 100;
+
+/// Wraps the paragraphs and list items of a Markdown text. Headings, tables and fenced code stay.
+pub(crate) fn wrapped(markdown: &str) -> String {
+    let mut text = String::with_capacity(markdown.len());
+    let mut paragraph = String::new();
+    let mut is_code = false;
+    for line in markdown.lines() {
+        let is_fence = line.starts_with("```");
+        let is_kept = is_code || is_fence || line.is_empty() || line.starts_with(['|', '#']);
+        if is_kept || line.starts_with("- ") {
+            push_paragraph(&mut text, &std::mem::take(&mut paragraph));
+        }
+        if is_kept {
+            text.push_str(line);
+            text.push('\n');
+        } else {
+            paragraph.push_str(line);
+            paragraph.push(' ');
+        }
+        is_code ^= is_fence;
+    }
+    push_paragraph(&mut text, &paragraph);
+    text
+}
+
+fn push_paragraph(text: &mut String, paragraph: &str) {
+    let indent = if paragraph.starts_with("- ") {
+        "  "
+    } else {
+        ""
+    };
+    let mut words = paragraph.split_ascii_whitespace().peekable();
+    let mut column = 0;
+    while let Some(word) = words.next() {
+        let mut piece = word.to_owned();
+        while let Some(next) = words.next_if(|next| begins_a_block(next)) {
+            piece.push(' ');
+            piece.push_str(next);
+        }
+        let length = piece.chars().count();
+        if column > 0 && column + 1 + length > COLUMNS {
+            text.push('\n');
+            text.push_str(indent);
+            column = indent.len();
+        } else if column > 0 {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(&piece);
+        column += length;
+    }
+    if column > 0 {
+        text.push('\n');
+    }
+}
+
+/// Whether a line that begins with this word could be a list item, a heading, a quote, a table or
+/// an underline.
+fn begins_a_block(word: &str) -> bool {
+    let number = word.strip_suffix(['.', ')']);
+    let is_item = number.is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()));
+    let is_mark = word.bytes().all(|byte| b"-+*=#".contains(&byte));
+    is_item || is_mark || word.starts_with(['>', '|']) || word.starts_with("```")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paragraphs_and_list_items_are_wrapped_and_all_else_stays() {
+        let long = "word ".repeat(30);
+        let first = "word ".repeat(20);
+        let rest = "word ".repeat(10);
+        let kept = format!("# {long}\n\n| {long} |\n\n```text\n{long}\n- a\n```\n");
+        assert_eq!(wrapped(&kept), kept);
+        let expected = format!("{}\n{}\n", first.trim(), rest.trim());
+        assert_eq!(wrapped(&long), expected);
+        let first = "word ".repeat(19);
+        let rest = "word ".repeat(11);
+        let item = format!("- {}\n  {}\n", first.trim(), rest.trim());
+        assert_eq!(
+            wrapped(&format!("{long}\n- {long}\n  ")),
+            expected.clone() + &item
+        );
+        assert_eq!(
+            wrapped(&format!("- {long}\n- b\n\n{long}")),
+            item + "- b\n\n" + &expected
+        );
+    }
+
+    #[test]
+    fn no_line_begins_with_what_would_be_a_list_or_a_heading() {
+        for word in ["-", "+", "*", "=", "###", "12.", "3)", ">", "|", "```"] {
+            for before in 1..100 {
+                let text = format!("{} x {word} {}", "a".repeat(before), "b".repeat(90));
+                let lines = wrapped(&text);
+                let is_fit = |line: &str| line.len() <= COLUMNS && !line.starts_with(word);
+                assert!(lines.lines().all(is_fit), "{lines}");
+            }
+        }
+        assert_eq!(wrapped("a\nb"), "a b\n");
+    }
 
     #[test]
     fn a_story_overwrites_itself_and_nothing_else() {

@@ -117,7 +117,8 @@ Which algorithm is right, and at what price?
   anteroom simulate limits --traffic bursty --charts charts
 Many nodes: who counts, and how late do the others know?
   anteroom simulate limits --nodes 6 --store local,gossip,valkey,leases --rate 1000/min
-  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min --events-per-second 80
+  anteroom simulate limits --nodes 6 --store kafka --clients 100 --rate 200/min \
+    --events-per-second 80
   anteroom simulate limits --nodes 2 --add-nodes 2@4m,4@7m --sticky --clients 50 --rate 200/min
 Your own traffic, your own limit: a line for each call, such as 2022-02-24T07:10:23.5Z,client-7
   anteroom simulate limits --traffic calls.csv --limit 20/10s

@@ -14,7 +14,7 @@ use std::fmt::Arguments;
 use std::fmt::Write as _;
 
 use crate::chart::Chart;
-use crate::chart::story::Story;
+use crate::chart::story::{Story, wrapped};
 
 /// What its files are called.
 const NAME: &str = "rate-limits";
@@ -35,7 +35,7 @@ pub fn tell() -> Story {
     Story {
         name: NAME,
         mark: MARK,
-        markdown: page.text,
+        markdown: wrapped(&page.text),
         charts: page.charts.into_iter().map(file).collect(),
     }
 }

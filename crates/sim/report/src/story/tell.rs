@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use crate::chart::Chart;
 use crate::chart::number::percent;
-use crate::chart::story::Story;
+use crate::chart::story::{Story, wrapped};
 use anteroom_room::rules::AllocationKind;
 use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 
@@ -30,7 +30,7 @@ pub(super) fn tell() -> Story {
     Story {
         name: NAME,
         mark: MARK,
-        markdown: text,
+        markdown: wrapped(&text),
         charts: charts.into_iter().map(file).collect(),
     }
 }

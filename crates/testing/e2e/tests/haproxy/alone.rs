@@ -68,7 +68,7 @@ async fn what_only_looks_like_a_question_of_a_waiting_page_counts() {
 
 /// The file for one, with a small table, and whoever says which address he has: as behind Anteroom.
 fn named_by_header(table: &str) -> Recipe {
-    let acl = "    acl polling";
+    let acl = "    acl polling path /.well-known/anteroom/place";
     let named = format!("    http-request set-src req.hdr_ip(x-forwarded-for,-1)\n{acl}");
     Recipe::of(SLIDING)
         .with("size 100k", table)

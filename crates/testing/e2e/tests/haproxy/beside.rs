@@ -48,8 +48,8 @@ async fn behind_anteroom_clients_are_those_that_it_names_and_nobody_else_is_beli
     let line = block(BEHIND);
     for (anteroom, is_believed) in [("127.0.0.1", true), (ANTEROOM, false)] {
         let line = line.trim_end().replace(ANTEROOM, anteroom);
-        let recipe =
-            Recipe::of(SLIDING).with("    acl polling", &format!("    {line}\n    acl polling"));
+        let acl = "    acl polling path /.well-known/anteroom/place";
+        let recipe = Recipe::of(SLIDING).with(acl, &format!("    {line}\n{acl}"));
         let haproxy = Haproxy::start(&recipe, origin.address).await;
         // One connection, as Anteroom has it for all.
         let mut caller = Caller::connect(haproxy.address()).await;

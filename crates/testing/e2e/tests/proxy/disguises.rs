@@ -124,7 +124,10 @@ proptest! {
     }
 
     #[test]
-    fn any_text_at_all_is_read_without_harm(path in ".{0,60}", odd in "[/.%;\\\\2eEfF5cCuU0-9]{0,60}") {
+    fn any_text_at_all_is_read_without_harm(
+        path in ".{0,60}",
+        odd in "[/.%;\\\\2eEfF5cCuU0-9]{0,60}",
+    ) {
         for path in [path, format!("/{odd}")] {
             if let Ok(readings) = Readings::of(&path) {
                 prop_assert_eq!(readings.iter().next(), Some(path.as_str()));

@@ -40,7 +40,8 @@ proptest! {
             for problem in orders.applied_to(&file, ALL_FIT).misfits {
                 prop_assert!(!problem.to_string().contains(['\n', '\r']));
             }
-            prop_assert!(serde_json::to_string(&ShownLimits::of(&orders, &file, ALL_FIT, None)).is_ok());
+            let shown = ShownLimits::of(&orders, &file, ALL_FIT, None);
+            prop_assert!(serde_json::to_string(&shown).is_ok());
         }
     }
 
@@ -49,7 +50,10 @@ proptest! {
     fn anything_is_taken_or_refused(
         typed in prop::collection::btree_map(
             prop_oneof![
-                Just("key".to_owned()), Just("limit".to_owned()), Just("burst".to_owned()), "[a-z]{1,5}"
+                Just("key".to_owned()),
+                Just("limit".to_owned()),
+                Just("burst".to_owned()),
+                "[a-z]{1,5}",
             ],
             any_json(),
             0..4,

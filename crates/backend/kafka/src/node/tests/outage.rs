@@ -55,10 +55,12 @@ proptest! {
                     let is_late = second > from + known_after;
                     prop_assert!(!(is_cut_off && is_late && second < from + lasts));
                     let estimate = world.estimate(node, client);
-                    prop_assert!(estimate >= known, "{} of {} in second {}", estimate, known, second);
+                    let what = format!("{estimate} of {known} in second {second}");
+                    prop_assert!(estimate >= known, "{}", what);
                     let calls = calls[usize::try_from(client).unwrap()];
                     for _ in 0..calls {
-                        charge_with(&mut world.nodes[node].1, &an_hour(1_000_000), client, Cost::ONE);
+                        let policy = an_hour(1_000_000);
+                        charge_with(&mut world.nodes[node].1, &policy, client, Cost::ONE);
                     }
                     sum += calls;
                 }
@@ -68,7 +70,8 @@ proptest! {
         let at = world.at;
         let is_up = from + lasts + BACK_AFTER < 80;
         for (_, node) in &world.nodes {
-            prop_assert!(!is_up || (0..CLIENTS).all(|client| !node.is_away("api", CallKey(client), at)));
+            let is_there = |client| !node.is_away("api", CallKey(client), at);
+            prop_assert!(!is_up || (0..CLIENTS).all(is_there));
         }
     }
 }

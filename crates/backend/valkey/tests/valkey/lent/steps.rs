@@ -118,7 +118,13 @@ fn moves(kind: usize) -> impl Strategy<Value = Move> {
         2 => (0u64..3).prop_map(Move::Window),
         1 => (0u64..1_500).prop_map(Move::Back),
     ];
-    let calls = || prop_oneof![8 => 0u32..8, 2 => 8u32..60, 1 => (0u32..3).prop_map(|less| u32::MAX - less)];
+    let calls = || {
+        prop_oneof![
+            8 => 0u32..8,
+            2 => 8u32..60,
+            1 => (0u32..3).prop_map(|less| u32::MAX - less),
+        ]
+    };
     prop_oneof![
         9 => time,
         12 => (calls(), calls(), calls()).prop_map(|(least, wants, more)| {

@@ -35,7 +35,8 @@ fn every_mistake_is_told_keys_first_then_types_then_sense() {
                 - key: a\n  rate_limit: {unit: fortnight, requests_per_unit: -1}\n\
                 - key: a\n  shadowmode: true\n  rate_limit: {unlimited: true, unit: day}\n\
                 - key: b\n  share_threshold: true\n  descriptors:\n  \
-                - key: c\n    rate_limit: {unit: day, name: n, replaces: [{name: n}, {name: ''}]}\n";
+                - key: c\n    \
+                rate_limit: {unit: day, name: n, replaces: [{name: n}, {name: ''}]}\n";
     check(
         text,
         &[

@@ -70,7 +70,8 @@ fn every_key_of_the_json_is_a_variable_and_every_name_has_a_value() {
 
 #[test]
 fn zero_unknown_and_empty_are_false_in_sections() {
-    let refresh = "{{#refreshIntervalSeconds}}yes{{/refreshIntervalSeconds}}{{^refreshIntervalSeconds}}no{{/refreshIntervalSeconds}}";
+    let refresh = "{{#refreshIntervalSeconds}}yes{{/refreshIntervalSeconds}}\
+                   {{^refreshIntervalSeconds}}no{{/refreshIntervalSeconds}}";
     check(refresh, QueueReason::Full, "yes");
     check(refresh, QueueReason::Rejecting, "no");
     check("{{^opensAt}}-{{/opensAt}}", QueueReason::Full, "-");

@@ -17,9 +17,13 @@ const ROOM: &str = "a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can
 
 /// As long as the gateway makes them.
 const LONG: Links<'static> = Links {
-    place: "/.well-known/anteroom/place?room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
+    place: "/.well-known/anteroom/place?\
+            room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     language: LINKS.language,
-    back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
+    back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+           0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+           0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
+           0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
 };
 
 fn page(view: &WaitingView<'_>, after_post: bool) -> String {

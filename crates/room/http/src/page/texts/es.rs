@@ -30,7 +30,8 @@ pub(super) static TEXTS: Texts = Texts {
            sitio puede atender bien.",
     full: "Ahora mismo hay dentro tantos visitantes como este sitio puede atender bien. Entrará \
            en cuanto haya sitio para usted.",
-    line_moves: "Ahora mismo se está dejando entrar, de uno en uno. Entrará en cuanto sea su turno.",
+    line_moves: "Ahora mismo se está dejando entrar, de uno en uno. Entrará en cuanto sea su \
+                 turno.",
     lot_moves: "Ahora mismo se está dejando entrar, y esta vez el sorteo ha elegido a otras \
                 personas. El próximo sorteo es una nueva oportunidad.",
     queue_all: "El organizador mantiene aquí a todo el mundo por ahora y dejará entrar más tarde.",

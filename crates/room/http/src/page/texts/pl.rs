@@ -64,7 +64,8 @@ pub(super) static TEXTS: Texts = Texts {
     heading_rejecting: "Chwilowo niedostępne",
     heading_cookies: "Zezwól na pliki cookie",
     heading_turn: "Twoja kolej",
-    what: "To jest poczekalnia. Wpuszcza naraz tylko tyle osób, ile ta strona może dobrze obsłużyć.",
+    what: "To jest poczekalnia. Wpuszcza naraz tylko tyle osób, ile ta strona może dobrze \
+           obsłużyć.",
     full: "W tej chwili w środku jest tyle osób, ile ta strona może dobrze obsłużyć. Wejdziesz, \
            gdy tylko będzie dla Ciebie miejsce.",
     line_moves: "Właśnie wchodzą kolejne osoby, jedna po drugiej. Wejdziesz, gdy tylko przyjdzie \
