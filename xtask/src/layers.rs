@@ -57,7 +57,8 @@ fn arrows_of(package: &Package) -> Vec<String> {
         }
         problems.push(format!(
             "{from} -> {to} ({kind} dependency) is not in LAYERS. {from} exists to hold this \
-             boundary: {}. Move the code that needs {to} up, or pass it in as an argument or a trait",
+             boundary: {}. Move the code that needs {to} up, or pass it in as an argument or a \
+             trait",
             layer.boundary
         ));
     }
