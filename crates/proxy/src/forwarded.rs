@@ -45,7 +45,7 @@ impl Scheme {
     }
 }
 
-/// Who sent a request; an extension of every request.
+/// Who sent a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Client {
     /// The visitor's address, as far as it can be known; never an IPv4 address in IPv6 clothes.

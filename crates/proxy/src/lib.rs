@@ -7,7 +7,7 @@
 //!
 //! Waiting rooms and rate limits stand between intake and proxy, as layers of other crates. This
 //! one knows neither. It holds what both need to speak HTTP: [`cookies`], [`path`], [`route`],
-//! [`forwarded`], [`language`], and in [`visitor`] what they tell each other.
+//! [`forwarded`], [`language`], and in [`request_context`] what they tell each other.
 
 pub mod body;
 pub mod cookies;
@@ -21,7 +21,7 @@ pub mod language;
 mod loops;
 pub mod path;
 pub mod proxy;
+pub mod request_context;
 pub mod route;
 pub mod status;
 pub mod upstream;
-pub mod visitor;

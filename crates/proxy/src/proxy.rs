@@ -4,8 +4,8 @@
 //! origins gets it, over which connection, and whether it is sent again, in
 //! [`upstream`](crate::upstream). Bodies stream.
 //!
-//! Deliberately absent: which room (a layer above puts [`Upstream`] into the request), whether the
-//! request may pass at all. Interim answers other than `100 Continue` (103) are dropped.
+//! Deliberately absent: which room (a layer above puts [`Upstream`] into the [`RequestContext`]),
+//! whether the request may pass at all. Interim answers other than `100 Continue` (103) are dropped.
 
 pub mod expect;
 pub(crate) mod hop;
@@ -32,6 +32,7 @@ use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client};
 use crate::language;
 use crate::loops;
+use crate::request_context::RequestContext;
 use crate::status::Refusal;
 
 /// The longest time that is waited for anything: longer spans overflow timers and mean "for ever".
@@ -43,7 +44,7 @@ const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// own body failed.
 pub use crate::upstream::Outcome as OriginOutcome;
 
-/// Where a request is to go; an extension that a layer above puts into it.
+/// Where a request is to go; see [`RequestContext`].
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// The room's origins.
@@ -127,7 +128,13 @@ impl ReverseProxy {
     /// The path and query go on byte for byte; `Host` as it is in the request.
     pub async fn forward(&self, mut request: Request<Body>) -> Response<Body> {
         let mut reader = Reader::of(&request);
-        let Some(upstream) = request.extensions_mut().remove::<Upstream>() else {
+        let Some(RequestContext {
+            client,
+            hold,
+            upstream: Some(upstream),
+            ..
+        }) = request.extensions_mut().remove()
+        else {
             return reader.tell(Refusal::NotFound);
         };
         let Upstream { group, speech } = upstream;
@@ -135,8 +142,8 @@ impl ReverseProxy {
         let Ok(expected) = expect::take(&mut request) else {
             return reader.tell(Refusal::ExpectationFailed);
         };
-        let upgrade = upgrade::Asked::by(&mut request);
-        let Some(mut request) = prepare(request, upgrade.as_ref()) else {
+        let upgrade = upgrade::Asked::by(&mut request, hold);
+        let Some(mut request) = prepare(request, &client, upgrade.as_ref()) else {
             return reader.tell(Refusal::BadRequest);
         };
         let permission = match expected {
@@ -232,16 +239,17 @@ fn judge(answer: &mut Response<Incoming>, asked: Option<&upgrade::Asked>) -> Ori
 }
 
 /// The request as the origin gets it; `None` if it has no path.
-fn prepare(request: Request<Body>, upgrade: Option<&upgrade::Asked>) -> Option<Request<Body>> {
+fn prepare(
+    request: Request<Body>,
+    client: &Client,
+    upgrade: Option<&upgrade::Asked>,
+) -> Option<Request<Body>> {
     let (mut head, body) = request.into_parts();
     hop::clean_request(&mut head.headers);
     if let Some(upgrade) = upgrade {
         upgrade.write(&mut head.headers);
     }
-    match head.extensions.get::<Client>() {
-        Some(client) => forwarded::write(&mut head.headers, client),
-        None => forwarded::strip_hearsay(&mut head.headers),
-    }
+    forwarded::write(&mut head.headers, client);
     hop::via(&mut head.headers, head.version);
     loops::mark(&mut head.headers);
     let target = head.uri.path_and_query();

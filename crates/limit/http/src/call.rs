@@ -9,8 +9,8 @@ use std::time::Duration;
 use anteroom_config::OnLimit;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::Readings;
+use anteroom_proxy::request_context::RequestContext;
 use http::{Request, StatusCode};
 use smallvec::SmallVec;
 use tokio::time::Instant;
@@ -77,7 +77,7 @@ impl<'p> Call<'p> {
         plan: &'p Plan,
         request: &Request<B>,
     ) -> Result<Self, StatusCode> {
-        let Some(client) = request.extensions().get::<Client>() else {
+        let Some(RequestContext { client, .. }) = RequestContext::of(request) else {
             error!("a request came without its client: nobody can say whom to count it to");
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -309,7 +309,7 @@ impl<'p> Call<'p> {
 
     /// A line in the access log: what is behind this layer does not see the call.
     pub(crate) fn log<B>(&self, request: &Request<B>, status: StatusCode) {
-        let client = request.extensions().get::<Client>();
+        let context = RequestContext::of(request);
         let mut rejecting = self.charges.rejecting();
         let limit = match self.refusal {
             Some(refusal) => Some(refusal.limit()),
@@ -321,7 +321,7 @@ impl<'p> Call<'p> {
         };
         tracing::info!(
             target: "access",
-            client = client.map(|client| tracing::field::display(client.address)),
+            client = context.map(|context| tracing::field::display(context.client.address)),
             method = %request.method(),
             path = %request.uri().path().escape_default(),
             status = status.as_u16(),

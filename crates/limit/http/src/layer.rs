@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use anteroom_proxy::body::{AnswerBody, Body};
-use anteroom_proxy::visitor::{CannotWait, OverLimit};
+use anteroom_proxy::request_context::{CannotWait, RequestContext};
 use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
@@ -26,8 +26,8 @@ use crate::tally::Event;
 
 /// Puts limits in front of a service.
 ///
-/// Requests carry who sent them, as [`Client`](anteroom_proxy::forwarded::Client); one that does
-/// not is refused, as nobody could say whom to count it to.
+/// Requests carry who sent them, in a [`RequestContext`]; one that does not is refused, as nobody
+/// could say whom to count it to.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
     meter: Arc<Meter>,
@@ -216,7 +216,9 @@ where
         Fate::Wait => {
             let accept = request.headers().get(ACCEPT).cloned();
             let is_head = request.method() == Method::HEAD;
-            request.extensions_mut().insert(OverLimit);
+            if let Some(context) = RequestContext::of_mut(&mut request) {
+                context.is_over_limit = true;
+            }
             let Ok(mut response) = inner.call(request).await;
             if response.extensions_mut().remove::<CannotWait>().is_none() {
                 call.note_over(Event::Wait);

@@ -11,7 +11,7 @@ use anteroom_limit::time::Micros;
 use anteroom_limit_store::shared::CountsError;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::visitor::KnownVisitor;
+use anteroom_proxy::request_context::KnownVisitor;
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

@@ -32,7 +32,7 @@ pub(super) struct Asked {
 impl Asked {
     /// What the request asks for, if it may be passed on. Otherwise `Upgrade` is ignored, as
     /// RFC 9110 allows, and the request goes on without it.
-    pub(super) fn by(request: &mut Request<Body>) -> Option<Self> {
+    pub(super) fn by(request: &mut Request<Body>, hold: Option<ConnectionHold>) -> Option<Self> {
         let protocol = request.headers().get(UPGRADE)?.clone();
         let may_pass = request.version() == Version::HTTP_11
             && request.body().is_end_stream()
@@ -43,7 +43,6 @@ impl Asked {
             return None;
         }
         let client = request.extensions_mut().remove::<OnUpgrade>()?;
-        let hold = request.extensions_mut().remove::<ConnectionHold>();
         Some(Self {
             protocol,
             client,

@@ -38,10 +38,11 @@ use access::{Access, Verdict};
 use anteroom_proxy::body::{AnswerBody, Body};
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
-use anteroom_proxy::forwarded::{Client, Scheme};
+use anteroom_proxy::forwarded::Scheme;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::proxy::{Upstream, expect};
+use anteroom_proxy::request_context::RequestContext;
 use anteroom_proxy::status::Refusal;
 use doors::{Door, Doors};
 pub use doors::{DoorsError, RoomProblem};
@@ -245,7 +246,8 @@ impl Gate {
         R: AnswerBody,
     {
         let doors = self.doors.load_full();
-        let Some(client) = request.extensions().get::<Client>().cloned() else {
+        let client = RequestContext::of(&request).map(|context| context.client.clone());
+        let Some(client) = client else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
         if let Some(answer) = self.own_path(&doors, &request, &client, access).await {
@@ -356,7 +358,9 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    if request.extensions().get().is_some_and(Claim::needs_ticket) {
+    let context = RequestContext::of(&request);
+    let connection = context.and_then(|context| context.connection.as_ref());
+    if connection.is_some_and(Claim::needs_ticket) {
         return own(refuse(Refusal::Unavailable, request.headers()));
     }
     access.say(verdict);
@@ -380,7 +384,9 @@ where
     }
     upstream.speech.chosen = language::chosen(request.headers());
     cookies::without(request.headers_mut(), cookies::PREFIX);
-    request.extensions_mut().insert(upstream);
+    if let Some(context) = RequestContext::of_mut(&mut request) {
+        context.upstream = Some(upstream);
+    }
     let Ok(response) = inner.call(request).await;
     response
 }
@@ -411,8 +417,9 @@ fn hand_out(
 
 /// Tells the connection of a request whether a ticket let it pass: those that have one end last.
 fn note_ticket(request: &Request<()>, has_ticket: bool) {
-    if let Some(claim) = request.extensions().get::<Claim>() {
-        claim.set_ticket(has_ticket);
+    let context = RequestContext::of(request);
+    if let Some(connection) = context.and_then(|context| context.connection.as_ref()) {
+        connection.set_ticket(has_ticket);
     }
 }
 

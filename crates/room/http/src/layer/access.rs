@@ -14,7 +14,7 @@ use super::doors::Door;
 use super::queued_lines::QueuedLines;
 use super::tallies::RoomTally;
 use crate::waiting::WaitingView;
-use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::request_context::RequestContext;
 
 /// What was decided about a request.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -101,7 +101,7 @@ impl Access {
             started_at: Instant::now(),
             method: request.method().clone(),
             path: path.into(),
-            client: request.extensions().get::<Client>().map(|c| c.address),
+            client: RequestContext::of(request).map(|context| context.client.address),
             verdict: Verdict::Refuse,
             room: None,
             tally: None,

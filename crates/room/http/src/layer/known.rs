@@ -10,7 +10,7 @@ use anteroom_proxy::body::{AnswerBody, Body};
 use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::Readings;
-use anteroom_proxy::visitor::{CannotWait, KnownVisitor, OverLimit};
+use anteroom_proxy::request_context::{CannotWait, KnownVisitor, RequestContext};
 
 /// Why somebody asks who is not inside.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,9 +25,10 @@ pub(super) enum Wish {
 
 impl Wish {
     pub(super) fn of<B>(request: &Request<B>) -> Self {
-        match request.extensions().get::<OverLimit>() {
-            Some(OverLimit) => Self::Wait,
-            None => Self::Enter,
+        if RequestContext::of(request).is_some_and(|context| context.is_over_limit) {
+            Self::Wait
+        } else {
+            Self::Enter
         }
     }
 }
