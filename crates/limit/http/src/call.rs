@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anteroom_config::OnLimit;
 use anteroom_limit::policy::Policy;
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::RequestContext;
@@ -16,12 +17,13 @@ use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::error;
 
-use crate::answer::{self, Said};
 use crate::caller::Caller;
 use crate::charging::{Charged, Charges};
 use crate::counted::Counted;
 use crate::limit::{Limit, Whom};
-use crate::meter::{Meter, Plan};
+use crate::meter::Meter;
+use crate::plan::Plan;
+use crate::rate_limit_headers::Said;
 use crate::tally::Event;
 use crate::tokens::ShownTokens;
 
@@ -199,7 +201,7 @@ impl<'p> Call<'p> {
             match self.charges.charge(self.held, meter).await {
                 Charged::All => {
                     let verdicts = self.charges.told().map(|(_, verdict)| verdict);
-                    let wait = answer::wait_of(verdicts).map(Duration::from);
+                    let wait = wait_of(verdicts).map(Duration::from);
                     return Fate::Go(wait.unwrap_or_default());
                 }
                 Charged::Away(limit) => {
@@ -347,5 +349,37 @@ impl<'p> Call<'p> {
         let said = told.into_iter();
         said.map(|(Counted { limit, key }, verdict)| limit.said(key, verdict))
             .collect()
+    }
+}
+
+/// How long a call that was rejected would have to wait, if it would ever be let through.
+fn wait_of(verdicts: impl IntoIterator<Item = Verdict>) -> Option<MicroSpan> {
+    let mut longest = MicroSpan::ZERO;
+    for verdict in verdicts {
+        match verdict.outcome {
+            Outcome::Admit { delay } => longest = longest.max(delay),
+            Outcome::Reject { retry_after } => longest = longest.max(retry_after?),
+        }
+    }
+    Some(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate_limit_headers::tests::{admitted, rejected};
+
+    #[test]
+    fn the_longest_wait_counts_and_never_is_longest() {
+        let delayed = Verdict {
+            outcome: Outcome::Admit {
+                delay: MicroSpan(9),
+            },
+            ..rejected(None)
+        };
+        let short = rejected(Some(MicroSpan(5)));
+        assert_eq!(wait_of([short, delayed]), Some(MicroSpan(9)));
+        assert_eq!(wait_of([short, rejected(None)]), None);
+        assert_eq!(wait_of([admitted(1, MicroSpan(7))]), Some(MicroSpan::ZERO));
     }
 }

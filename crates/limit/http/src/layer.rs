@@ -19,10 +19,12 @@ use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 
-use crate::answer::{self, Told};
 use crate::call::{Call, Fate, Refusal};
-use crate::meter::{Meter, Plan};
+use crate::meter::Meter;
+use crate::plan::Plan;
+use crate::rate_limit_headers::{self, Told};
 use crate::tally::Event;
+use crate::too_many_requests;
 
 /// Puts limits in front of a service.
 ///
@@ -208,7 +210,7 @@ where
             }
             call.note_passed(&meter, after);
             let Ok(mut response) = inner.call(request).await;
-            answer::tell(response.headers_mut(), &call.said(), || {
+            rate_limit_headers::tell(response.headers_mut(), &call.said(), || {
                 meter.wall_seconds()
             });
             response
@@ -244,12 +246,12 @@ fn send_away<B, R: AnswerBody>(
         Some(Refusal::Incomplete(limit)) => {
             call.note_over(Event::Reject);
             call.log(request, StatusCode::BAD_REQUEST);
-            answer::incomplete(&limit.name)
+            too_many_requests::incomplete(&limit.name)
         }
         Some(Refusal::Away(limit)) => {
             call.note_over(Event::Unavailable);
             call.log(request, StatusCode::SERVICE_UNAVAILABLE);
-            answer::unavailable(&limit.name, accept, rand::random())
+            too_many_requests::unavailable(&limit.name, accept, rand::random())
         }
         None => {
             call.log(request, StatusCode::TOO_MANY_REQUESTS);
@@ -262,8 +264,8 @@ fn send_away<B, R: AnswerBody>(
 /// Sends a call away.
 fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Response<Bytes> {
     call.note_over(Event::Reject);
-    let mut response = answer::refuse(&call.said(), accept, rand::random());
-    answer::tell(response.headers_mut(), &call.said(), || {
+    let mut response = too_many_requests::refuse(&call.said(), accept, rand::random());
+    rate_limit_headers::tell(response.headers_mut(), &call.said(), || {
         meter.wall_seconds()
     });
     response

@@ -27,11 +27,11 @@ use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
-use crate::answer::policy_alone;
 use crate::caller::{Part, key_of_named};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Surroundings;
+use crate::rate_limit_headers::policy_alone;
 use crate::stores::{Contact, CountStores};
 use crate::tally::Tally;
 
