@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::downstream::table::TurnedAway;
+use crate::downstream::observer::TurnedAway;
 use crate::downstream::{Arrival, Handler};
 use anteroom_config::{SizeLimits, TimeOuts};
 use futures_util::future::Either;
@@ -26,9 +26,10 @@ use crate::body::Body;
 use crate::error_page;
 use crate::forwarded::{self, Client, TrustedProxies};
 use crate::loops;
-use crate::proxy::{hop, wait_of};
 use crate::request_context::RequestContext;
+use crate::reverse_proxy::hop;
 use crate::status::Refusal;
+use crate::timeouts::wait_of;
 
 /// What every request is checked against.
 #[derive(Debug)]

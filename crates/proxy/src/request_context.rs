@@ -1,17 +1,21 @@
 //! What the parts of the gateway tell each other about one request.
 //!
 //! One extension of a request, [`RequestContext`]: [`intake`](crate::intake) makes it, rate limits
-//! and waiting rooms read and change it, the [`proxy`](crate::proxy) takes it out. It is one
-//! extension because each costs an allocation and a look-up.
+//! and waiting rooms read and change it, the [`reverse_proxy`](crate::reverse_proxy) takes it out.
+//! It is one extension because each costs an allocation and a look-up.
 //!
 //! Rate limits and waiting rooms do not know each other. Both know these types.
 
+use std::sync::Arc;
+
+use anteroom_config::language::Language;
 use http::Request;
 
+use crate::body::Body;
+use crate::downstream::connection_table::Claim;
 use crate::downstream::hold::ConnectionHold;
-use crate::downstream::table::Claim;
 use crate::forwarded::Client;
-use crate::proxy::Upstream;
+use crate::upstream::Group;
 
 /// What is known of a request beside its head and body; an extension of every request.
 #[derive(Clone)]
@@ -53,6 +57,33 @@ impl RequestContext {
     pub fn of_mut<B>(request: &mut Request<B>) -> Option<&mut Self> {
         request.extensions_mut().get_mut()
     }
+}
+
+/// Where a request is to go; see [`RequestContext`].
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// The room's origins.
+    pub group: Arc<Group<Body>>,
+    /// In which language a visitor is told that they did not answer.
+    pub speech: Speech,
+}
+
+impl Upstream {
+    /// To these origins; English for visitors whose browsers do not say otherwise.
+    #[must_use]
+    pub fn new(group: Arc<Group<Body>>) -> Self {
+        let speech = Speech::default();
+        Self { group, speech }
+    }
+}
+
+/// What is known of a visitor's language besides what the browser says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Speech {
+    /// What the visitor chose on a waiting page; it counts before the browser's wishes.
+    pub chosen: Option<Language>,
+    /// For browsers that like none of ours.
+    pub default: Language,
 }
 
 /// An extension of the response to a request over its limit that could not be made to wait.

@@ -15,14 +15,11 @@ mod wait;
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::upstream::{Answer, Delivery, Failure, Group};
+use crate::upstream::{Answer, Delivery, Failure};
 use anteroom_config::TimeOuts;
-use anteroom_config::language::Language;
-use anteroom_room::time::Span;
 use http::header::{ACCEPT, ACCEPT_LANGUAGE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use hyper::body::Incoming;
@@ -32,44 +29,15 @@ use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client};
 use crate::language;
 use crate::loops;
-use crate::request_context::RequestContext;
+use crate::request_context::{RequestContext, Speech, Upstream};
 use crate::status::Refusal;
-
-/// The longest time that is waited for anything: longer spans overflow timers and mean "for ever".
-const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+use crate::timeouts::wait_of;
 
 /// What the origin did with a request; an extension of every response that the proxy gives back.
 ///
 /// It is absent where the origin is not to blame: a request without [`Upstream`], and one whose
 /// own body failed.
 pub use crate::upstream::Outcome as OriginOutcome;
-
-/// Where a request is to go; see [`RequestContext`].
-#[derive(Clone, Debug)]
-pub struct Upstream {
-    /// The room's origins.
-    pub group: Arc<Group<Body>>,
-    /// In which language a visitor is told that they did not answer.
-    pub speech: Speech,
-}
-
-impl Upstream {
-    /// To these origins; English for visitors whose browsers do not say otherwise.
-    #[must_use]
-    pub fn new(group: Arc<Group<Body>>) -> Self {
-        let speech = Speech::default();
-        Self { group, speech }
-    }
-}
-
-/// What is known of a visitor's language besides what the browser says.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Speech {
-    /// What the visitor chose on a waiting page; it counts before the browser's wishes.
-    pub chosen: Option<Language>,
-    /// For browsers that like none of ours.
-    pub default: Language,
-}
 
 /// How a visitor is told that there is no answer. Read if there is none, which is rare.
 struct Reader {
@@ -257,12 +225,6 @@ fn prepare(
     head.uri = Uri::from(target.clone());
     head.version = Version::HTTP_11;
     Some(Request::from_parts(head, body))
-}
-
-/// A configured span as a timer takes it.
-#[must_use]
-pub fn wait_of(span: Span) -> Duration {
-    Duration::from_millis(span.0).min(WAIT_MAX)
 }
 
 impl tower::Service<Request<Body>> for ReverseProxy {

@@ -40,10 +40,10 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tracing::warn;
 
-use crate::downstream::hold::ConnectionObserver;
+use crate::downstream::observer::{ConnectionObserver, Reclaimed, TurnedAway};
 use address::Network;
 use counts::Counts;
-pub use entry::{Claim, TurnedAway};
+pub use entry::Claim;
 pub(crate) use entry::{Entry, Standing};
 use idle::{Class, Idle};
 
@@ -115,30 +115,6 @@ struct Places {
 struct Address {
     count: usize,
     idle: Idle,
-}
-
-/// Why an idle connection was ended.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum Reclaimed {
-    /// There were too many connections.
-    Crowded,
-    /// There were too many from its address.
-    Address,
-}
-
-impl Reclaimed {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Crowded, Self::Address];
-
-    /// Stable name for metrics.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Crowded => "crowded",
-            Self::Address => "address",
-        }
-    }
 }
 
 impl ConnectionTable {
@@ -437,10 +413,6 @@ impl Drop for Place {
         self.shared.sockets.fetch_sub(1, Relaxed);
         self.shared.freed.notify_waiters();
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

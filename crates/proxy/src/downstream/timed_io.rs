@@ -20,7 +20,8 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::downstream::hold::{BrokenOff, ConnectionHold};
+use crate::downstream::hold::ConnectionHold;
+use crate::downstream::observer::BrokenOff;
 use crate::downstream::pace::Pace;
 
 /// How long a connection lingers after its last byte was sent.

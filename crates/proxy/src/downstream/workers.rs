@@ -5,7 +5,7 @@
 //! from thread to thread, and nobody is woken on another one. What a request costs that way is
 //! written in `docs/speed.md`.
 //!
-//! Connections go where the fewest are open. A lane that is busy is not helped by the others: what
+//! Connections go where the fewest are open. A worker that is busy is not helped by the others: what
 //! takes long does not belong into a request.
 
 use std::future::Future;
@@ -25,32 +25,32 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Threads for connections; or none, and then each lives where it was accepted.
 #[derive(Clone, Debug, Default)]
-pub struct Lanes {
-    lanes: Arc<[Lane]>,
+pub struct Workers {
+    workers: Arc<[Worker]>,
 }
 
 #[derive(Debug)]
-struct Lane {
+struct Worker {
     runtime: Handle,
     open: Arc<AtomicUsize>,
     /// The thread ends when this is dropped.
     _alive: watch::Sender<()>,
 }
 
-/// A lane that was chosen for a connection.
+/// A worker that was chosen for a connection.
 pub(crate) struct Choice {
     pub(crate) runtime: Option<Handle>,
     pub(crate) open: Open,
 }
 
-/// Counts a connection on its lane, also after it became a tunnel.
+/// Counts a connection on its worker, also after it became a tunnel.
 #[derive(Debug, Default)]
 pub(crate) struct Open(Option<Arc<AtomicUsize>>);
 
-/// Has nobody choose a lane whose thread has ended, which only a mistake of the runtime's can do.
+/// Has nobody choose a worker whose thread has ended, which only a mistake of the runtime's can do.
 struct Closed(Arc<AtomicUsize>);
 
-impl Lanes {
+impl Workers {
     /// Starts so many threads. They end when the last clone of this is dropped, with what is still
     /// open on them.
     ///
@@ -58,31 +58,34 @@ impl Lanes {
     ///
     /// If the system gives no more threads or file descriptors.
     pub fn start(count: usize) -> Result<Self, IoError> {
-        let lanes: Result<Vec<Lane>, IoError> = (0..count).map(Lane::start).collect();
+        let workers: Result<Vec<Worker>, IoError> = (0..count).map(Worker::start).collect();
         Ok(Self {
-            lanes: lanes?.into(),
+            workers: workers?.into(),
         })
     }
 
-    /// The lane for the next connection.
+    /// The worker for the next connection.
     pub(crate) fn choose(&self) -> Choice {
-        let lane = self.lanes.iter().min_by_key(|lane| lane.open.load(Relaxed));
+        let worker = self
+            .workers
+            .iter()
+            .min_by_key(|worker| worker.open.load(Relaxed));
         Choice {
-            runtime: lane.map(|lane| lane.runtime.clone()),
-            open: lane.map(Open::on).unwrap_or_default(),
+            runtime: worker.map(|worker| worker.runtime.clone()),
+            open: worker.map(Open::on).unwrap_or_default(),
         }
     }
 }
 
-/// Lets a connection live on a lane; without one, here.
+/// Lets a connection live on a worker; without one, here.
 pub(crate) fn spawn<F>(
-    lane: Option<Handle>,
+    worker: Option<Handle>,
     stream: TcpStream,
     serve: impl FnOnce(TcpStream) -> F + Send + 'static,
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    let Some(lane) = lane else {
+    let Some(worker) = worker else {
         tokio::spawn(serve(stream));
         return;
     };
@@ -91,7 +94,7 @@ pub(crate) fn spawn<F>(
         Ok(stream) => stream,
         Err(error) => return error!(%error, "could not hand on a connection"),
     };
-    lane.spawn(async move {
+    worker.spawn(async move {
         match TcpStream::from_std(stream) {
             Ok(stream) => serve(stream).await,
             Err(error) => error!(%error, "could not take over a connection"),
@@ -99,7 +102,7 @@ pub(crate) fn spawn<F>(
     });
 }
 
-impl Lane {
+impl Worker {
     fn start(number: usize) -> Result<Self, IoError> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
@@ -123,9 +126,9 @@ impl Lane {
 }
 
 impl Open {
-    fn on(lane: &Lane) -> Self {
-        lane.open.fetch_add(1, Relaxed);
-        Self(Some(Arc::clone(&lane.open)))
+    fn on(worker: &Worker) -> Self {
+        worker.open.fetch_add(1, Relaxed);
+        Self(Some(Arc::clone(&worker.open)))
     }
 }
 
@@ -144,10 +147,10 @@ impl Drop for Closed {
 }
 
 #[cfg(test)]
-impl Lanes {
+impl Workers {
     /// How many connections live on each.
     pub(crate) fn open(&self) -> Vec<usize> {
-        let open = self.lanes.iter().map(|lane| lane.open.load(Relaxed));
+        let open = self.workers.iter().map(|worker| worker.open.load(Relaxed));
         open.collect()
     }
 }
@@ -161,16 +164,16 @@ mod tests {
 
     use super::*;
 
-    /// A connection on one of the lanes until the sender is dropped, and the thread that it lives
+    /// A connection on one of the workers until the sender is dropped, and the thread that it lives
     /// on.
-    async fn connect(lanes: &Lanes) -> (oneshot::Sender<()>, ThreadId) {
+    async fn connect(workers: &Workers) -> (oneshot::Sender<()>, ThreadId) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
         let ((_, near), (stream, _)) = ((address, near.unwrap()), far.unwrap());
         let (hold, held) = oneshot::channel::<()>();
         let (say, said) = oneshot::channel();
-        let Choice { runtime, open } = lanes.choose();
+        let Choice { runtime, open } = workers.choose();
         spawn(runtime, stream, async move |stream: TcpStream| {
             let _open = open;
             // It is registered here: an address could be had anywhere.
@@ -185,40 +188,40 @@ mod tests {
 
     #[tokio::test]
     async fn connections_go_where_the_fewest_are() {
-        let lanes = Lanes::start(2).unwrap();
-        let (first, one) = connect(&lanes).await;
-        let (second, other) = connect(&lanes).await;
+        let workers = Workers::start(2).unwrap();
+        let (first, one) = connect(&workers).await;
+        let (second, other) = connect(&workers).await;
         assert_ne!(one, other);
         assert_ne!(one, thread::current().id());
-        assert_eq!(lanes.open(), [1, 1]);
+        assert_eq!(workers.open(), [1, 1]);
         drop(first);
-        while !lanes.open().contains(&0) {
+        while !workers.open().contains(&0) {
             tokio::task::yield_now().await;
         }
-        let (_third, again) = connect(&lanes).await;
+        let (_third, again) = connect(&workers).await;
         assert_eq!(again, one);
         drop(second);
     }
 
     #[tokio::test]
-    async fn a_lane_whose_thread_has_ended_gets_nobody() {
-        let lanes = Lanes::start(2).unwrap();
-        drop(Closed(Arc::clone(&lanes.lanes[0].open)));
-        let ids = [connect(&lanes).await, connect(&lanes).await];
+    async fn a_worker_whose_thread_has_ended_gets_nobody() {
+        let workers = Workers::start(2).unwrap();
+        drop(Closed(Arc::clone(&workers.workers[0].open)));
+        let ids = [connect(&workers).await, connect(&workers).await];
         assert_eq!(ids[0].1, ids[1].1);
     }
 
     #[tokio::test]
-    async fn without_lanes_a_connection_stays_where_it_was_accepted() {
-        let (_hold, lives_on) = connect(&Lanes::default()).await;
+    async fn without_workers_a_connection_stays_where_it_was_accepted() {
+        let (_hold, lives_on) = connect(&Workers::default()).await;
         assert_eq!(lives_on, thread::current().id());
     }
 
     #[tokio::test]
-    async fn what_is_open_ends_with_the_lanes() {
-        let lanes = Lanes::start(1).unwrap();
-        let (mut hold, _) = connect(&lanes).await;
-        drop(lanes);
+    async fn what_is_open_ends_with_the_workers() {
+        let workers = Workers::start(1).unwrap();
+        let (mut hold, _) = connect(&workers).await;
+        drop(workers);
         hold.closed().await;
     }
 }

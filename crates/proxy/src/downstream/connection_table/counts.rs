@@ -2,6 +2,7 @@
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -65,4 +66,9 @@ impl Counts {
     pub(super) fn is_near(&self) -> bool {
         self.open() >= self.near
     }
+}
+
+/// A time on the table's clock, in milliseconds.
+pub(super) fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

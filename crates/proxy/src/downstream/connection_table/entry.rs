@@ -8,7 +8,8 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::address::Network;
-use super::{Counts, millis};
+use super::counts::{Counts, millis};
+use crate::downstream::observer::TurnedAway;
 
 /// The connection does not count any more.
 const GONE: u32 = 1;
@@ -16,30 +17,6 @@ const GONE: u32 = 1;
 const TICKET: u32 = 2;
 /// One request on its way to an origin, or not decided about.
 const REQUEST: u32 = 4;
-
-/// Why a connection is answered with a refusal, whatever it asks for.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum TurnedAway {
-    /// Each of the connections that there may be has a request on its way to an origin.
-    Full,
-    /// So has each of those that its address may have.
-    Address,
-}
-
-impl TurnedAway {
-    /// All of them.
-    pub const ALL: [Self; 2] = [Self::Full, Self::Address];
-
-    /// Stable name for metrics.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Address => "address",
-        }
-    }
-}
 
 /// What a connection was taken in as.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

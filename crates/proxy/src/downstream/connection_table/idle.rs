@@ -10,8 +10,8 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::counts::millis;
 use super::entry::Entry;
-use super::millis;
 
 /// Positions that are corrected in one look. Where all connections are busy, a look would go
 /// through all of them each time; fewer, and an idle one is overlooked more often among many that

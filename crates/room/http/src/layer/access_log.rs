@@ -10,101 +10,47 @@ use std::time::Instant;
 use anteroom_node::Pass;
 use http::{Method, Request, StatusCode};
 
-use super::doors::Door;
+use super::counters::RoomCounters;
 use super::queued_lines::QueuedLines;
-use super::tallies::RoomTally;
+use super::route_table::RoomRoute;
+use super::verdict::Verdict;
 use crate::waiting::WaitingView;
 use anteroom_proxy::request_context::RequestContext;
 
-/// What was decided about a request.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub(super) enum Verdict {
-    /// Neither malformed requests nor unknown hosts get further than this, nor do those who would
-    /// listen and have nothing to listen for.
-    #[default]
-    Refuse,
-    /// No room covers it.
-    NoRoom,
-    /// Its room is switched off.
-    Suspended,
-    /// A bypass rule let it pass.
-    Bypass,
-    /// Let in just now.
-    Admit,
-    /// Inside already.
-    Pass,
-    /// Told to wait.
-    Queue,
-    /// Only looked where it would stand, and would be let in.
-    Look,
-    /// Listens for its turn.
-    Listen,
-    /// Chose a language.
-    Language,
-}
-
-impl Verdict {
-    pub(super) const ALL: [Self; 10] = [
-        Self::Refuse,
-        Self::NoRoom,
-        Self::Suspended,
-        Self::Bypass,
-        Self::Admit,
-        Self::Pass,
-        Self::Queue,
-        Self::Look,
-        Self::Listen,
-        Self::Language,
-    ];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Refuse => "refuse",
-            Self::NoRoom => "no_room",
-            Self::Suspended => "suspended",
-            Self::Bypass => "bypass",
-            Self::Admit => "admit",
-            Self::Pass => "pass",
-            Self::Queue => "queue",
-            Self::Look => "look",
-            Self::Listen => "listen",
-            Self::Language => "language",
-        }
-    }
-}
-
 /// What the line will say.
-pub(super) struct Access {
+pub(super) struct AccessEntry<'a> {
+    queued_lines: &'a QueuedLines,
     started_at: Instant,
     method: Method,
     path: Box<str>,
     client: Option<IpAddr>,
     verdict: Verdict,
     room: Option<Box<str>>,
-    tally: Option<Arc<RoomTally>>,
+    counters: Option<Arc<RoomCounters>>,
     reason: Option<&'static str>,
     position: Option<u32>,
     status: Option<StatusCode>,
     is_logged: bool,
 }
 
-impl Access {
+impl<'a> AccessEntry<'a> {
     #[expect(
         clippy::disallowed_methods,
         reason = "how long a request took is logged and decides nothing"
     )]
-    pub(super) fn of(request: &Request<()>) -> Self {
+    pub(super) fn of(request: &Request<()>, queued_lines: &'a QueuedLines) -> Self {
         // Nobody reads the line: spare the copies.
         let is_logged = tracing::enabled!(target: "access", tracing::Level::INFO);
         let path = if is_logged { request.uri().path() } else { "" };
         Self {
+            queued_lines,
             started_at: Instant::now(),
             method: request.method().clone(),
             path: path.into(),
             client: RequestContext::of(request).map(|context| context.client.address),
             verdict: Verdict::Refuse,
             room: None,
-            tally: None,
+            counters: None,
             reason: None,
             position: None,
             status: None,
@@ -112,10 +58,10 @@ impl Access {
         }
     }
 
-    pub(super) fn enter(&mut self, door: &Door) {
-        self.tally = Some(Arc::clone(&door.tally));
+    pub(super) fn enter(&mut self, route: &RoomRoute) {
+        self.counters = Some(Arc::clone(&route.counters));
         if self.is_logged {
-            self.room = Some(door.config.name.as_str().into());
+            self.room = Some(route.config.name.as_str().into());
         }
     }
 
@@ -132,9 +78,9 @@ impl Access {
     }
 
     /// It is told to wait. There may be too many such requests for a line each.
-    pub(super) fn queue(&mut self, view: &WaitingView<'_>, lines: &QueuedLines) {
+    pub(super) fn queue(&mut self, view: &WaitingView<'_>) {
         self.verdict = Verdict::Queue;
-        self.is_logged = self.is_logged && lines.may_write(self.started_at);
+        self.is_logged = self.is_logged && self.queued_lines.may_write(self.started_at);
         self.reason = Some(view.reason());
         self.position = view.place.people_ahead.map(|ahead| ahead.saturating_add(1));
     }
@@ -145,12 +91,12 @@ impl Access {
     }
 }
 
-impl Drop for Access {
+impl Drop for AccessEntry<'_> {
     /// Counts the request and writes its line; here, so that a client that goes away is no way
     /// around either.
     fn drop(&mut self) {
-        if let Some(tally) = &self.tally {
-            tally.count_verdict(self.verdict);
+        if let Some(counters) = &self.counters {
+            counters.count_verdict(self.verdict);
         }
         if !self.is_logged {
             return;

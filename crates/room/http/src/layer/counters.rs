@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_config::RoomName;
 use parking_lot::Mutex;
 
-use super::access::Verdict;
-use anteroom_proxy::proxy::OriginOutcome;
+use super::verdict::Verdict;
+use anteroom_proxy::reverse_proxy::OriginOutcome;
 
 /// Counts of one room; they only rise, also over reloads.
 #[derive(Debug, Default)]
-pub(super) struct RoomTally {
+pub(super) struct RoomCounters {
     verdicts: [AtomicU64; Verdict::ALL.len()],
     outcomes: [AtomicU64; OriginOutcome::NAMES.len()],
     shared_tickets: AtomicU64,
@@ -30,14 +30,14 @@ pub struct SharedTicketCounts {
 
 /// The counts of all rooms there have been.
 #[derive(Debug, Default)]
-pub(super) struct Tallies {
-    rooms: Mutex<BTreeMap<RoomName, Arc<RoomTally>>>,
+pub(super) struct Counters {
+    rooms: Mutex<BTreeMap<RoomName, Arc<RoomCounters>>>,
 }
 
 /// How often something happened in a room, by a fixed word.
 pub type CountsByRoom = BTreeMap<(RoomName, &'static str), u64>;
 
-impl RoomTally {
+impl RoomCounters {
     pub(super) fn count_verdict(&self, verdict: Verdict) {
         if let Some(at) = Verdict::ALL.iter().position(|each| *each == verdict) {
             self.verdicts[at].fetch_add(1, Ordering::Relaxed);
@@ -57,27 +57,27 @@ impl RoomTally {
     }
 }
 
-impl Tallies {
+impl Counters {
     /// The counts of a room, begun at its first appearance.
-    pub(super) fn of(&self, room: &RoomName) -> Arc<RoomTally> {
+    pub(super) fn of(&self, room: &RoomName) -> Arc<RoomCounters> {
         Arc::clone(self.rooms.lock().entry(room.clone()).or_default())
     }
 
     pub(super) fn verdicts(&self) -> CountsByRoom {
         let names = Verdict::ALL.map(Verdict::name);
-        self.read(&names, |tally| &tally.verdicts)
+        self.read(&names, |counters| &counters.verdicts)
     }
 
     pub(super) fn outcomes(&self) -> CountsByRoom {
-        self.read(&OriginOutcome::NAMES, |tally| &tally.outcomes)
+        self.read(&OriginOutcome::NAMES, |counters| &counters.outcomes)
     }
 
     pub(super) fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
         let rooms = self.rooms.lock();
-        let counts = rooms.iter().map(|(room, tally)| {
+        let counts = rooms.iter().map(|(room, counters)| {
             let counts = SharedTicketCounts {
-                tickets: tally.shared_tickets.load(Ordering::Relaxed),
-                requests: tally.without_ticket.load(Ordering::Relaxed),
+                tickets: counters.shared_tickets.load(Ordering::Relaxed),
+                requests: counters.without_ticket.load(Ordering::Relaxed),
             };
             (room.clone(), counts)
         });
@@ -87,11 +87,11 @@ impl Tallies {
     fn read(
         &self,
         names: &[&'static str],
-        counts: impl Fn(&RoomTally) -> &[AtomicU64],
+        counts: impl Fn(&RoomCounters) -> &[AtomicU64],
     ) -> CountsByRoom {
         let mut all = CountsByRoom::new();
-        for (room, tally) in &*self.rooms.lock() {
-            for (name, count) in names.iter().zip(counts(tally)) {
+        for (room, counters) in &*self.rooms.lock() {
+            for (name, count) in names.iter().zip(counts(counters)) {
                 all.insert((room.clone(), *name), count.load(Ordering::Relaxed));
             }
         }

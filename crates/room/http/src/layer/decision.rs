@@ -1,16 +1,11 @@
-//! What do limits of calls and waiting rooms say to each other? Who it is that calls, and who has
-//! to wait.
+//! A room is asked what becomes of a request, and its connection is told.
 
 use anteroom_node::{Arrival, Outcome};
-use http::{HeaderMap, Request, Response, StatusCode};
+use http::{HeaderMap, Request};
 
-use super::WaitingRoomLayer;
-use super::doors::Door;
-use anteroom_proxy::body::{AnswerBody, Body};
+use super::route_table::RoomRoute;
 use anteroom_proxy::cookies;
-use anteroom_proxy::forwarded::Client;
-use anteroom_proxy::path::Readings;
-use anteroom_proxy::request_context::{CannotWait, KnownVisitor, RequestContext};
+use anteroom_proxy::request_context::RequestContext;
 
 /// Why somebody asks who is not inside.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,55 +28,39 @@ impl Wish {
     }
 }
 
-/// The answer instead of passing on whoever was to wait.
-pub(super) fn cannot_wait<R: AnswerBody>() -> Response<R> {
-    let mut response = Response::new(R::from_own(Body::empty()));
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response.extensions_mut().insert(CannotWait);
-    response
-}
-
 pub(super) async fn ask(
-    door: &Door,
+    route: &RoomRoute,
     headers: &HeaderMap,
     is_navigation: bool,
     wish: Wish,
 ) -> Outcome {
-    let tickets = cookies::values(headers, &door.cookie_name);
-    decide(door, &tickets, is_navigation, wish).await
+    let tickets = cookies::values(headers, &route.cookie_name);
+    decide(route, &tickets, is_navigation, wish).await
 }
 
 /// The same as if no ticket had come along.
-pub(super) async fn ask_without_ticket(door: &Door, is_navigation: bool, wish: Wish) -> Outcome {
-    decide(door, &[], is_navigation, wish).await
+pub(super) async fn ask_without_ticket(
+    route: &RoomRoute,
+    is_navigation: bool,
+    wish: Wish,
+) -> Outcome {
+    decide(route, &[], is_navigation, wish).await
 }
 
-async fn decide(door: &Door, tickets: &[&str], is_navigation: bool, wish: Wish) -> Outcome {
+async fn decide(route: &RoomRoute, tickets: &[&str], is_navigation: bool, wish: Wish) -> Outcome {
     let arrival = Arrival {
         tickets,
         is_navigation,
         is_look: wish == Wish::Look,
         is_held: wish == Wish::Wait,
     };
-    door.room.decide(arrival).await
+    route.room.decide(arrival).await
 }
 
-impl WaitingRoomLayer {
-    /// Who shows a good ticket of the room that covers a request; `None` also where no room does.
-    #[must_use]
-    pub fn visitor_of(
-        &self,
-        client: &Client,
-        readings: &Readings<'_>,
-        headers: &HeaderMap,
-    ) -> Option<KnownVisitor> {
-        let doors = self.gate.doors.load();
-        let door = doors.find(client.host(), readings).ok()??;
-        let tickets = cookies::values(headers, &door.cookie_name);
-        let (visitor, is_inside) = door.room.visitor_of(&tickets)?;
-        Some(KnownVisitor {
-            id: visitor.0,
-            is_inside,
-        })
+/// Tells the connection of a request whether a ticket let it pass: those that have one end last.
+pub(super) fn note_ticket(request: &Request<()>, has_ticket: bool) {
+    let context = RequestContext::of(request);
+    if let Some(connection) = context.and_then(|context| context.connection.as_ref()) {
+        connection.set_ticket(has_ticket);
     }
 }

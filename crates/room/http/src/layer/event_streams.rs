@@ -54,18 +54,18 @@ impl Turns for RoomHandle {
 }
 
 /// All streams of a process.
-pub(super) struct Streams<R = RoomHandle> {
+pub(super) struct EventStreams<R = RoomHandle> {
     most: usize,
     draining: DrainSignal,
     open: Mutex<Open<R>>,
 }
 
 struct Open<R> {
-    streams: Vec<Stream<R>>,
+    streams: Vec<EventStream<R>>,
     is_watched: bool,
 }
 
-struct Stream<R> {
+struct EventStream<R> {
     room: Arc<R>,
     ticket: Ticket,
     events: Sender<Bytes>,
@@ -74,7 +74,7 @@ struct Stream<R> {
     asked_at: Option<Instant>,
 }
 
-impl<R> Streams<R> {
+impl<R> EventStreams<R> {
     /// For a process that takes so many connections: listeners must not use up what those need who
     /// ask.
     pub(super) fn new(connections: usize, draining: DrainSignal) -> Self {
@@ -90,7 +90,7 @@ impl<R> Streams<R> {
     }
 }
 
-impl<R: Turns> Streams<R> {
+impl<R: Turns> EventStreams<R> {
     /// Whether one more would be let in.
     pub(super) fn has_room(&self) -> bool {
         self.open.lock().streams.len() < self.most
@@ -102,7 +102,7 @@ impl<R: Turns> Streams<R> {
         let (events, receiver) = mpsc::channel(WAITING_MAX);
         let now = Instant::now();
         let mut open = self.open.lock();
-        let is_other = |stream: &Stream<R>| {
+        let is_other = |stream: &EventStream<R>| {
             stream.ticket.visitor != ticket.visitor || !Arc::ptr_eq(&stream.room, &room)
         };
         open.streams
@@ -111,7 +111,7 @@ impl<R: Turns> Streams<R> {
             return None;
         }
         let _ = events.try_send(push::HELLO);
-        open.streams.push(Stream {
+        open.streams.push(EventStream {
             room,
             ticket,
             events,
@@ -148,7 +148,7 @@ impl<R: Turns> Streams<R> {
     }
 }
 
-impl<R> Stream<R> {
+impl<R> EventStream<R> {
     /// Says what is due; whether the stream goes on.
     fn speak(&mut self, is_turn: bool, now: Instant) -> bool {
         if now.duration_since(self.since) >= LIFE {
@@ -172,7 +172,7 @@ impl<R> Stream<R> {
 }
 
 /// In the order of the streams; one look at each room.
-fn whose_turn<R: Turns>(streams: &[Stream<R>]) -> Vec<bool> {
+fn whose_turn<R: Turns>(streams: &[EventStream<R>]) -> Vec<bool> {
     let mut by_room: BTreeMap<*const R, Vec<usize>> = BTreeMap::new();
     for (at, stream) in streams.iter().enumerate() {
         let room = Arc::as_ptr(&stream.room);
@@ -192,7 +192,7 @@ fn whose_turn<R: Turns>(streams: &[Stream<R>]) -> Vec<bool> {
     turns
 }
 
-async fn watch<R: Turns>(streams: Weak<Streams<R>>, draining: DrainSignal) {
+async fn watch<R: Turns>(streams: Weak<EventStreams<R>>, draining: DrainSignal) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut draining = std::pin::pin!(draining.leaving());

@@ -1,4 +1,5 @@
-//! What is added to requests that pass and to answers that carry a ticket, and what is taken away.
+//! Headers of requests that pass and of responses that carry a ticket: what is added, and what is
+//! taken away.
 
 use anteroom_config::language::Language;
 use anteroom_node::Pass;
@@ -7,12 +8,12 @@ use anteroom_room::time::Span;
 use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
 
-use super::doors::Door;
-use crate::waiting::language_form;
+use super::route_table::RoomRoute;
+use crate::waiting::{WaitingView, language_form};
 use anteroom_proxy::cookies::{self, Attributes};
 use anteroom_proxy::forwarded::Scheme;
 use anteroom_proxy::language;
-use anteroom_proxy::proxy::OriginOutcome;
+use anteroom_proxy::reverse_proxy::OriginOutcome;
 
 const ROOM: HeaderName = HeaderName::from_static("anteroom-room");
 const VISITOR: HeaderName = HeaderName::from_static("anteroom-visitor");
@@ -29,8 +30,8 @@ const COMMANDS: [HeaderName; 2] = [
 const COOKIE_SLACK: Span = Span::from_secs(60);
 
 /// Tells the origin who comes. Copies that a client sent were removed when the request came in.
-pub(super) fn introduce(door: &Door, pass: &Pass, headers: &mut HeaderMap) {
-    headers.insert(ROOM, door.name.clone());
+pub(super) fn introduce(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
+    headers.insert(ROOM, route.name.clone());
     headers.insert(VISITOR, hex(&pass.ticket.visitor.0));
     headers.insert(SEAT_ENDS, HeaderValue::from(pass.seat_ends_at.0));
     if let Some(at) = pass.ticket.accepted_at {
@@ -40,70 +41,91 @@ pub(super) fn introduce(door: &Door, pass: &Pass, headers: &mut HeaderMap) {
 
 /// Hands the ticket out, obeys the origin's commands, and takes note of how the origin did.
 pub(super) async fn finish<R>(
-    door: &Door,
+    route: &RoomRoute,
     pass: &Pass,
     scheme: Scheme,
     mut response: Response<R>,
 ) -> Response<R> {
     if let Some(outcome) = response.extensions().get::<OriginOutcome>() {
-        door.tally.count_outcome(*outcome);
+        route.counters.count_outcome(*outcome);
         // While checks say that no origin is well, a request that went well says nothing else.
-        if !door.upstream.group.is_down() {
-            door.room.handle_origin_outcome(core_outcome(*outcome));
+        if !route.upstream.group.is_down() {
+            route.room.handle_origin_outcome(core_outcome(*outcome));
         }
     }
-    let is_revoked = take_commands(response.headers_mut()) && door.config.origin_commands.revoke;
+    let is_revoked = take_commands(response.headers_mut()) && route.config.origin_commands.revoke;
     if is_revoked {
-        door.room.revoke(pass.ticket).await;
-        let attributes = Attributes::of(&door.config.cookie, is_https(scheme), 0);
-        let cookie = cookies::delete_cookie(&door.cookie_name, &attributes);
+        route.room.revoke(pass.ticket).await;
+        let attributes = Attributes::of(&route.config.cookie, is_https(scheme), 0);
+        let cookie = cookies::delete_cookie(&route.cookie_name, &attributes);
         response.headers_mut().append(SET_COOKIE, cookie);
         make_private(response.headers_mut());
         return response;
     }
-    carry_ticket(door, pass, scheme, response)
+    carry_ticket(route, pass, scheme, response)
 }
 
 /// Puts a new ticket, if there is one, into an answer, and keeps that answer out of shared caches.
 pub(super) fn carry_ticket<R>(
-    door: &Door,
+    route: &RoomRoute,
     pass: &Pass,
     scheme: Scheme,
     mut response: Response<R>,
 ) -> Response<R> {
     if let Some(ticket) = &pass.new_ticket {
-        let max_age = pass.seat_ends_at.since(door.room.now()) + COOKIE_SLACK;
-        set_ticket(door, response.headers_mut(), ticket, max_age, scheme);
+        let max_age = pass.seat_ends_at.since(route.room.now()) + COOKIE_SLACK;
+        set_ticket(route, response.headers_mut(), ticket, max_age, scheme);
         make_private(response.headers_mut());
     }
     response
 }
 
 /// Adds a ticket's cookie.
-pub(super) fn set_ticket(
-    door: &Door,
+fn set_ticket(
+    route: &RoomRoute,
     headers: &mut HeaderMap,
     ticket: &str,
     max_age: Span,
     scheme: Scheme,
 ) {
-    let attributes = Attributes::of(&door.config.cookie, is_https(scheme), max_age.secs_ceil());
+    let attributes = Attributes::of(&route.config.cookie, is_https(scheme), max_age.secs_ceil());
     headers.append(
         SET_COOKIE,
-        cookies::set_cookie(&door.cookie_name, ticket, &attributes),
+        cookies::set_cookie(&route.cookie_name, ticket, &attributes),
     );
 }
 
 /// Adds the cookie of a language that was chosen.
-pub(super) fn set_language(door: &Door, headers: &mut HeaderMap, chosen: Language, scheme: Scheme) {
+pub(super) fn set_language(
+    route: &RoomRoute,
+    headers: &mut HeaderMap,
+    chosen: Language,
+    scheme: Scheme,
+) {
     let age = language_form::COOKIE_AGE_SECONDS;
-    let attributes = Attributes::of(&door.config.cookie, is_https(scheme), age);
+    let attributes = Attributes::of(&route.config.cookie, is_https(scheme), age);
     let cookie = cookies::set_cookie(language::COOKIE, chosen.tag(), &attributes);
     headers.append(SET_COOKIE, cookie);
 }
 
+/// Adds to the response to a visitor who waits why that is, and a ticket, if there is a new one.
+pub(super) fn hand_out<R>(
+    route: &RoomRoute,
+    mut response: Response<R>,
+    ticket: Option<String>,
+    scheme: Scheme,
+    view: &WaitingView<'_>,
+) -> Response<R> {
+    mark_waiting(response.headers_mut(), view.reason());
+    if let Some(ticket) = ticket {
+        let max_age = view.place_grace;
+        set_ticket(route, response.headers_mut(), &ticket, max_age, scheme);
+    }
+    response
+}
+
 /// Marks an answer as the gateway's own, for programs and for whoever reads the network log.
-pub(super) fn mark_waiting(headers: &mut HeaderMap, reason: &'static str) {
+fn mark_waiting(headers: &mut HeaderMap, reason: &'static str) {
     headers.insert(VERDICT, HeaderValue::from_static("queue"));
     const REASON: HeaderName = HeaderName::from_static("anteroom-reason");
     headers.insert(REASON, HeaderValue::from_static(reason));

@@ -1,4 +1,4 @@
-//! What there is to see of rooms and their origins, for metrics.
+//! What metrics show of rooms and their origins.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use anteroom_config::RoomName;
 use anteroom_proxy::upstream::RoomOriginFigures;
 
 use super::WaitingRoomLayer;
-use super::tallies::{CountsByRoom, SharedTicketCounts};
+use super::counters::{CountsByRoom, SharedTicketCounts};
 
 impl WaitingRoomLayer {
     /// What was said to requests for rooms so far.
     #[must_use]
     pub fn verdicts(&self) -> CountsByRoom {
-        self.gate.tallies.verdicts()
+        self.gate.counters.verdicts()
     }
 
     /// How origins of rooms did so far.
     #[must_use]
     pub fn origin_outcomes(&self) -> CountsByRoom {
-        self.gate.tallies.outcomes()
+        self.gate.counters.outcomes()
     }
 
     /// What there is to see of each room's origins.
@@ -30,7 +30,7 @@ impl WaitingRoomLayer {
     /// What was noticed of tickets that many use, by room.
     #[must_use]
     pub fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
-        self.gate.tallies.shared_tickets()
+        self.gate.counters.shared_tickets()
     }
 
     /// How many tickets this node has forgotten the addresses of, although they had been used
@@ -43,10 +43,10 @@ impl WaitingRoomLayer {
     /// How often bypass rules failed to evaluate, since they were read.
     #[must_use]
     pub fn bypass_failures(&self) -> BTreeMap<RoomName, u64> {
-        let doors = self.gate.doors.load();
-        let failures = doors
+        let routes = self.gate.routes.load();
+        let failures = routes
             .iter()
-            .map(|door| (door.config.name.clone(), door.bypass.failures()));
+            .map(|route| (route.config.name.clone(), route.bypass.failures()));
         failures.collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Which room is behind a host and path, and what belongs to it here.
+//! The route table: which room is behind a host and path, and what belongs to it here.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use anteroom_room::decision::Place;
 use anteroom_room::time::Millis;
 use http::{HeaderMap, HeaderValue};
 
-use super::tallies::{RoomTally, Tallies};
+use super::counters::{Counters, RoomCounters};
 use crate::bypass::BypassRules;
 use crate::waiting::WaitingView;
 use anteroom_proxy::body::Body;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::proxy::{Speech, Upstream};
+use anteroom_proxy::request_context::{Speech, Upstream};
 use anteroom_proxy::route::{AmbiguousPathError, Routes, bare_host};
 
 /// What is wrong with a room, beyond what the config file alone shows.
@@ -41,16 +41,16 @@ pub struct DoorsError {
 }
 
 /// All rooms as requests find them.
-pub(super) struct Doors {
+pub(super) struct RouteTable {
     routes: Routes,
     /// How often origins are taken to decode a path.
     pub(super) decoding: Decoding,
-    doors: Vec<Door>,
+    rooms: Vec<RoomRoute>,
     origins: Vec<(Host, Upstream)>,
 }
 
 /// One room as requests find it.
-pub(super) struct Door {
+pub(super) struct RoomRoute {
     pub(super) room: Arc<RoomHandle>,
     /// What only the file sets: routes, cookie, commands.
     pub(super) config: Arc<RoomConfig>,
@@ -59,17 +59,17 @@ pub(super) struct Door {
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
     pub(super) template: Option<CustomPage>,
-    pub(super) tally: Arc<RoomTally>,
+    pub(super) counters: Arc<RoomCounters>,
 }
 
 /// Rooms as requests would find them, before a node runs them; nothing has changed yet.
-pub(super) struct Draft {
+pub(super) struct RouteTableDraft {
     routes: Routes,
     decoding: Decoding,
-    rooms: Vec<DoorDraft>,
+    rooms: Vec<RoomRouteDraft>,
 }
 
-struct DoorDraft {
+struct RoomRouteDraft {
     room: RoomName,
     cookie_name: String,
     name: HeaderValue,
@@ -78,13 +78,13 @@ struct DoorDraft {
     template: Option<CustomPage>,
 }
 
-impl Draft {
+impl RouteTableDraft {
     /// Everything about `config` that may be wrong is found out here.
     pub(super) fn new(config: &Config, plan: &Plan<Body>) -> Result<Self, DoorsError> {
         let mut problems = Vec::new();
         let mut rooms = Vec::with_capacity(config.rooms.len());
         for room in &config.rooms {
-            match DoorDraft::new(room, plan) {
+            match RoomRouteDraft::new(room, plan) {
                 Ok(room) => rooms.push(room),
                 Err(more) => problems.extend(more),
             }
@@ -100,7 +100,7 @@ impl Draft {
     }
 }
 
-impl DoorDraft {
+impl RoomRouteDraft {
     fn new(config: &RoomConfig, plan: &Plan<Body>) -> Result<Self, Vec<RoomProblem>> {
         let bypass = compile(config)?;
         let group = plan.group(&config.name);
@@ -133,14 +133,18 @@ fn problem(config: &RoomConfig, message: &str) -> RoomProblem {
     }
 }
 
-impl Doors {
+impl RouteTable {
     /// The rooms of a draft, all of which `node` runs; otherwise those that it does not.
-    pub(super) fn new(node: &Node, draft: Draft, tallies: &Tallies) -> Result<Self, DoorsError> {
+    pub(super) fn new(
+        node: &Node,
+        draft: RouteTableDraft,
+        counters: &Counters,
+    ) -> Result<Self, DoorsError> {
         let mut problems = Vec::new();
-        let mut doors = Vec::with_capacity(draft.rooms.len());
+        let mut rooms = Vec::with_capacity(draft.rooms.len());
         for room in draft.rooms {
             match node.room(&room.room) {
-                Some(handle) => doors.push(Door::new(handle, room, tallies)),
+                Some(handle) => rooms.push(RoomRoute::new(handle, room, counters)),
                 None => problems.push(RoomProblem {
                     room: room.room.to_string(),
                     line: 0,
@@ -152,8 +156,8 @@ impl Doors {
             Ok(Self {
                 routes: draft.routes,
                 decoding: draft.decoding,
-                origins: origins(&doors),
-                doors,
+                origins: origins(&rooms),
+                rooms,
             })
         } else {
             Err(DoorsError { problems })
@@ -178,21 +182,21 @@ impl Doors {
         &self,
         host: &str,
         readings: &Readings<'_>,
-    ) -> Result<Option<&Door>, AmbiguousPathError> {
+    ) -> Result<Option<&RoomRoute>, AmbiguousPathError> {
         let found = self.routes.find(host, readings)?;
-        Ok(found.and_then(|at| self.doors.get(at)))
+        Ok(found.and_then(|at| self.rooms.get(at)))
     }
 
     /// The room of this name, if it covers anything on this host.
-    pub(super) fn by_name(&self, name: &str, host: &str) -> Option<&Door> {
+    pub(super) fn by_name(&self, name: &str, host: &str) -> Option<&RoomRoute> {
         let host = bare_host(host);
-        let door = self.iter().find(|door| door.config.name.as_str() == name)?;
-        let mut hosts = door.config.routes.iter().map(|route| &route.host);
+        let room = self.iter().find(|room| room.config.name.as_str() == name)?;
+        let mut hosts = room.config.routes.iter().map(|route| &route.host);
         let is_here = hosts.any(|covered| match covered {
             Host::Any => true,
             Host::Name(name) => *name == *host,
         });
-        is_here.then_some(door)
+        is_here.then_some(room)
     }
 
     /// Where requests go that no room of this host covers: the origin of the first room in the
@@ -211,16 +215,16 @@ impl Doors {
         by_name.or_else(any).map(|(_, upstream)| upstream.clone())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Door> {
-        self.doors.iter()
+    pub(super) fn iter(&self) -> impl Iterator<Item = &RoomRoute> {
+        self.rooms.iter()
     }
 }
 
-impl Door {
-    fn new(room: Arc<RoomHandle>, draft: DoorDraft, tallies: &Tallies) -> Self {
+impl RoomRoute {
+    fn new(room: Arc<RoomHandle>, draft: RoomRouteDraft, counters: &Counters) -> Self {
         Self {
             config: room.config(),
-            tally: tallies.of(&draft.room),
+            counters: counters.of(&draft.room),
             room,
             cookie_name: draft.cookie_name,
             name: draft.name,
@@ -317,12 +321,12 @@ fn routes(config: &Config, problems: &mut Vec<RoomProblem>) -> Option<Routes> {
     }
 }
 
-fn origins(doors: &[Door]) -> Vec<(Host, Upstream)> {
+fn origins(rooms: &[RoomRoute]) -> Vec<(Host, Upstream)> {
     let mut origins: Vec<(Host, Upstream)> = Vec::new();
-    for door in doors {
-        for route in &door.config.routes {
+    for room in rooms {
+        for route in &room.config.routes {
             if !origins.iter().any(|(host, _)| *host == route.host) {
-                origins.push((route.host.clone(), door.upstream.clone()));
+                origins.push((route.host.clone(), room.upstream.clone()));
             }
         }
     }
@@ -339,7 +343,7 @@ mod tests {
                     total_active_users = 1\nnew_users_per_minute = 1\nbypass = []\n\
                     custom_page_file = \"page.html\"\n";
         let config = Config::parse("anteroom.toml", text).unwrap().config;
-        let DoorsError { problems } = Doors::check(&config).unwrap_err();
+        let DoorsError { problems } = RouteTable::check(&config).unwrap_err();
         let expected = RoomProblem {
             room: "shop".to_owned(),
             line: 7,

@@ -13,10 +13,11 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, Du
 use tokio::task::JoinSet;
 
 use super::*;
+use crate::downstream::connection::Protocols;
 use crate::downstream::drain::drain;
-use crate::downstream::hold::{ConnectionHold, ConnectionObserver, Unobserved};
-use crate::downstream::io::TimedIo;
-use crate::downstream::server::Protocols;
+use crate::downstream::hold::ConnectionHold;
+use crate::downstream::observer::{ConnectionObserver, Unobserved};
+use crate::downstream::timed_io::TimedIo;
 use crate::downstream::{Arrival, Handler};
 
 #[test]
@@ -137,7 +138,7 @@ async fn serve(handler: Large) -> DuplexStream {
     let idle = protocols.write_idle;
     let stream = TimedIo::new(near, idle, protocols.pace.clone(), Some(hold));
     tokio::spawn(async move {
-        crate::downstream::connection::http2(stream, &protocols, handler, arrival).await;
+        crate::downstream::connection::serve_http2(stream, &protocols, handler, arrival).await;
     });
     far
 }

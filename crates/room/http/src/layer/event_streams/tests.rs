@@ -1,4 +1,4 @@
-//! Streams of a room that says what the test wants, at times that the test chooses.
+//! EventStreams of a room that says what the test wants, at times that the test chooses.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -24,7 +24,7 @@ impl Turns for Room {
 }
 
 struct Scene {
-    streams: Arc<Streams<Room>>,
+    streams: Arc<EventStreams<Room>>,
     room: Arc<Room>,
     trigger: DrainTrigger,
     start: Instant,
@@ -33,9 +33,9 @@ struct Scene {
 impl Scene {
     fn new(most: usize) -> Self {
         let (trigger, signal) = drain();
-        let streams = Streams {
+        let streams = EventStreams {
             most,
-            ..Streams::new(10_000, signal)
+            ..EventStreams::new(10_000, signal)
         };
         Self {
             streams: Arc::new(streams),
@@ -86,7 +86,7 @@ async fn there_are_as_many_streams_as_may_be_and_one_for_each_visitor() {
 fn listeners_leave_most_connections_to_those_who_ask() {
     for (connections, most) in [(3, 0), (100, 25), (10_000, 1_024)] {
         let (_trigger, signal) = drain();
-        assert_eq!(Streams::<Room>::new(connections, signal).most, most);
+        assert_eq!(EventStreams::<Room>::new(connections, signal).most, most);
     }
 }
 
