@@ -1,4 +1,4 @@
 //! Any bytes as a screen. See the function that it calls for what must hold.
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_proxy::downstream::fuzz::screen(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| anteroom_proxy::fuzz::screen(data));

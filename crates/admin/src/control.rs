@@ -2,13 +2,12 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::overrides::LiveLimits;
 use anteroom_config::RoomName;
-use anteroom_node::{Node, RoomHandle};
+use anteroom_node::Node;
 use anteroom_proxy::upstream::{OriginFigures, RoomOriginFigures};
-use anteroom_store::wire::state::{OriginState, RoomState, Watermark};
+use anteroom_store::wire::state::{OriginState, RoomState};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -23,6 +22,7 @@ use crate::clocks::Clocks;
 use crate::extras::Extras;
 use crate::guard::guard;
 use crate::health;
+use crate::inner::{Inner, room_of, state_of};
 use crate::limits;
 use crate::metrics::{self, Metrics};
 use crate::orders::{self, Saying};
@@ -69,21 +69,9 @@ POST /limits/assume-empty        clients of all limits with store = \"leases\" b
 GET  /audit/limits               who changed what there, JSON
 ";
 
-/// A store that takes longer does not answer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
-
 /// What operators see of a node.
 pub struct Control {
     inner: Arc<Inner>,
-}
-
-pub(crate) struct Inner {
-    pub(crate) node: Arc<Node>,
-    pub(crate) tokens: Arc<Tokens>,
-    pub(crate) limits: Arc<LiveLimits>,
-    extras: Arc<dyn Extras>,
-    metrics: Metrics,
-    ready: Ready,
 }
 
 impl fmt::Debug for Control {
@@ -227,33 +215,4 @@ fn origin_states(figures: Option<RoomOriginFigures>) -> Vec<OriginState> {
     };
     let origins = figures.into_iter().flat_map(|room| room.origins);
     origins.map(state).collect()
-}
-
-pub(crate) fn room_of(
-    node: &Node,
-    name: Result<Path<String>, PathRejection>,
-) -> Result<Arc<RoomHandle>, Refusal> {
-    // A path that is not UTF-8 once its escapes are gone names no room either.
-    let name = name.ok().and_then(|Path(name)| RoomName::new(&name));
-    name.and_then(|name| node.room(&name)).ok_or_else(|| {
-        let rooms = node.rooms();
-        let rooms = rooms.iter().map(|room| room.config().name.to_string());
-        Refusal::UnknownRoom {
-            rooms: rooms.collect(),
-        }
-    })
-}
-
-/// The state of a room, its times told by the wall clock as on the waiting page.
-pub(crate) async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
-    let mut facts = room.state().await;
-    facts.reopens_at = facts.reopens_at.map(|at| clocks.to_wall(at));
-    if let Watermark::ArrivedBy(at) = &mut facts.watermark {
-        *at = clocks.to_wall(*at);
-    }
-    let mut state = RoomState::from(&facts);
-    // An opening is a moment of the wall clock.
-    let opens_in = facts.rules.opens_at.map(|at| at.since(clocks.wall).0);
-    state.opens_in_ms = opens_in.filter(|ms| *ms > 0);
-    state
 }

@@ -2,10 +2,12 @@
 
 use std::error::Error;
 use std::future::Future;
+use std::time::Duration;
 
 use tokio::time::timeout;
 
-use crate::control::PATIENCE;
+/// A store that takes longer does not answer.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
 /// Why a command was not done.
 #[derive(Debug, thiserror::Error)]

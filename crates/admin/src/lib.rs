@@ -8,12 +8,14 @@
 mod bodies;
 pub mod client;
 mod clocks;
+mod command;
 mod control;
 mod doing;
 mod extras;
 mod guard;
 mod health;
 mod hosts;
+mod inner;
 mod limits;
 mod metrics;
 mod orders;

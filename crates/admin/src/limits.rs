@@ -20,9 +20,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::bodies::{AssumedEmpty, ClientStanding};
-use crate::control::{Inner, PATIENCE};
-use crate::doing::{NotDone, in_time, log_rejected};
-use crate::orders::{BODY_BYTES_MAX, NoBody, actor, json, read};
+use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
+use crate::doing::{NotDone, PATIENCE, in_time, log_rejected};
+use crate::inner::Inner;
 use crate::refusal::Refusal;
 
 /// What a client is called in a body.

@@ -5,32 +5,22 @@
 
 use std::sync::Arc;
 
-use anteroom_config::orders::{Actor, Log, Order, Shown};
+use anteroom_config::orders::{Log, Order, Shown};
 use anteroom_node::{ObeyError, Obeyed, RoomHandle};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Request, State};
-use axum::http::header::{AUTHORIZATION, HeaderName};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::StatusCode;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::clocks::Clocks;
-use crate::control::{Inner, PATIENCE, room_of, state_of};
-use crate::doing::{NotDone, in_time, log_rejected};
+use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
+use crate::doing::{NotDone, PATIENCE, in_time, log_rejected};
+use crate::inner::{Inner, room_of, state_of};
 use crate::refusal::{Refusal, status_of_command};
-use crate::serve::Peer;
-
-/// Bytes of a body: every key there is and the longest message fit in many times.
-pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024;
-
-/// Who they say they are.
-const OPERATOR: HeaderName = HeaderName::from_static("anteroom-operator");
-/// Longest name of a user that is written down.
-const USER_CHARS_MAX: usize = 64;
 
 /// What can be said, as in paths and commands.
 #[derive(Clone, Copy, Debug)]
@@ -132,20 +122,6 @@ impl NodeBody {
 #[serde(deny_unknown_fields)]
 struct ResetBody {
     key: Option<String>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct NoBody {}
-
-/// A body; none at all says nothing.
-pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, Refusal> {
-    if body.trim_ascii().is_empty() {
-        return Ok(T::default());
-    }
-    serde_json::from_slice(body).map_err(|error| Refusal::NotUnderstood {
-        why: error.to_string(),
-    })
 }
 
 fn nothing(body: &[u8], order: Order) -> Result<Order, Refusal> {
@@ -270,39 +246,4 @@ async fn assume_empty(
     );
     let state = state_of(room, Clocks::read(inner.node.clock())).await;
     Ok((StatusCode::OK, Json(json(&state))))
-}
-
-/// For our own structs only: their keys are strings and none of their fields can fail.
-pub(crate) fn json(value: &impl serde::Serialize) -> Value {
-    serde_json::to_value(value).expect("structs with string keys always serialise")
-}
-
-/// Who asks, if it is somebody who may.
-pub(crate) fn actor(inner: &Inner, request: &Request) -> Result<Actor, Refusal> {
-    let peer = request.extensions().get::<Peer>();
-    let address = peer.map_or_else(|| "unknown".to_owned(), |Peer(address)| address.to_string());
-    let shown = bearer(request.headers());
-    let Some(token) = shown.and_then(|shown| inner.tokens.name_of(shown)) else {
-        tracing::warn!(
-            from = address,
-            path = %request.uri().path(),
-            has_token = shown.is_some(),
-            "somebody without a valid token wanted to change something or to read who did"
-        );
-        return Err(Refusal::NoToken);
-    };
-    let user = request.headers().get(&OPERATOR);
-    let user = user.and_then(|user| user.to_str().ok());
-    let user = user.map(|user| user.chars().take(USER_CHARS_MAX).collect());
-    Ok(Actor {
-        token,
-        user,
-        address,
-    })
-}
-
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

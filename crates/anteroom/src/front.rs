@@ -6,15 +6,15 @@ use std::sync::Arc;
 use anteroom_config::ServerConfig;
 use anteroom_limit_http::RateLimitLayer;
 use anteroom_node::NodeClock;
+use anteroom_proxy::downstream::connection_table::ConnectionTable;
 use anteroom_proxy::downstream::drain::DrainSignal;
-use anteroom_proxy::downstream::lanes::Lanes;
 use anteroom_proxy::downstream::redirect::ToHttps;
 use anteroom_proxy::downstream::server::Server;
-use anteroom_proxy::downstream::table::ConnectionTable;
 use anteroom_proxy::downstream::tls::Tls;
+use anteroom_proxy::downstream::workers::Workers;
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
-use anteroom_proxy::proxy::ReverseProxy;
+use anteroom_proxy::reverse_proxy::ReverseProxy;
 use anteroom_room_http::layer::WaitingRoomLayer;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -34,7 +34,7 @@ pub(crate) struct Front {
     pub(crate) table: ConnectionTable,
     pub(crate) clock: Arc<dyn NodeClock>,
     /// The threads on which visitors are served.
-    pub(crate) lanes: Lanes,
+    pub(crate) workers: Workers,
 }
 
 impl Front {
@@ -51,7 +51,7 @@ impl Front {
             self.table,
             self.connections,
         )
-        .on(self.lanes);
+        .on(self.workers);
         let to_https = ToHttps {
             port: server.redirect_to_port.unwrap_or_else(|| address.port()),
         };

@@ -13,11 +13,11 @@ use anteroom_config::{
 use anteroom_embedded::{DataDir, Embedded};
 use anteroom_envoy::{Doors, RateLimitService};
 use anteroom_node::{Node, NodeClock, RoomClock};
+use anteroom_proxy::downstream::connection_table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::handover::{Inherited, Legacy};
-use anteroom_proxy::downstream::lanes::Lanes;
 use anteroom_proxy::downstream::sockets::Sockets;
-use anteroom_proxy::downstream::table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::tls::Tls;
+use anteroom_proxy::downstream::workers::Workers;
 use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_store::Clock;
 use anteroom_tower::{Layers, Opened};
@@ -70,7 +70,7 @@ impl Gateway {
     ///
     /// If an address is taken, the data folder cannot be used, or a room cannot be served.
     pub async fn start(config: &Config) -> anyhow::Result<Self> {
-        Self::start_after(config, Inherited::default(), Lanes::default()).await
+        Self::start_after(config, Inherited::default(), Workers::default()).await
     }
 
     /// The same with what was handed on to this process, and with visitors on threads of their own.
@@ -81,14 +81,14 @@ impl Gateway {
     pub async fn start_after(
         config: &Config,
         inherited: Inherited,
-        lanes: Lanes,
+        workers: Workers,
     ) -> anyhow::Result<Self> {
         WaitingRoomLayer::check(config)?;
         let server = &config.server;
         let dir = DataDir::open(&server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
         let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
-        let from_outside = (inherited, lanes);
+        let from_outside = (inherited, workers);
         Self::start_opened(config, dir, clock, opened, from_outside).await
     }
 
@@ -126,7 +126,7 @@ impl Gateway {
         dir: DataDir,
         clock: Arc<C>,
         opened: Opened,
-        (inherited, lanes): (Inherited, Lanes),
+        (inherited, workers): (Inherited, Workers),
     ) -> anyhow::Result<Self> {
         let server = &config.server;
         // All that may fail comes before the first visitor: who is accepted here is answered here.
@@ -157,7 +157,7 @@ impl Gateway {
             connections,
             table,
             clock: Arc::clone(layers.clock()),
-            lanes,
+            workers,
         };
         let front = front.serve(server, address, layers.draining());
         let control = Control::new(

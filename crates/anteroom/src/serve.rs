@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use crate::check::{self as check, store_password};
 use anteroom_config::{Config, Flags, Parsed};
 use anteroom_proxy::downstream::handover::{HandoverError, Inherited};
-use anteroom_proxy::downstream::lanes::Lanes;
 use anteroom_proxy::downstream::supervisor;
+use anteroom_proxy::downstream::workers::Workers;
 use anteroom_store::chain;
 use anyhow::Context as _;
 use clap::Args;
@@ -97,8 +97,8 @@ pub async fn run(options: ServeOptions) -> anyhow::Result<ExitCode> {
     let mut inherited = Inherited::take()?;
     let predecessor = inherited.predecessor();
     let processors = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let lanes = Lanes::start(processors).context("cannot start threads for visitors")?;
-    let gateway = Gateway::start_after(&config, inherited, lanes).await?;
+    let workers = Workers::start(processors).context("cannot start threads for visitors")?;
+    let gateway = Gateway::start_after(&config, inherited, workers).await?;
     tracing::info!(
         visitors = %format_args!("{}://{}/", gateway.scheme(), gateway.address()),
         operators = %format_args!("http://{}/", gateway.admin()),

@@ -1,31 +1,42 @@
 //! Where visitors connect: what lies between a socket and a request.
 //!
-//! Sockets ([`listener`]) and how they are handed on ([`handover`]), TLS ([`tls`]), HTTP/1.1 and
-//! HTTP/2 with their limits ([`server`]), which connections end where there are too many
-//! ([`table`]), a strict reader of where HTTP/1 requests end (`screen`), and how all of it ends
-//! ([`drain`]). A request goes to a [`Handler`] together with its [`Arrival`]; which site it is
-//! for, and whether it may pass, is not known here.
+//! In the order of a connection's life:
+//!
+//! - sockets: [`listener`] and [`sockets`] open them, [`handover`] gives them to a successor,
+//!   [`supervisor`] tells systemd;
+//! - [`server`] accepts, [`connection_table`] says which connection ends where there are too many,
+//!   [`workers`] are the threads, `connection` is one connection from its first byte to its last,
+//!   [`hold`] keeps it counted, [`observer`] is told what happens to it;
+//! - [`tls`]; below it `timed_io`, which breaks off clients that do not read;
+//! - HTTP/1.1: `http1` has its settings, `screen` is a strict reader of where requests end,
+//!   `screened` has the time-outs of heads, [`pace`] breaks off bodies that come too slowly;
+//! - HTTP/2: `http2` has its settings and limits, `http2::stall` watches streams that are not read;
+//! - `activity` is what goes on on one connection, [`redirect`] sends visitors to https, [`drain`]
+//!   ends all of it.
+//!
+//! A request goes to a [`Handler`] together with its [`Arrival`]; which site it is for, and whether
+//! it may pass, is not known here.
 
 mod activity;
 mod connection;
+pub mod connection_table;
 pub mod drain;
-#[doc(hidden)]
-pub mod fuzz;
 pub mod handover;
 pub mod hold;
-mod io;
-pub mod lanes;
+mod http1;
+mod http2;
 pub mod listener;
+pub mod observer;
 pub mod pace;
 pub mod redirect;
-mod screen;
+pub(crate) mod screen;
 mod screened;
 pub mod server;
 pub mod sockets;
-mod stall;
 pub mod supervisor;
-pub mod table;
+mod timed_io;
 pub mod tls;
+pub mod workers;
 
 use std::convert::Infallible;
 use std::error::Error;

@@ -1,10 +1,9 @@
 //! Which requests are not even looked at?
 //!
 //! Everything between the connection and the layers: one `Host`, one kind of framing, sizes, a
-//! method that a proxy can pass on. What comes out has the extensions
-//! [`Claim`](crate::downstream::table::Claim) and [`Client`], a path as its target, no header that
-//! only this gateway may send, and a body that ends at its limit. Rooms and tickets are not known
-//! here.
+//! method that a proxy can pass on. What comes out has a [`RequestContext`], a path as its target,
+//! no header that only this gateway may send, and a body that ends at its limit. Rooms and tickets
+//! are not known here.
 
 use std::convert::Infallible;
 use std::future::{Ready, ready};
@@ -12,7 +11,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::downstream::table::TurnedAway;
+use crate::downstream::observer::TurnedAway;
 use crate::downstream::{Arrival, Handler};
 use anteroom_config::{SizeLimits, TimeOuts};
 use futures_util::future::Either;
@@ -27,8 +26,10 @@ use crate::body::Body;
 use crate::error_page;
 use crate::forwarded::{self, Client, TrustedProxies};
 use crate::loops;
-use crate::proxy::{hop, wait_of};
+use crate::request_context::RequestContext;
+use crate::reverse_proxy::hop;
 use crate::status::Refusal;
+use crate::timeouts::wait_of;
 
 /// What every request is checked against.
 #[derive(Debug)]
@@ -55,7 +56,7 @@ impl Intake {
         }
     }
 
-    /// Checks a request's head and adds [`Client`].
+    /// Checks a request's head and works out who sent it.
     ///
     /// # Errors
     ///
@@ -66,7 +67,7 @@ impl Intake {
         head: &mut Parts,
         peer: SocketAddr,
         connection: forwarded::Scheme,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Client, Refusal> {
         if head.headers.len() > self.headers_max {
             return Err(Refusal::TooManyHeaders);
         }
@@ -99,8 +100,7 @@ impl Intake {
         if is_marked && loops::is_loop(&head.headers) {
             return Err(Refusal::LoopDetected);
         }
-        head.extensions.insert(client);
-        Ok(())
+        Ok(client)
     }
 
     fn is_too_long(&self, headers: &HeaderMap) -> Result<bool, Refusal> {
@@ -250,19 +250,16 @@ where
             Some(_) => Err(Refusal::Unavailable),
             None => self.intake.check(&mut head, arrival.peer, connection),
         };
-        if let Err(refusal) = checked {
-            let mut response = error_page::answer_to(&head.headers, refusal);
-            // HTTP/2 has no such header, and keeps what follows apart by itself.
-            if head.version != Version::HTTP_2 {
-                let close = HeaderValue::from_static("close");
-                response.headers_mut().insert(CONNECTION, close);
-            }
-            return Either::Left(ready(Ok(response)));
-        }
-        head.extensions.insert(claim);
-        if head.headers.contains_key(UPGRADE) {
-            head.extensions.insert(arrival.hold.clone());
-        }
+        let client = match checked {
+            Ok(client) => client,
+            Err(refusal) => return Either::Left(ready(Ok(refuse(&head, refusal)))),
+        };
+        let is_upgrade = head.headers.contains_key(UPGRADE);
+        head.extensions.insert(RequestContext {
+            connection: Some(claim),
+            hold: is_upgrade.then(|| arrival.hold.clone()),
+            ..RequestContext::new(client)
+        });
         let mut body =
             Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);
         if head.version == Version::HTTP_2 {
@@ -272,6 +269,17 @@ where
         let request = Request::from_parts(head, body);
         Either::Right(Oneshot::new(self.inner.clone(), request))
     }
+}
+
+/// The response to a request that is not looked at any further.
+fn refuse(head: &Parts, refusal: Refusal) -> Response<Body> {
+    let mut response = error_page::answer_to(&head.headers, refusal);
+    // HTTP/2 has no such header, and keeps what follows apart by itself.
+    if head.version != Version::HTTP_2 {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    response
 }
 
 #[cfg(test)]

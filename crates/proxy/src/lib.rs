@@ -1,13 +1,17 @@
 //! A reverse proxy: moves requests from clients to origins, and responses back.
 //!
-//! One HTTP stack (hyper, tower) from the socket to the origin. A request comes from a connection
-//! of [`downstream`]; [`intake`] rejects what is malformed; [`proxy`] sends it to an origin of
-//! [`upstream`] and returns the response. [`error_page`] writes what a client reads when a request
-//! ends here, with a status from [`status`].
+//! One HTTP stack (hyper, tower) from the socket to the origin. The way of a request:
 //!
-//! Waiting rooms and rate limits stand between intake and proxy, as layers of other crates. This
-//! one knows neither. It holds what both need to speak HTTP: [`cookies`], [`path`], [`route`],
-//! [`forwarded`], [`language`], and in [`visitor`] what they tell each other.
+//! 1. [`downstream`]: listeners, TLS, the connection, HTTP/1.1 and HTTP/2 with their limits;
+//! 2. [`intake`] rejects what is malformed, and begins the [`request_context`];
+//! 3. rate limits and waiting rooms, which are layers of other crates and stand between the two;
+//! 4. [`reverse_proxy`] changes its headers and waits for the response;
+//! 5. [`upstream`] chooses an origin and a connection.
+//!
+//! [`body`] is what streams in both directions. [`error_page`] writes what a client reads when a
+//! request ends here, with a status from [`status`]. The crate knows neither rooms nor limits. It
+//! holds what both need to speak HTTP: [`cookies`], [`path`], [`route`], [`forwarded`] and
+//! [`language`].
 
 pub mod body;
 pub mod cookies;
@@ -20,8 +24,9 @@ pub mod intake;
 pub mod language;
 mod loops;
 pub mod path;
-pub mod proxy;
+pub mod request_context;
+pub mod reverse_proxy;
 pub mod route;
 pub mod status;
+pub mod timeouts;
 pub mod upstream;
-pub mod visitor;

@@ -32,9 +32,11 @@
 //! Deliberately absent: a third decoding, Unicode normalisation, 8.3 file names.
 
 mod decode;
+mod error;
 
 use anteroom_config::ServerConfig;
 use decode::{Controls, Separators, decode};
+pub use error::BadPathError;
 
 /// Bytes of readings that are made for one path, each counted with 256 bytes on top.
 ///
@@ -42,24 +44,6 @@ use decode::{Controls, Separators, decode};
 /// uses every disguise at once gets about a hundred, so this bounds what one request costs to
 /// tens of microseconds. Too small, and long paths with honest oddities are refused.
 pub const READING_BYTES_MAX: usize = 64 * 1024;
-
-/// Why a path is refused. The answer is 400.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[non_exhaustive]
-pub enum BadPathError {
-    /// Not a path: `*`, or nothing.
-    #[error("the path does not begin with a slash")]
-    NotAbsolute,
-    /// A byte below space, or DEL, raw or encoded.
-    #[error("the path holds a control byte")]
-    Control,
-    /// A character spelled with more UTF-8 bytes than it needs.
-    #[error("the path holds overlong UTF-8")]
-    Overlong,
-    /// More readings than [`READING_BYTES_MAX`] pays for.
-    #[error("the path has too many readings")]
-    TooManyReadings,
-}
 
 /// How often origins are taken to decode a path.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

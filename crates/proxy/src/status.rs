@@ -11,7 +11,7 @@ const RETRY_AFTER_SECS: u16 = 10;
 /// Why a request ends here, as far as a visitor may know.
 ///
 /// What operators may know on top is in the logs and in
-/// [`OriginOutcome`](crate::proxy::OriginOutcome).
+/// [`OriginOutcome`](crate::reverse_proxy::OriginOutcome).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Refusal {

@@ -6,6 +6,16 @@
 //! harm. What a request and an answer look like to either side is the gateway's business; whether
 //! somebody new may come in is the room's.
 //!
+//! In the order of a request's way:
+//!
+//! - `origins` and `group` are what the config says; `health` and `check` say which are well, and
+//!   `group::balancer` which one is next;
+//! - `delivery` tries one after the other, by what `failure` makes of errors;
+//! - `pool` has the connections to one origin: `http1` those that are idle, `http2` those that are
+//!   shared, with their limits, `dialect` says a request in either;
+//! - `resolve`, `connect` and `trust` make a connection, `lease` is a request's part in it;
+//! - `outcome`, `counts` and `figures` are for metrics.
+//!
 //! Deliberately absent: keeping a visitor to one origin.
 
 mod check;
@@ -21,9 +31,12 @@ mod http1;
 mod http2;
 mod kept;
 mod lease;
+mod limits;
 mod origin;
 mod origins;
+mod outcome;
 mod pool;
+mod request;
 mod resolve;
 mod trust;
 
@@ -34,7 +47,8 @@ pub use figures::{OriginFigures, RetryFigures, RoomOriginFigures};
 pub use group::Group;
 pub use health::Condition;
 pub use lease::Lease;
-pub use origin::Outcome;
+pub use limits::Limits;
 pub use origins::{Origins, OriginsError, Plan, find_ca_files};
-pub use pool::{Limits, RequestBody};
+pub use outcome::Outcome;
+pub use request::RequestBody;
 pub use trust::TrustError;

@@ -10,11 +10,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anteroom_config::Config;
+use anteroom_proxy::downstream::connection_table::ConnectionTable;
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
-use anteroom_proxy::downstream::hold::Unobserved;
 use anteroom_proxy::downstream::listener::listen;
+use anteroom_proxy::downstream::observer::Unobserved;
 use anteroom_proxy::downstream::server::Server;
-use anteroom_proxy::downstream::table::ConnectionTable;
 use anteroom_proxy::downstream::{Arrival, Handler};
 use bytes::Bytes;
 use http::{Request, Response};

@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use anteroom_proxy::downstream::fuzz::screen;
+use anteroom_proxy::fuzz::screen;
 use anteroom_testkit::{Effort, Field, Language, fuzz, seeds};
 
 const LANGUAGE: Language<'_> = Language {

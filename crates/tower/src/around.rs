@@ -7,7 +7,7 @@ use anteroom_limit_http::Surroundings;
 use anteroom_node::NodeClock;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::visitor::KnownVisitor;
+use anteroom_proxy::request_context::KnownVisitor;
 use anteroom_room_http::layer::{WaitingRoomLayer, is_own_path};
 use http::HeaderMap;
 

@@ -11,6 +11,7 @@ use anteroom_proxy::body::AnswerBody;
 use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::{Scheme, TrustedProxies};
 use anteroom_proxy::intake::Intake;
+use anteroom_proxy::request_context::RequestContext;
 use anteroom_proxy::status::Refusal;
 use futures_util::future::Either;
 use http::{Request, Response};
@@ -91,7 +92,10 @@ where
             }
         };
         match checked {
-            Ok(()) => Either::Left(self.inner.call(Request::from_parts(head, body))),
+            Ok(client) => {
+                head.extensions.insert(RequestContext::new(client));
+                Either::Left(self.inner.call(Request::from_parts(head, body)))
+            }
             Err(refusal) => {
                 let answer = error_page::answer_to(&head.headers, refusal);
                 Either::Right(ready(Ok(answer.map(R::from_own))))

@@ -8,20 +8,22 @@ use std::time::Duration;
 
 use anteroom_config::OnLimit;
 use anteroom_limit::policy::Policy;
+use anteroom_limit::time::MicroSpan;
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::Readings;
+use anteroom_proxy::request_context::RequestContext;
 use http::{Request, StatusCode};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::error;
 
-use crate::answer::{self, Said};
 use crate::caller::Caller;
 use crate::charging::{Charged, Charges};
 use crate::counted::Counted;
 use crate::limit::{Limit, Whom};
-use crate::meter::{Meter, Plan};
+use crate::meter::Meter;
+use crate::plan::Plan;
+use crate::rate_limit_headers::Said;
 use crate::tally::Event;
 use crate::tokens::ShownTokens;
 
@@ -77,7 +79,7 @@ impl<'p> Call<'p> {
         plan: &'p Plan,
         request: &Request<B>,
     ) -> Result<Self, StatusCode> {
-        let Some(client) = request.extensions().get::<Client>() else {
+        let Some(RequestContext { client, .. }) = RequestContext::of(request) else {
             error!("a request came without its client: nobody can say whom to count it to");
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         };
@@ -199,7 +201,7 @@ impl<'p> Call<'p> {
             match self.charges.charge(self.held, meter).await {
                 Charged::All => {
                     let verdicts = self.charges.told().map(|(_, verdict)| verdict);
-                    let wait = answer::wait_of(verdicts).map(Duration::from);
+                    let wait = wait_of(verdicts).map(Duration::from);
                     return Fate::Go(wait.unwrap_or_default());
                 }
                 Charged::Away(limit) => {
@@ -309,7 +311,7 @@ impl<'p> Call<'p> {
 
     /// A line in the access log: what is behind this layer does not see the call.
     pub(crate) fn log<B>(&self, request: &Request<B>, status: StatusCode) {
-        let client = request.extensions().get::<Client>();
+        let context = RequestContext::of(request);
         let mut rejecting = self.charges.rejecting();
         let limit = match self.refusal {
             Some(refusal) => Some(refusal.limit()),
@@ -321,7 +323,7 @@ impl<'p> Call<'p> {
         };
         tracing::info!(
             target: "access",
-            client = client.map(|client| tracing::field::display(client.address)),
+            client = context.map(|context| tracing::field::display(context.client.address)),
             method = %request.method(),
             path = %request.uri().path().escape_default(),
             status = status.as_u16(),
@@ -347,5 +349,37 @@ impl<'p> Call<'p> {
         let said = told.into_iter();
         said.map(|(Counted { limit, key }, verdict)| limit.said(key, verdict))
             .collect()
+    }
+}
+
+/// How long a call that was rejected would have to wait, if it would ever be let through.
+fn wait_of(verdicts: impl IntoIterator<Item = Verdict>) -> Option<MicroSpan> {
+    let mut longest = MicroSpan::ZERO;
+    for verdict in verdicts {
+        match verdict.outcome {
+            Outcome::Admit { delay } => longest = longest.max(delay),
+            Outcome::Reject { retry_after } => longest = longest.max(retry_after?),
+        }
+    }
+    Some(longest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate_limit_headers::tests::{admitted, rejected};
+
+    #[test]
+    fn the_longest_wait_counts_and_never_is_longest() {
+        let delayed = Verdict {
+            outcome: Outcome::Admit {
+                delay: MicroSpan(9),
+            },
+            ..rejected(None)
+        };
+        let short = rejected(Some(MicroSpan(5)));
+        assert_eq!(wait_of([short, delayed]), Some(MicroSpan(9)));
+        assert_eq!(wait_of([short, rejected(None)]), None);
+        assert_eq!(wait_of([admitted(1, MicroSpan(7))]), Some(MicroSpan::ZERO));
     }
 }

@@ -21,6 +21,7 @@ use http::HeaderMap;
 use http::header::HeaderName;
 use smallvec::{SmallVec, smallvec};
 
+use crate::distinct::{CLIENTS_MAX, Unknown, distinct};
 use crate::tokens::ShownTokens;
 
 /// What tells clients apart.
@@ -54,18 +55,6 @@ pub(crate) struct Caller<'r> {
     /// The visitor whose ticket it carries, if that is a good one.
     pub(crate) visitor: Option<[u8; 16]>,
 }
-
-/// Why nobody can be told from a request.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Unknown {
-    /// Something is not there, or empty.
-    Missing,
-    /// It could be more clients than anybody honest is.
-    TooMany,
-}
-
-/// Most clients that one call is counted to.
-const CLIENTS_MAX: usize = 8;
 
 impl Part {
     /// What this request says, in each way in which it can be read.
@@ -109,26 +98,6 @@ impl Part {
             Self::Visitor => return None,
         })
     }
-}
-
-/// The values, each once. Whoever sends an empty one might as well not send it.
-pub(crate) fn distinct<'r>(
-    values: impl Iterator<Item = Cow<'r, [u8]>>,
-) -> Result<Vec<Cow<'r, [u8]>>, Unknown> {
-    let mut all: Vec<Cow<'r, [u8]>> = Vec::new();
-    for value in values.filter(|value| !value.is_empty()) {
-        if all.contains(&value) {
-            continue;
-        }
-        if all.len() == CLIENTS_MAX {
-            return Err(Unknown::TooMany);
-        }
-        all.push(value);
-    }
-    if all.is_empty() {
-        return Err(Unknown::Missing);
-    }
-    Ok(all)
 }
 
 /// The keys of whoever calls: nearly always one.

@@ -26,5 +26,5 @@ mod verifier;
 
 pub use algorithm::Algorithm;
 pub use key_set::{FILE_BYTES_MAX, KEYS_MAX, KeySet, KeySetError};
-pub use token::{Rejection, TOKEN_BYTES_MAX};
-pub use verifier::{Expected, Proof, Verifier};
+pub use token::{Expected, Proof, Rejection, TOKEN_BYTES_MAX};
+pub use verifier::Verifier;

@@ -12,22 +12,24 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use anteroom_proxy::body::{AnswerBody, Body};
-use anteroom_proxy::visitor::{CannotWait, OverLimit};
+use anteroom_proxy::request_context::{CannotWait, RequestContext};
 use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 
-use crate::answer::{self, Told};
 use crate::call::{Call, Fate, Refusal};
-use crate::meter::{Meter, Plan};
+use crate::meter::Meter;
+use crate::plan::Plan;
+use crate::rate_limit_headers::{self, Told};
 use crate::tally::Event;
+use crate::too_many_requests;
 
 /// Puts limits in front of a service.
 ///
-/// Requests carry who sent them, as [`Client`](anteroom_proxy::forwarded::Client); one that does
-/// not is refused, as nobody could say whom to count it to.
+/// Requests carry who sent them, in a [`RequestContext`]; one that does not is refused, as nobody
+/// could say whom to count it to.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
     meter: Arc<Meter>,
@@ -208,7 +210,7 @@ where
             }
             call.note_passed(&meter, after);
             let Ok(mut response) = inner.call(request).await;
-            answer::tell(response.headers_mut(), &call.said(), || {
+            rate_limit_headers::tell(response.headers_mut(), &call.said(), || {
                 meter.wall_seconds()
             });
             response
@@ -216,7 +218,9 @@ where
         Fate::Wait => {
             let accept = request.headers().get(ACCEPT).cloned();
             let is_head = request.method() == Method::HEAD;
-            request.extensions_mut().insert(OverLimit);
+            if let Some(context) = RequestContext::of_mut(&mut request) {
+                context.is_over_limit = true;
+            }
             let Ok(mut response) = inner.call(request).await;
             if response.extensions_mut().remove::<CannotWait>().is_none() {
                 call.note_over(Event::Wait);
@@ -242,12 +246,12 @@ fn send_away<B, R: AnswerBody>(
         Some(Refusal::Incomplete(limit)) => {
             call.note_over(Event::Reject);
             call.log(request, StatusCode::BAD_REQUEST);
-            answer::incomplete(&limit.name)
+            too_many_requests::incomplete(&limit.name)
         }
         Some(Refusal::Away(limit)) => {
             call.note_over(Event::Unavailable);
             call.log(request, StatusCode::SERVICE_UNAVAILABLE);
-            answer::unavailable(&limit.name, accept, rand::random())
+            too_many_requests::unavailable(&limit.name, accept, rand::random())
         }
         None => {
             call.log(request, StatusCode::TOO_MANY_REQUESTS);
@@ -260,8 +264,8 @@ fn send_away<B, R: AnswerBody>(
 /// Sends a call away.
 fn refuse(call: &Call<'_>, meter: &Meter, accept: Option<&HeaderValue>) -> Response<Bytes> {
     call.note_over(Event::Reject);
-    let mut response = answer::refuse(&call.said(), accept, rand::random());
-    answer::tell(response.headers_mut(), &call.said(), || {
+    let mut response = too_many_requests::refuse(&call.said(), accept, rand::random());
+    rate_limit_headers::tell(response.headers_mut(), &call.said(), || {
         meter.wall_seconds()
     });
     response

@@ -14,9 +14,10 @@ use anteroom_limit_store::{CallKey, KeyMaker};
 use http::HeaderValue;
 use smallvec::smallvec;
 
-use crate::answer::Said;
-use crate::caller::{self, Caller, Clients, Part, Unknown};
+use crate::caller::{self, Caller, Clients, Part};
 use crate::covers::Covers;
+use crate::distinct::Unknown;
+use crate::rate_limit_headers::Said;
 use crate::stores::{Contact, Elsewhere};
 use crate::tally::Tally;
 

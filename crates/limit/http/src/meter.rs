@@ -11,16 +11,15 @@ use anteroom_limit::time::Micros;
 use anteroom_limit_store::shared::CountsError;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::visitor::KnownVisitor;
+use anteroom_proxy::request_context::KnownVisitor;
 use arc_swap::{ArcSwap, Guard};
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::limit::Limit;
-use crate::plan::{self, PlanError};
+use crate::plan::{self, Plan, PlanError};
 use crate::stores::CountStores;
 use crate::tally::Event;
-use crate::tokens::Tokens;
 
 /// How often limits forget, on their own, clients that are as if they had never called.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
@@ -73,34 +72,6 @@ pub struct Meter {
     /// Calls that only look, at stores elsewhere; see [`LOOKING_MAX`].
     looking: Arc<Semaphore>,
     surroundings: Box<dyn Surroundings>,
-}
-
-/// The limits that hold, in the order of the config file.
-#[derive(Default)]
-pub struct Plan {
-    pub(crate) limits: Vec<Limit>,
-    /// Whether one of them has to know who shows a ticket.
-    pub(crate) needs_visitor: bool,
-    /// The signed tokens by which some know clients.
-    pub(crate) tokens: Option<Arc<Tokens>>,
-}
-
-impl Plan {
-    /// The same, with other tokens that are good.
-    #[must_use]
-    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
-        let tokens = tokens.map(Arc::new);
-        Self { tokens, ..self }
-    }
-
-    pub(crate) fn of(limits: Vec<Limit>) -> Self {
-        let needs_visitor = limits.iter().any(Limit::needs_visitor);
-        Self {
-            limits,
-            needs_visitor,
-            tokens: None,
-        }
-    }
 }
 
 /// How one limit does.
@@ -282,11 +253,5 @@ impl Meter {
 impl fmt::Debug for Meter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Meter({:?})", self.plan.load())
-    }
-}
-
-impl fmt::Debug for Plan {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(&self.limits).finish()
     }
 }

@@ -1,9 +1,9 @@
-//! From the config file's limits to limits that can be asked.
+//! The limits that hold, made of those in the config file.
 
 use std::collections::HashMap;
 use std::error::Error as _;
 use std::sync::Arc;
-use std::{iter, mem};
+use std::{fmt, iter, mem};
 
 use anteroom_config::{KeyPart, LimitConfig, LimitStore};
 use anteroom_limit::cost::Cost;
@@ -16,13 +16,47 @@ use http::Method;
 use http::header::{HeaderName, InvalidHeaderName};
 use http::method::InvalidMethod;
 
-use crate::answer;
 use crate::caller::{self, Part};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
-use crate::meter::Plan;
+use crate::rate_limit_headers;
 use crate::stores::{Contact, CountStores, Elsewhere};
 use crate::tally::Tally;
+use crate::tokens::Tokens;
+
+/// The limits that hold, in the order of the config file.
+#[derive(Default)]
+pub struct Plan {
+    pub(crate) limits: Vec<Limit>,
+    /// Whether one of them has to know who shows a ticket.
+    pub(crate) needs_visitor: bool,
+    /// The signed tokens by which some know clients.
+    pub(crate) tokens: Option<Arc<Tokens>>,
+}
+
+impl Plan {
+    /// The same, with other tokens that are good.
+    #[must_use]
+    pub fn with_tokens(self, tokens: Option<Tokens>) -> Self {
+        let tokens = tokens.map(Arc::new);
+        Self { tokens, ..self }
+    }
+
+    pub(crate) fn of(limits: Vec<Limit>) -> Self {
+        let needs_visitor = limits.iter().any(Limit::needs_visitor);
+        Self {
+            limits,
+            needs_visitor,
+            tokens: None,
+        }
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.limits).finish()
+    }
+}
 
 /// Why a limit can never be asked.
 #[derive(Debug, thiserror::Error)]
@@ -156,7 +190,7 @@ fn limit(config: &LimitConfig, known: &KeptByName<'_>) -> Result<Limit, Problem>
         on_limit: config.on_limit,
         is_shadow: config.shadow,
         spoken: config.headers,
-        spoken_policy: answer::policy_alone(name, config.policy.rate()),
+        spoken_policy: rate_limit_headers::policy_alone(name, config.policy.rate()),
         counts_polling: config.count_polling,
         keys_max: config.keys_max,
         store: config.store,

@@ -15,7 +15,7 @@ use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::is_same;
 use http::HeaderMap;
 
-use crate::caller::{Unknown, distinct};
+use crate::distinct::{Unknown, distinct};
 
 /// Most tokens of one request. Honest ones have one, and each costs a signature.
 const TOKENS_MAX: usize = 4;

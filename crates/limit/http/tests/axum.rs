@@ -7,7 +7,7 @@ use anteroom_limit::time::Micros;
 use anteroom_limit_http::{CountStores, Meter, RateLimitLayer, Surroundings};
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
-use anteroom_proxy::visitor::KnownVisitor;
+use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
@@ -54,7 +54,7 @@ async fn limits_stand_in_front_of_a_router() {
         let host = HeaderValue::from_static("shop.example");
         let trusted = TrustedProxies::new([]);
         let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
-        request.extensions_mut().insert(client);
+        request.extensions_mut().insert(RequestContext::new(client));
         let answer = app.clone().oneshot(request).await.unwrap();
         let status = answer.status().as_u16();
         let body = axum::body::to_bytes(answer.into_body(), 10_000).await;

@@ -20,6 +20,7 @@ use anteroom_limit_store::CallKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedCharge, SharedCounts};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::request_context::RequestContext;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
 use parking_lot::Mutex;
@@ -196,7 +197,7 @@ impl Site {
             let host = HeaderValue::from_static("shop.example");
             let trusted = TrustedProxies::new([]);
             let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
-            request.extensions_mut().insert(client);
+            request.extensions_mut().insert(RequestContext::new(client));
             let answered = self.layer.layer(service).oneshot(request).await;
             answered.unwrap();
             advance(Duration::from_secs(1)).await;

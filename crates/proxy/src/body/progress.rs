@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering::Relaxed};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 
-use super::BodyError;
+use super::error::BodyError;
 use crate::status::Refusal;
 
 /// Shared between a body and who sent it off. Relaxed is enough: nothing is ordered by it, and who

@@ -19,10 +19,9 @@ use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::downstream::connection_table::Entry;
 use crate::downstream::drain::DrainSignal;
-use crate::downstream::screened::Patience;
-use crate::downstream::stall::Watch;
-use crate::downstream::table::Entry;
+use crate::downstream::http2::stall::Watch;
 
 /// Nobody asked to leave HTTP.
 const HTTP: u8 = 0;
@@ -30,6 +29,15 @@ const HTTP: u8 = 0;
 const ASKED: u8 = 1;
 /// The connection is a tunnel.
 const TUNNEL: u8 = 2;
+
+/// How long a client may take before it asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdleTimeouts {
+    /// For the head of a request, and for the first one of a connection.
+    pub(crate) head: Duration,
+    /// For the next request.
+    pub(crate) keep_alive: Duration,
+}
 
 /// See the top of this file.
 pub(crate) struct Activity {
@@ -96,17 +104,17 @@ impl Activity {
 
     /// Resolves when the connection should take no more requests: it has had its share, or nothing
     /// was asked for too long.
-    pub(crate) async fn is_over(&self, patience: Patience) {
+    pub(crate) async fn is_over(&self, timeouts: IdleTimeouts) {
         let is_unused = async {
             // Whoever connects is about to ask.
             while self.is_new() {
                 let since = *self.idle_since.lock();
-                if since + patience.head <= Instant::now() {
+                if since + timeouts.head <= Instant::now() {
                     return;
                 }
-                tokio::time::sleep_until(since + patience.head).await;
+                tokio::time::sleep_until(since + timeouts.head).await;
             }
-            self.is_idle_for(patience.keep_alive).await;
+            self.is_idle_for(timeouts.keep_alive).await;
         };
         tokio::select! {
             () = self.full.notified() => {}
@@ -350,7 +358,8 @@ impl Activity {
 mod tests {
     use super::*;
     use crate::downstream::drain::drain;
-    use crate::downstream::hold::{ConnectionHold, ConnectionObserver, Unobserved};
+    use crate::downstream::hold::ConnectionHold;
+    use crate::downstream::observer::{ConnectionObserver, Unobserved};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -359,7 +368,7 @@ mod tests {
         let (_trigger, signal) = drain();
         let observer: Arc<dyn ConnectionObserver> = Arc::new(Unobserved);
         let hold = ConnectionHold::alone(&observer, signal.clone());
-        let patience = Patience {
+        let timeouts = IdleTimeouts {
             head: 10 * SECOND,
             keep_alive: 75 * SECOND,
         };
@@ -368,11 +377,11 @@ mod tests {
             let start = Instant::now();
             for _ in 0..requests {
                 let open = activity.begin();
-                let over = tokio::time::timeout(100 * SECOND, activity.is_over(patience));
+                let over = tokio::time::timeout(100 * SECOND, activity.is_over(timeouts));
                 assert!(over.await.is_err(), "an answer may take its time");
                 drop(open);
             }
-            activity.is_over(patience).await;
+            activity.is_over(timeouts).await;
             let expected = if requests == 0 { 10 } else { 200 + 75 };
             assert_eq!(start.elapsed().as_secs(), expected);
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use anteroom_config::{SizeLimits, TimeOuts};
 use http::Request;
 use hyper::body::Incoming;
 use hyper::service::Service;
@@ -14,16 +15,45 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tracing::debug;
 
-use crate::downstream::activity::{Activity, Answering, Tracked};
+use crate::downstream::activity::{Activity, Answering, IdleTimeouts, Tracked};
+use crate::downstream::connection_table::Entry;
 use crate::downstream::drain::{DrainSignal, Quietly};
 use crate::downstream::hold::ConnectionHold;
-use crate::downstream::io::TimedIo;
+use crate::downstream::http1;
+use crate::downstream::http2::Http2Limits;
+use crate::downstream::http2::stall::{Progress, StreamExecutor};
+use crate::downstream::pace::Pace;
 use crate::downstream::screened::Screened;
-use crate::downstream::server::Protocols;
-use crate::downstream::stall::{Progress, StreamExecutor};
-use crate::downstream::table::Entry;
+use crate::downstream::timed_io::TimedIo;
 use crate::downstream::tls::{self, Tls};
 use crate::downstream::{Arrival, Handler};
+use crate::timeouts::wait_of;
+
+/// What holds for every connection of a listener.
+pub(crate) struct Protocols {
+    pub(crate) http1: hyper::server::conn::http1::Builder,
+    pub(crate) http2: Http2Limits,
+    pub(crate) timeouts: IdleTimeouts,
+    pub(crate) pace: Pace,
+    pub(crate) write_idle: Duration,
+    pub(crate) requests_max: u64,
+}
+
+impl Protocols {
+    pub(crate) fn new(time_outs: &TimeOuts, sizes: &SizeLimits) -> Self {
+        Self {
+            http1: http1::builder(sizes),
+            http2: Http2Limits::of(sizes),
+            timeouts: IdleTimeouts {
+                head: wait_of(time_outs.request_head),
+                keep_alive: wait_of(time_outs.keep_alive),
+            },
+            pace: Pace::new(sizes.body_bytes_per_second_min),
+            write_idle: wait_of(time_outs.body_idle),
+            requests_max: sizes.requests_per_connection,
+        }
+    }
+}
 
 /// Serves a connection until it ends.
 pub(crate) async fn serve<H: Handler>(
@@ -36,12 +66,12 @@ pub(crate) async fn serve<H: Handler>(
     // Below TLS: only there it is seen what is on its way, and what is still to come at the end.
     let stream = timed(stream, &protocols, &arrival);
     let Some(tls) = tls else {
-        return http1(stream, &protocols, handler, arrival).await;
+        return serve_http1(stream, &protocols, handler, arrival).await;
     };
     // Without a word of HTTP there is nothing to let finish.
     let stopped = Quietly::new(told_to_end(&arrival.hold, Until::Draining));
     let shaken = tokio::select! {
-        shaken = tls.accept(stream, protocols.patience.head) => shaken,
+        shaken = tls.accept(stream, protocols.timeouts.head) => shaken,
         _ = stopped => return,
     };
     let stream = match shaken {
@@ -54,13 +84,13 @@ pub(crate) async fn serve<H: Handler>(
     };
     arrival.is_encrypted = true;
     if tls::is_http2(&stream) {
-        http2(stream, &protocols, handler, arrival).await;
+        serve_http2(stream, &protocols, handler, arrival).await;
     } else {
-        http1(stream, &protocols, handler, arrival).await;
+        serve_http1(stream, &protocols, handler, arrival).await;
     }
 }
 
-async fn http1<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
+async fn serve_http1<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
@@ -71,7 +101,7 @@ where
     let told = Quietly::new(told_to_end(&arrival.hold, Until::Draining));
     let stream = Screened::new(
         stream,
-        protocols.patience,
+        protocols.timeouts,
         protocols.pace.clone(),
         Arc::clone(&activity),
         arrival.hold.clone(),
@@ -151,8 +181,12 @@ where
 }
 
 /// Serves HTTP/2 on what is encrypted already, until it ends.
-pub(crate) async fn http2<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
-where
+pub(crate) async fn serve_http2<I, H>(
+    stream: I,
+    protocols: &Protocols,
+    handler: H,
+    arrival: Arrival,
+) where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
 {
@@ -160,11 +194,11 @@ where
     let entry = Arc::clone(arrival.hold.entry());
     let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
     let ending = Arc::clone(&activity);
-    let patience = protocols.patience;
+    let timeouts = protocols.timeouts;
     let told = told_to_end(&arrival.hold, Until::Leaving);
     let over = Quietly::new(async move {
         tokio::select! {
-            () = ending.is_over(patience) => Told::Drain,
+            () = ending.is_over(timeouts) => Told::Drain,
             told = told => told,
         }
     });
@@ -175,7 +209,7 @@ where
     );
     let forgotten = Forgotten {
         activity: Arc::clone(&activity),
-        head: patience.head,
+        head: timeouts.head,
         progress: progress.clone(),
     };
     let stream = TokioIo::new(stream);
@@ -184,7 +218,7 @@ where
         arrival,
         activity,
     };
-    let http2 = protocols.http2(StreamExecutor {
+    let http2 = protocols.http2.builder(StreamExecutor {
         connection: progress,
     });
     let mut connection = pin!(http2.serve_connection(stream, service));
@@ -268,19 +302,13 @@ impl<H: Handler> Service<Request<Incoming>> for Served<H> {
     }
 }
 
-/// The builder of HTTP/2 connections.
-pub(crate) type Http2 = hyper::server::conn::http2::Builder<StreamExecutor>;
-
-/// How long a client may take to answer a ping before its connection counts as dead.
-pub(crate) const PING_WAIT: Duration = Duration::from_secs(20);
-
 #[cfg(test)]
 mod tests {
     use tokio::time::Instant;
 
     use super::*;
     use crate::downstream::drain::drain;
-    use crate::downstream::hold::{ConnectionObserver, Unobserved};
+    use crate::downstream::observer::{ConnectionObserver, Unobserved};
 
     #[tokio::test(start_paused = true)]
     async fn whoever_takes_the_last_answers_slowly_is_waited_for() {

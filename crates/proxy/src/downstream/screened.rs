@@ -12,17 +12,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
-use crate::downstream::activity::Activity;
-use crate::downstream::hold::{BrokenOff, ConnectionHold};
+use crate::downstream::activity::{Activity, IdleTimeouts};
+use crate::downstream::hold::ConnectionHold;
+use crate::downstream::observer::BrokenOff;
 use crate::downstream::pace::Pace;
 use crate::downstream::screen::{Place, Screen};
-
-/// How long may what take?
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Patience {
-    pub(crate) head: Duration,
-    pub(crate) keep_alive: Duration,
-}
 
 /// A stream behind a screen.
 pub(crate) struct Screened<T> {
@@ -35,7 +29,7 @@ pub(crate) struct Screened<T> {
     encoded: Vec<u8>,
     /// What came together with a wish to leave HTTP; whose it is, its answer says.
     early: Vec<u8>,
-    patience: Patience,
+    timeouts: IdleTimeouts,
     activity: Arc<Activity>,
     hold: ConnectionHold,
     pace: Pace,
@@ -55,7 +49,7 @@ enum Wait {
 impl<T> Screened<T> {
     pub(crate) fn new(
         io: T,
-        patience: Patience,
+        timeouts: IdleTimeouts,
         pace: Pace,
         activity: Arc<Activity>,
         hold: ConnectionHold,
@@ -67,7 +61,7 @@ impl<T> Screened<T> {
             end: b"",
             encoded: Vec::new(),
             early: Vec::new(),
-            patience,
+            timeouts,
             activity,
             hold,
             pace,
@@ -80,13 +74,13 @@ impl<T> Screened<T> {
     fn awaited(&self) -> Option<(Wait, Duration)> {
         let request = self.screen.heads();
         match self.screen.place() {
-            Place::Head => Some((Wait::Head(request), self.patience.head)),
+            Place::Head => Some((Wait::Head(request), self.timeouts.head)),
             // Whoever connects is about to ask.
             Place::Between if self.activity.is_new() => {
-                Some((Wait::Head(request), self.patience.head))
+                Some((Wait::Head(request), self.timeouts.head))
             }
             Place::Between if self.activity.is_idle() => {
-                Some((Wait::Next(request), self.patience.keep_alive))
+                Some((Wait::Next(request), self.timeouts.keep_alive))
             }
             Place::Between | Place::Body | Place::Beyond => None,
         }

@@ -9,111 +9,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{SizeLimits, TimeOuts};
-use anteroom_room::time::Span;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioTimer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
 use tracing::{debug, warn};
 
-use crate::downstream::connection::{self, Http2, PING_WAIT};
+use crate::downstream::connection::{self, Protocols};
+use crate::downstream::connection_table::ConnectionTable;
 use crate::downstream::drain::DrainSignal;
-use crate::downstream::hold::{ConnectionHold, ConnectionObserver};
-use crate::downstream::lanes::{self, Choice, Lanes};
-use crate::downstream::pace::Pace;
-use crate::downstream::screened::Patience;
-use crate::downstream::stall::StreamExecutor;
-use crate::downstream::table::ConnectionTable;
+use crate::downstream::hold::ConnectionHold;
+use crate::downstream::observer::ConnectionObserver;
 use crate::downstream::tls::Tls;
+use crate::downstream::workers::{self, Choice, Workers};
 use crate::downstream::{Arrival, Handler};
+use crate::timeouts::wait_of;
 
 /// Pause after a failed accept, doubled up to [`PAUSE_MAX`]. Without one, a process out of file
 /// descriptors spins: the connection stays in the queue and accept fails again at once.
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 /// The longest pause; longer, and service comes back late once descriptors are free.
 const PAUSE_MAX: Duration = Duration::from_millis(500);
-
-/// The longest time that is waited for anything: longer spans overflow timers and mean "for ever".
-const WAIT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
-/// The smallest buffer that hyper works with.
-const BUFFER_MIN: usize = 8192;
-
-/// Headers that hyper parses without an allocation.
-const HEADERS_CHEAP: usize = 100;
-
-/// What one request's body may bring before somebody reads it. Enough for 2 MB/s at 100 ms; each
-/// stream of each connection may take so much memory.
-const STREAM_WINDOW: u32 = 256 * 1024;
-/// The same for all streams of a connection together.
-const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// What waits to be sent, of one answer. hyper's own figure (400 KiB) times the streams of a
-/// connection is what one client that does not read could cost.
-const SEND_BUFFER: usize = 64 * 1024;
-/// Streams that a client opened and took back before anybody looked at them; more than so many end
-/// the connection ("rapid reset").
-const RESETS_MAX: usize = 20;
-/// Streams that we reset because of the client's mistakes; more than so many end the connection.
-const MISTAKES_MAX: usize = 100;
-
-/// What holds for every connection of a listener.
-pub(crate) struct Protocols {
-    pub(crate) http1: http1::Builder,
-    head_bytes: u32,
-    http2_streams: u32,
-    pub(crate) patience: Patience,
-    pub(crate) pace: Pace,
-    pub(crate) write_idle: Duration,
-    pub(crate) requests_max: u64,
-}
-
-impl Protocols {
-    pub(crate) fn new(time_outs: &TimeOuts, sizes: &SizeLimits) -> Self {
-        // Not `pipeline_flush`: with it, hyper 1 buffers without bound for a client that does not
-        // read, and loses the last answer of a connection that closes with requests unread.
-        let mut http1 = http1::Builder::new();
-        // Time-outs of heads are kept by `Screened`; hyper's own does not tell a head that is slow
-        // from a connection that is kept open.
-        http1
-            .header_read_timeout(None)
-            .half_close(true)
-            .max_header_size(sizes.request_head_bytes)
-            .max_buf_size(sizes.request_head_bytes.max(BUFFER_MIN));
-        if sizes.request_headers > HEADERS_CHEAP {
-            http1.max_headers(sizes.request_headers);
-        }
-        Self {
-            http1,
-            head_bytes: u32::try_from(sizes.request_head_bytes).unwrap_or(u32::MAX),
-            http2_streams: sizes.http2_streams,
-            patience: Patience {
-                head: wait_of(time_outs.request_head),
-                keep_alive: wait_of(time_outs.keep_alive),
-            },
-            pace: Pace::new(sizes.body_bytes_per_second_min),
-            write_idle: wait_of(time_outs.body_idle),
-            requests_max: sizes.requests_per_connection,
-        }
-    }
-
-    /// What begins HTTP/2 on a connection whose streams this executor runs.
-    pub(crate) fn http2(&self, streams: StreamExecutor) -> Http2 {
-        let mut http2 = Http2::new(streams);
-        // Extended CONNECT stays off: upgrades are a matter of HTTP/1.1.
-        http2
-            .timer(TokioTimer::new())
-            .max_concurrent_streams(self.http2_streams)
-            .max_header_list_size(self.head_bytes)
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_send_buf_size(SEND_BUFFER)
-            .max_pending_accept_reset_streams(RESETS_MAX)
-            .max_local_error_reset_streams(MISTAKES_MAX)
-            .keep_alive_interval(PING_WAIT)
-            .keep_alive_timeout(PING_WAIT);
-        http2
-    }
-}
 
 /// What all connections of a listener have in common.
 #[derive(Clone)]
@@ -123,7 +37,7 @@ pub struct Server {
     table: ConnectionTable,
     drain_wait: Duration,
     observer: Arc<dyn ConnectionObserver>,
-    lanes: Lanes,
+    workers: Workers,
 }
 
 impl Server {
@@ -141,14 +55,14 @@ impl Server {
             table,
             drain_wait: wait_of(time_outs.drain),
             observer,
-            lanes: Lanes::default(),
+            workers: Workers::default(),
         }
     }
 
     /// The same, with connections on these threads and not where they are accepted.
     #[must_use]
-    pub fn on(self, lanes: Lanes) -> Self {
-        Self { lanes, ..self }
+    pub fn on(self, workers: Workers) -> Self {
+        Self { workers, ..self }
     }
 
     /// The same, encrypted.
@@ -204,7 +118,7 @@ impl Server {
                 }
             };
             pause = PAUSE_MIN;
-            let Choice { runtime, open } = self.lanes.choose();
+            let Choice { runtime, open } = self.workers.choose();
             let place = self.table.admit(peer, &*self.observer);
             let hold = ConnectionHold::new(place, &self.observer, signal.clone(), open);
             self.spawn(runtime, stream, (peer, hold), handler.clone());
@@ -213,7 +127,7 @@ impl Server {
 
     fn spawn<H: Handler>(
         &self,
-        lane: Option<Handle>,
+        worker: Option<Handle>,
         stream: TcpStream,
         (peer, hold): (SocketAddr, ConnectionHold),
         handler: H,
@@ -228,15 +142,10 @@ impl Server {
         };
         let protocols = Arc::clone(&self.protocols);
         let tls = self.tls.clone();
-        lanes::spawn(lane, stream, move |stream| {
+        workers::spawn(worker, stream, move |stream| {
             connection::serve(stream, protocols, tls, handler, arrival)
         });
     }
-}
-
-/// A configured span as a timer takes it.
-fn wait_of(span: Span) -> Duration {
-    Duration::from_millis(span.0).min(WAIT_MAX)
 }
 
 /// Whether an accept error says nothing about the next connection.

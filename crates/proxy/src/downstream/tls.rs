@@ -26,7 +26,7 @@ use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use tracing::{error, warn};
 
-use crate::downstream::io::TimedIo;
+use crate::downstream::timed_io::TimedIo;
 use names::{ByName, names_of};
 
 /// PEM has this word above a key with a password.

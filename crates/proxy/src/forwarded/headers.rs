@@ -10,12 +10,11 @@ use bytes::Bytes;
 use http::header::{Entry, FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
 
-use super::claims::is_double;
-use super::{Client, X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO};
-use crate::loops;
-
-/// What headers begin with that only this gateway and the origin may send.
-const OWN_PREFIX: &str = "anteroom-";
+use super::client::Client;
+use super::names::{
+    X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, is_disguised, is_double, is_hearsay,
+    is_own, remove_where,
+};
 
 /// Removes every header that begins with `anteroom-`: a client that sends one wants to be taken
 /// for this gateway. In every spelling that an origin may take for it, see `begins`; and doubles of
@@ -24,68 +23,10 @@ pub fn strip_own(headers: &mut HeaderMap) {
     remove_where(headers, |name| is_own(name) || is_double(name));
 }
 
-/// Whether only this gateway and the origin may send it. The marks of gateways in front are kept.
-pub(super) fn is_own(name: &str) -> bool {
-    begins(name, OWN_PREFIX) && name != loops::NAME
-}
-
 /// Removes what somebody who is not trusted says about who they are: `Forwarded`, `X-Forwarded-*`,
 /// in every spelling. Further headers of that kind are a setting, see `claims`.
 pub fn strip_hearsay(headers: &mut HeaderMap) {
     remove_where(headers, is_hearsay);
-}
-
-fn is_hearsay(name: &str) -> bool {
-    match name.as_bytes() {
-        [b'x', ..] => begins(name, "x-forwarded-"),
-        // Most names are done with here.
-        [b'f', ..] => name == "forwarded",
-        _ => false,
-    }
-}
-
-/// Hearsay in a spelling that no proxy writes: a client's, that a trusted proxy has overlooked.
-fn is_disguised(name: &str) -> bool {
-    is_hearsay(name) && is_odd(name)
-}
-
-/// Whether a name holds anything but letters, digits and `-`.
-pub(super) fn is_odd(name: &str) -> bool {
-    // Looks at all of it, and so at many bytes at once.
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))
-}
-
-/// Whether a name begins like this for an origin that gets its headers by CGI, WSGI or the like.
-///
-/// There `anteroom-visitor`, `anteroom_visitor` and, with some, `anteroom.visitor` are all
-/// `HTTP_ANTEROOM_VISITOR`, and which of them the origin sees is a matter of luck.
-fn begins(name: &str, prefix: &str) -> bool {
-    let dashed = |byte: u8| {
-        if byte.is_ascii_alphanumeric() {
-            byte
-        } else {
-            b'-'
-        }
-    };
-    name.len() >= prefix.len()
-        && prefix
-            .bytes()
-            .eq(name.bytes().take(prefix.len()).map(dashed))
-}
-
-/// Whether an origin may take a name for the other one, see `begins`.
-#[must_use]
-pub fn is_same(name: &str, other: &str) -> bool {
-    name.len() == other.len() && begins(name, other)
-}
-
-pub(super) fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
-    // Nearly always there is none, and then nothing is allocated.
-    while let Some(name) = headers.keys().find(|name| is_unwanted(name.as_str())) {
-        let name = name.clone();
-        headers.remove(name);
-    }
 }
 
 /// Tells the origin who the client is.
@@ -165,7 +106,7 @@ fn append_to_list(headers: &mut HeaderMap, name: HeaderName, element: &[u8]) {
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
-    use super::super::Scheme;
+    use super::super::client::Scheme;
     use super::*;
 
     /// What is left of these names, in the order of the alphabet.

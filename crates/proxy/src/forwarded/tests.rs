@@ -1,5 +1,7 @@
 //! Who is believed about the client, and what the origin is told.
 
+use http::{HeaderMap, HeaderValue};
+
 use super::*;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {

@@ -2,14 +2,16 @@
 //!
 //! It reads `X-Forwarded-For` from the right, and gives up at the first thing it cannot read.
 
+use std::cell::Cell;
 use std::net::{IpAddr, SocketAddr};
 
 use anteroom_config::ServerConfig;
 use http::HeaderMap;
 use ipnet::IpNet;
 
-use super::X_FORWARDED_FOR;
 use super::claims::ProxyHeaders;
+use super::names::{X_FORWARDED_FOR, is_double, is_odd, is_own, remove_where};
+use crate::loops;
 
 /// Entries of `X-Forwarded-For` that are looked at, from the right.
 ///
@@ -21,7 +23,7 @@ const ENTRIES_MAX: usize = 32;
 #[derive(Clone, Debug, Default)]
 pub struct TrustedProxies {
     networks: Vec<IpNet>,
-    pub(super) headers: ProxyHeaders,
+    headers: ProxyHeaders,
 }
 
 impl TrustedProxies {
@@ -75,6 +77,23 @@ impl TrustedProxies {
         }
         client
     }
+
+    /// Removes what the sender of a request may not say: our own headers; those that only a trusted
+    /// proxy may send, unless `is_trusted`; and doubles of headers that mean something. Returns
+    /// whether gateways have marked the request: that is seen on the way, and so needs no look-up.
+    pub(crate) fn strip(&self, headers: &mut HeaderMap, is_trusted: bool) -> bool {
+        let is_marked = Cell::new(false);
+        remove_where(headers, |name| {
+            if name == loops::NAME {
+                is_marked.set(true);
+                return false;
+            }
+            // No proxy writes an odd spelling: it is a client's, which the proxy has overlooked.
+            let is_claim = self.headers.contains(name) && (!is_trusted || is_odd(name));
+            is_claim || is_own(name) || is_double(name)
+        });
+        is_marked.get()
+    }
 }
 
 /// An address with or without port, with or without brackets.
@@ -86,4 +105,69 @@ fn parse_entry(entry: &str) -> Option<IpAddr> {
     let address = bare.unwrap_or(entry).parse::<IpAddr>();
     let address = address.or_else(|_| entry.parse::<SocketAddr>().map(|socket| socket.ip()));
     address.ok().map(|address| address.to_canonical())
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::super::names::MEANINGFUL;
+    use super::*;
+
+    /// What is left of these names, in the order of the alphabet.
+    fn left(trusted: &TrustedProxies, is_trusted: bool, names: &[&'static str]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        for name in names {
+            headers.append(*name, HeaderValue::from_static("forged"));
+        }
+        trusted.strip(&mut headers, is_trusted);
+        let mut left: Vec<_> = headers.keys().map(ToString::to_string).collect();
+        left.sort_unstable();
+        left
+    }
+
+    #[test]
+    fn who_names_the_client_must_be_trusted_and_spell_it_right() {
+        let trusted = TrustedProxies::default();
+        for name in anteroom_config::TRUSTED_PROXY_HEADERS {
+            assert_eq!(left(&trusted, false, &[name]), [""; 0], "{name}");
+            assert_eq!(left(&trusted, true, &[name]), [name], "{name}");
+        }
+        let odd = ["x_real_ip", "x-client.ip", "true_client-ip"];
+        assert_eq!(left(&trusted, true, &odd), [""; 0]);
+        let others = ["x-custom", "cookie", "x_custom", "true-client", "te"];
+        assert_eq!(left(&trusted, false, &others).len(), others.len());
+    }
+
+    #[test]
+    fn the_list_is_the_operators() {
+        let trusted = TrustedProxies::default().believing(["x-edge-user"]);
+        let names = ["x-edge-user", "x_edge_user", "x-real-ip"];
+        assert_eq!(left(&trusted, false, &names), ["x-real-ip"]);
+        assert_eq!(left(&trusted, true, &names), ["x-edge-user", "x-real-ip"]);
+    }
+
+    #[test]
+    fn doubles_of_headers_that_mean_something_are_dropped_whoever_sends_them() {
+        let trusted = TrustedProxies::default();
+        for name in MEANINGFUL {
+            assert_eq!(left(&trusted, false, &[name]), [name], "{name}");
+        }
+        let doubles = [
+            "content_length",
+            "transfer_encoding",
+            "content.type",
+            "user_agent",
+        ];
+        for is_trusted in [false, true] {
+            assert_eq!(left(&trusted, is_trusted, &doubles), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn our_own_headers_are_dropped_but_for_the_marks_of_gateways() {
+        let names = ["anteroom-room", "anteroom_loop", "anteroom-loop"];
+        let left = left(&TrustedProxies::default(), true, &names);
+        assert_eq!(left, ["anteroom-loop"]);
+    }
 }

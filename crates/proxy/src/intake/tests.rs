@@ -33,7 +33,8 @@ fn checked2(target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
 fn check(request: Request<()>) -> Result<Parts, Refusal> {
     let (mut head, ()) = request.into_parts();
     let peer = "192.0.2.1:5".parse().unwrap();
-    intake().check(&mut head, peer, forwarded::Scheme::Https)?;
+    let client = intake().check(&mut head, peer, forwarded::Scheme::Https)?;
+    head.extensions.insert(client);
     Ok(head)
 }
 

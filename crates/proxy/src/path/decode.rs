@@ -3,7 +3,7 @@
 //! It refuses what must not be decoded ([`BadPathError`]) and leaves alone what is not an escape
 //! (`%zz`, a `%` at the end).
 
-use super::BadPathError;
+use super::error::BadPathError;
 
 /// What becomes of an encoded `/` or `\`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

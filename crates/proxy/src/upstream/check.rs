@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::upstream::group::Group;
-use crate::upstream::pool::RequestBody;
+use crate::upstream::request::RequestBody;
 
 /// The first check comes within so long.
 const FIRST_WITHIN: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::upstream::origin::Outcome;
+use crate::upstream::outcome::Outcome;
 
 /// Upper bounds of the classes of times, in milliseconds: from an answer out of memory to the
 /// usual time-out of an origin.

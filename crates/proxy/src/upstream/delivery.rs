@@ -23,8 +23,10 @@ use tracing::debug;
 use crate::upstream::failure::Failure;
 use crate::upstream::group::Group;
 use crate::upstream::lease::Lease;
-use crate::upstream::origin::{Origin, Outcome};
-use crate::upstream::pool::{Again, How, NotSent, RequestBody, Sent};
+use crate::upstream::origin::Origin;
+use crate::upstream::outcome::Outcome;
+use crate::upstream::pool::{Again, NotSent, Sent};
+use crate::upstream::request::{How, RequestBody};
 
 /// Most origins that one request is brought to: where so many do not take connections, the rest
 /// will hardly, and somebody waits.

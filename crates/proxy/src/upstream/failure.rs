@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 use crate::upstream::connect::ConnectError;
-use crate::upstream::origin::Outcome;
+use crate::upstream::outcome::Outcome;
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use crate::upstream::group::Group;
 use crate::upstream::health::Condition;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::RequestBody;
+use crate::upstream::request::RequestBody;
 
 /// One origin of a room, now.
 #[derive(Clone, Debug, Eq, PartialEq)]

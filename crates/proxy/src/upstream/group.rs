@@ -18,8 +18,9 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::upstream::health::{Condition, Health, Patience};
-use crate::upstream::origin::{Origin, Outcome, Sign};
-use crate::upstream::pool::RequestBody;
+use crate::upstream::origin::Origin;
+use crate::upstream::outcome::{Outcome, Sign};
+use crate::upstream::request::RequestBody;
 use balancer::Balancer;
 
 /// The origins of one room.

@@ -18,7 +18,8 @@ use tracing::debug;
 use crate::upstream::connect::{ConnectError, Stream};
 use crate::upstream::kept::{Kept, look_after};
 use crate::upstream::lease::Turn;
-use crate::upstream::pool::{Limits, RequestBody};
+use crate::upstream::limits::Limits;
+use crate::upstream::request::RequestBody;
 
 /// How many idle connections to one origin each runtime keeps. A burst above that reconnects.
 const IDLE_MAX: usize = 1024;

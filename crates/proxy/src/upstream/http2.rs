@@ -29,7 +29,8 @@ use tracing::debug;
 use crate::upstream::connect::{ConnectError, Stream};
 use crate::upstream::failure::Closing;
 use crate::upstream::kept::{Kept, look_after};
-use crate::upstream::pool::{How, Limits, RequestBody};
+use crate::upstream::limits::Limits;
+use crate::upstream::request::{How, RequestBody};
 
 /// Bytes of one answer that may be on their way without having been read. At a round trip of 5 ms
 /// to the origin it allows 50 MB/s for each request.

@@ -16,8 +16,10 @@ use crate::upstream::check;
 use crate::upstream::connect::Target;
 use crate::upstream::figures::RoomOriginFigures;
 use crate::upstream::group::Group;
+use crate::upstream::limits::Limits;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::{Limits, Pool, RequestBody};
+use crate::upstream::pool::Pool;
+use crate::upstream::request::RequestBody;
 use crate::upstream::trust::{self, Pem, Tls, TrustError};
 
 /// Why the origins of a room cannot be spoken to.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
 use tokio::task;
@@ -19,38 +18,8 @@ use crate::upstream::failure::{self, Closing, Failure};
 use crate::upstream::http1::{self, Connection, Idle};
 use crate::upstream::http2::{self, Line, Lines, StreamHold};
 use crate::upstream::lease::Lease;
-
-/// A body that can be sent to an origin; its default is none.
-pub trait RequestBody:
-    http_body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
-    + Default
-    + Send
-    + Unpin
-    + 'static
-{
-}
-
-impl<T> RequestBody for T where
-    T: http_body::Body<Data = Bytes, Error: Into<Box<dyn std::error::Error + Send + Sync>>>
-        + Default
-        + Send
-        + Unpin
-        + 'static
-{
-}
-
-/// What connections to origins may cost.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Limits {
-    /// For a connection, TLS included.
-    pub connect: Duration,
-    /// How long a connection is kept that nobody uses.
-    pub idle: Duration,
-    /// Bytes of the head of an answer.
-    pub head_bytes: usize,
-    /// Headers of an answer.
-    pub headers: usize,
-}
+use crate::upstream::limits::Limits;
+use crate::upstream::request::{How, RequestBody};
 
 /// The connections to one origin.
 #[derive(Debug)]
@@ -61,26 +30,6 @@ pub(crate) struct Pool<B> {
     lines: Arc<Lines<B>>,
     /// Whether the origin has chosen HTTP/1.1 where it had a choice.
     prefers_http1: AtomicBool,
-}
-
-/// How a request is to be sent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct How {
-    /// It may leave HTTP, which HTTP/2 does in another way.
-    pub(crate) needs_http1: bool,
-    /// Not over a connection that was used before; only over one that was made after this moment.
-    pub(crate) fresh_since: Option<Instant>,
-    /// Not over this connection, over which the origin has refused it; and not over one of HTTP/1.
-    pub(crate) refused_by: Option<task::Id>,
-    /// It has no body and may be sent twice: a copy is to be kept.
-    pub(crate) is_repeatable: bool,
-}
-
-impl How {
-    /// Whether it has not been sent yet, as far as anybody knows.
-    pub(crate) const fn is_first(&self) -> bool {
-        self.fresh_since.is_none() && self.refused_by.is_none()
-    }
 }
 
 /// An answer, and what is held of its connection.

@@ -35,6 +35,7 @@ use http::{HeaderMap, Method};
 use tracing::warn;
 
 use anteroom_proxy::path::Readings;
+pub use values::BypassRequest;
 use values::Variables;
 
 /// What is wrong with a rule.
@@ -47,21 +48,6 @@ pub struct BypassError {
     pub expression: String,
     /// What is wrong, in words for the operator.
     pub message: String,
-}
-
-/// What a rule may look at, besides the path.
-#[derive(Clone, Copy, Debug)]
-pub struct BypassRequest<'a> {
-    /// The request's method.
-    pub method: &'a Method,
-    /// Its host; port and case do not matter.
-    pub host: &'a str,
-    /// The visitor.
-    pub address: IpAddr,
-    /// What follows `?`, without it.
-    pub query: &'a str,
-    /// The request's headers.
-    pub headers: &'a HeaderMap,
 }
 
 /// A room's bypass rules. Clones share their counters.

@@ -1,20 +1,21 @@
 //! What happens to a request: find its room, ask who may pass, take it to the origin or answer.
 //!
 //! A `tower` layer: what stands behind it is any service that answers requests, in the product the
-//! [`ReverseProxy`](anteroom_proxy::proxy::ReverseProxy). Who goes in is decided by the node's
-//! rooms; this file carries the question there and the answer back.
+//! [`ReverseProxy`](anteroom_proxy::reverse_proxy::ReverseProxy). Who goes in is decided by the
+//! node's rooms; this file carries the question there and the answer back.
 
-mod access;
-mod answer;
-mod doors;
-mod figures;
-mod known;
+mod access_log;
+mod counters;
+mod decision;
+mod event_streams;
+mod headers;
+mod metrics;
 mod origins;
 mod own_paths;
 mod queued_lines;
+mod route_table;
 mod shared_tickets;
-mod streams;
-mod tallies;
+mod verdict;
 
 use std::convert::Infallible;
 use std::future::Future;
@@ -25,33 +26,36 @@ use std::task::{Context, Poll};
 
 use anteroom_config::Config;
 use anteroom_node::{Node, Outcome, Pass};
+use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::downstream::drain::DrainSignal;
-use anteroom_proxy::downstream::table::Claim;
 use anteroom_proxy::upstream::{Origins, Plan};
 use anteroom_room::decision::Place;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use crate::bypass::BypassRequest;
-use crate::waiting::{Answer, Look, RequestKind, WaitingView, prepare, respond};
-use access::{Access, Verdict};
+use crate::waiting::{Answer, Look, RequestKind, prepare, respond};
+use access_log::AccessEntry;
 use anteroom_proxy::body::{AnswerBody, Body};
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::{Client, Scheme};
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::proxy::{Upstream, expect};
+use anteroom_proxy::request_context::{CannotWait, KnownVisitor, RequestContext, Upstream};
+use anteroom_proxy::reverse_proxy::expect;
 use anteroom_proxy::status::Refusal;
-use doors::{Door, Doors};
-pub use doors::{DoorsError, RoomProblem};
-use known::Wish;
+use counters::Counters;
+pub use counters::{CountsByRoom, SharedTicketCounts};
+use decision::{Wish, note_ticket};
+use event_streams::EventStreams;
+use own_paths::OwnPaths;
 pub use own_paths::is_own_path;
 use queued_lines::QueuedLines;
+pub use route_table::{DoorsError, RoomProblem};
+use route_table::{RoomRoute, RouteTable, RouteTableDraft};
 use shared_tickets::SharedTickets;
-use streams::Streams;
-use tallies::Tallies;
-pub use tallies::{CountsByRoom, SharedTicketCounts};
+use verdict::Verdict;
 
 /// As many headers as a request is given on its way to the origin.
 const HEADERS_ADDED: usize = 12;
@@ -64,20 +68,20 @@ pub struct WaitingRoomLayer {
 
 struct Gate {
     node: Arc<Node>,
-    doors: ArcSwap<Doors>,
+    routes: Arc<ArcSwap<RouteTable>>,
     /// Whether a service is behind it.
     stands: AtomicBool,
-    tallies: Tallies,
+    counters: Counters,
     shared_tickets: SharedTickets,
     queued_lines: QueuedLines,
-    streams: Arc<Streams>,
+    own_paths: OwnPaths,
     origins: Origins<Body>,
 }
 
 /// What [`WaitingRoomLayer::plan`] found; to be let hold, or thrown away.
 pub struct NextRooms {
     origins: Plan<Body>,
-    doors: doors::Draft,
+    routes: RouteTableDraft,
 }
 
 impl std::fmt::Debug for NextRooms {
@@ -103,25 +107,26 @@ impl WaitingRoomLayer {
         config: &Config,
         draining: DrainSignal,
     ) -> Result<Self, DoorsError> {
-        let tallies = Tallies::default();
+        let counters = Counters::default();
         let origins = Origins::new(origins::limits(&config.server));
         let plan = origins::plan(&origins, config)?;
-        let draft = doors::Draft::new(config, &plan)?;
-        let doors = Doors::new(&node, draft, &tallies)?;
+        let draft = RouteTableDraft::new(config, &plan)?;
+        let routes = RouteTable::new(&node, draft, &counters)?;
+        let routes = Arc::new(ArcSwap::from_pointee(routes));
         origins.commit(plan);
         let connections = config.server.size_limits.connections;
         prepare();
+        tokio::spawn(origins::watch(Arc::downgrade(&routes)));
         let gate = Arc::new(Gate {
             node,
-            doors: ArcSwap::from_pointee(doors),
+            routes,
             stands: AtomicBool::new(false),
-            tallies,
+            counters,
             shared_tickets: SharedTickets::default(),
             queued_lines: QueuedLines::default(),
-            streams: Arc::new(Streams::new(connections, draining)),
+            own_paths: OwnPaths::new(EventStreams::new(connections, draining)),
             origins,
         });
-        tokio::spawn(origins::watch(Arc::downgrade(&gate)));
         Ok(Self { gate })
     }
 
@@ -131,7 +136,7 @@ impl WaitingRoomLayer {
     ///
     /// As [`WaitingRoomLayer::new`].
     pub fn check(config: &Config) -> Result<(), DoorsError> {
-        Doors::check(config)
+        RouteTable::check(config)
     }
 
     /// Reads and finds out everything about a changed configuration that may go wrong; nothing has
@@ -142,8 +147,8 @@ impl WaitingRoomLayer {
     /// As [`WaitingRoomLayer::new`].
     pub fn plan(&self, config: &Config) -> Result<NextRooms, DoorsError> {
         let origins = origins::plan(&self.gate.origins, config)?;
-        let doors = doors::Draft::new(config, &origins)?;
-        Ok(NextRooms { origins, doors })
+        let routes = RouteTableDraft::new(config, &origins)?;
+        Ok(NextRooms { origins, routes })
     }
 
     /// Lets a plan hold for requests from now on. The node runs its rooms already.
@@ -153,22 +158,40 @@ impl WaitingRoomLayer {
     /// [`DoorsError`] if the node does not run one of them; nothing changes then.
     pub fn commit(&self, plan: NextRooms) -> Result<(), DoorsError> {
         let gate = &self.gate;
-        let doors = Doors::new(&gate.node, plan.doors, &gate.tallies)?;
+        let routes = RouteTable::new(&gate.node, plan.routes, &gate.counters)?;
         gate.origins.commit(plan.origins);
-        gate.doors.store(Arc::new(doors));
+        gate.routes.store(Arc::new(routes));
         Ok(())
     }
 
     /// How often origins are taken to decode a path, by the configuration that holds now.
     #[must_use]
     pub fn decoding(&self) -> Decoding {
-        self.gate.doors.load().decoding
+        self.gate.routes.load().decoding
     }
 
     /// Whether it stands before a service: before it does, nobody answers waiting pages.
     #[must_use]
     pub fn stands(&self) -> bool {
         self.gate.stands.load(Ordering::Relaxed)
+    }
+
+    /// Who shows a good ticket of the room that covers a request; `None` also where no room does.
+    #[must_use]
+    pub fn visitor_of(
+        &self,
+        client: &Client,
+        readings: &Readings<'_>,
+        headers: &HeaderMap,
+    ) -> Option<KnownVisitor> {
+        let routes = self.gate.routes.load();
+        let route = routes.find(client.host(), readings).ok()??;
+        let tickets = cookies::values(headers, &route.cookie_name);
+        let (visitor, is_inside) = route.room.visitor_of(&tickets)?;
+        Some(KnownVisitor {
+            id: visitor.0,
+            is_inside,
+        })
     }
 }
 
@@ -227,7 +250,7 @@ impl Gate {
         // The body may be one that only one thread at a time may look at.
         let (head, body) = request.into_parts();
         let request = Request::from_parts(head, ());
-        let mut access = Access::of(&request);
+        let mut access = AccessEntry::of(&request, &self.queued_lines);
         let response = self.decide(request, body, inner, &mut access).await;
         access.answered(response.status());
         response
@@ -238,27 +261,32 @@ impl Gate {
         request: Request<()>,
         body: B,
         inner: S,
-        access: &mut Access,
+        access: &mut AccessEntry<'_>,
     ) -> Response<R>
     where
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
         R: AnswerBody,
     {
-        let doors = self.doors.load_full();
-        let Some(client) = request.extensions().get::<Client>().cloned() else {
+        let routes = self.routes.load_full();
+        let client = RequestContext::of(&request).map(|context| context.client.clone());
+        let Some(client) = client else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
-        if let Some(answer) = self.own_path(&doors, &request, &client, access).await {
+        if let Some(answer) = self
+            .own_paths
+            .respond(&routes, &request, &client, access)
+            .await
+        {
             return own(answer);
         }
-        let Ok(readings) = Readings::under(doors.decoding, request.uri().path()) else {
+        let Ok(readings) = Readings::under(routes.decoding, request.uri().path()) else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
-        let Ok(found) = doors.find(client.host(), &readings) else {
+        let Ok(found) = routes.find(client.host(), &readings) else {
             return own(refuse(Refusal::BadRequest, request.headers()));
         };
-        let Some(door) = found else {
-            return match doors.origin_of(client.host()) {
+        let Some(route) = found else {
+            return match routes.origin_of(client.host()) {
                 Some(upstream) => {
                     let request = request.map(|()| body);
                     pass_by(request, inner, upstream, access, Verdict::NoRoom).await
@@ -266,9 +294,9 @@ impl Gate {
                 None => own(refuse(Refusal::NotFound, request.headers())),
             };
         };
-        access.enter(door);
-        if door.room.is_suspended().await {
-            let upstream = door.upstream.clone();
+        access.enter(route);
+        if route.room.is_suspended().await {
+            let upstream = route.upstream.clone();
             let request = request.map(|()| body);
             return pass_by(request, inner, upstream, access, Verdict::Suspended).await;
         }
@@ -279,8 +307,8 @@ impl Gate {
             query: request.uri().query().unwrap_or_default(),
             headers: request.headers(),
         };
-        if door.bypass.allow(&readings, &question) {
-            let upstream = door.upstream.clone();
+        if route.bypass.allow(&readings, &question) {
+            let upstream = route.upstream.clone();
             let request = request.map(|()| body);
             return pass_by(request, inner, upstream, access, Verdict::Bypass).await;
         }
@@ -288,22 +316,24 @@ impl Gate {
             // Before an admission is spent on it: it does not reach the origin.
             return own(refuse(Refusal::ExpectationFailed, request.headers()));
         }
-        let json_enabled = door.room.config().json_response_enabled;
+        let json_enabled = route.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
-        let outcome = self.ask_room(door, &request, client.address, kind.is_page());
+        let outcome = self
+            .shared_tickets
+            .decide(route, &request, client.address, kind.is_page());
         match outcome.await {
             // Only looks are answered so; nobody asked for one here.
             Outcome::MayCome => own(refuse(Refusal::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
                 access.pass(&pass);
                 note_ticket(&request, true);
-                let answer = let_in(door, &pass, request.map(|()| body), inner).await;
-                answer::finish(door, &pass, client.scheme, answer).await
+                let answer = let_in(route, &pass, request.map(|()| body), inner).await;
+                headers::finish(route, &pass, client.scheme, answer).await
             }
             Outcome::Queue { ticket, place } => {
                 note_ticket(&request, false);
                 let scheme = client.scheme;
-                own(self.queued(door, &request, kind, (ticket, place), scheme, access))
+                own(self.queued(route, &request, kind, (ticket, place), scheme, access))
             }
         }
     }
@@ -311,37 +341,42 @@ impl Gate {
     /// The response to somebody who waits.
     fn queued(
         &self,
-        door: &Door,
+        route: &RoomRoute,
         request: &Request<()>,
         kind: RequestKind,
         (ticket, place): (Option<String>, Place),
         scheme: Scheme,
-        access: &mut Access,
+        access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
-        let holds = door.holds();
-        let view = holds.view(place, door.language(request.headers()));
-        access.queue(&view, &self.queued_lines);
+        let holds = route.holds();
+        let view = holds.view(place, route.language(request.headers()));
+        access.queue(&view);
         let answer = Answer {
             kind,
             is_head: request.method() == Method::HEAD,
             queueing_status: status_of(holds.config.queueing_status_code),
             non_navigation_status: status_of(holds.config.non_navigation_status_code),
         };
-        let response = respond(&view, answer, look_of(door, request)).map(Body::full);
-        hand_out(door, response, ticket, scheme, &view)
+        let response = respond(&view, answer, look_of(route, request)).map(Body::full);
+        headers::hand_out(route, response, ticket, scheme, &view)
     }
 }
 
 /// On to the origin, with what it is told about the visitor.
-async fn let_in<S, B, R>(door: &Door, pass: &Pass, mut request: Request<B>, inner: S) -> Response<R>
+async fn let_in<S, B, R>(
+    route: &RoomRoute,
+    pass: &Pass,
+    mut request: Request<B>,
+    inner: S,
+) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
     // What is added here and on the way, without growing twice.
     request.headers_mut().reserve(HEADERS_ADDED);
-    answer::introduce(door, pass, request.headers_mut());
-    forward(request, inner, door.upstream.clone()).await
+    headers::introduce(route, pass, request.headers_mut());
+    forward(request, inner, route.upstream.clone()).await
 }
 
 /// On to the origin, untouched but for our own cookies.
@@ -349,20 +384,22 @@ async fn pass_by<S, B, R>(
     request: Request<B>,
     inner: S,
     upstream: Upstream,
-    access: &mut Access,
+    access: &mut AccessEntry<'_>,
     verdict: Verdict,
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: AnswerBody,
 {
-    if request.extensions().get().is_some_and(Claim::needs_ticket) {
+    let context = RequestContext::of(&request);
+    let connection = context.and_then(|context| context.connection.as_ref());
+    if connection.is_some_and(Claim::needs_ticket) {
         return own(refuse(Refusal::Unavailable, request.headers()));
     }
     access.say(verdict);
     let mut response = forward(request, inner, upstream).await;
     // They are meant for us, also where there is no session to end.
-    answer::take_commands(response.headers_mut());
+    headers::take_commands(response.headers_mut());
     response
 }
 
@@ -376,44 +413,32 @@ where
     R: AnswerBody,
 {
     if Wish::of(&request) == Wish::Wait {
-        return known::cannot_wait();
+        return cannot_wait();
     }
     upstream.speech.chosen = language::chosen(request.headers());
     cookies::without(request.headers_mut(), cookies::PREFIX);
-    request.extensions_mut().insert(upstream);
+    if let Some(context) = RequestContext::of_mut(&mut request) {
+        context.upstream = Some(upstream);
+    }
     let Ok(response) = inner.call(request).await;
     response
 }
 
 /// What the page looks like that is the answer to `request`.
-fn look_of<'a>(door: &'a Door, request: &'a Request<()>) -> Look<'a> {
+fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>) -> Look<'a> {
     let target = request.uri().path_and_query();
     Look {
-        template: door.template.as_ref(),
+        template: route.template.as_ref(),
         target: target.map_or("/", |target| target.as_str()),
     }
 }
 
-fn hand_out(
-    door: &Door,
-    mut response: Response<Body>,
-    ticket: Option<String>,
-    scheme: Scheme,
-    view: &WaitingView<'_>,
-) -> Response<Body> {
-    answer::mark_waiting(response.headers_mut(), view.reason());
-    if let Some(ticket) = ticket {
-        let max_age = view.place_grace;
-        answer::set_ticket(door, response.headers_mut(), &ticket, max_age, scheme);
-    }
+/// The answer instead of passing on whoever was to wait.
+fn cannot_wait<R: AnswerBody>() -> Response<R> {
+    let mut response = Response::new(R::from_own(Body::empty()));
+    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+    response.extensions_mut().insert(CannotWait);
     response
-}
-
-/// Tells the connection of a request whether a ticket let it pass: those that have one end last.
-fn note_ticket(request: &Request<()>, has_ticket: bool) {
-    if let Some(claim) = request.extensions().get::<Claim>() {
-        claim.set_ticket(has_ticket);
-    }
 }
 
 fn refuse(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {

@@ -5,6 +5,7 @@
 //! Deliberately absent: deciding, tickets and their cookies (the caller adds `Set-Cookie`), and any
 //! redirect to a page of waiting, forwarding or replay of what was sent.
 
+mod json;
 mod kind;
 pub mod language_form;
 pub mod place_endpoint;

@@ -10,8 +10,8 @@ use anteroom_config::{
 use anteroom_room::time::Millis;
 use serde_json::Value;
 
+use super::record::{Fits, KEY, LimitOrders, LiveOverride, read_fitting};
 use super::shown::in_words;
-use super::{Fits, KEY, LimitOrders, LiveOverride, read_fitting};
 
 /// Most clients with live settings, in all limits together. Each node reads the record every few
 /// seconds; whoever has more writes them into the file, which takes ten thousand for each limit.

@@ -7,7 +7,7 @@ use anteroom_config::{Client, LimitConfig, LiveValues, policy_values};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Fits, LimitOrders};
+use super::record::{Fits, LimitOrders};
 
 /// What an answer may take at most, about: the file may have ten thousand clients for each of two
 /// hundred limits.

@@ -4,8 +4,8 @@ mod anything;
 mod records;
 mod unfit;
 
-use anteroom_config::orders::{Actor, DamagedOrders};
-use anteroom_config::{Config, LimitName};
+use anteroom_config::orders::{Actor, DamagedOrders, Record};
+use anteroom_config::{Client, Config, LimitConfig, LimitName, LiveValues};
 use anteroom_room::time::Millis;
 use serde_json::{Value, json};
 

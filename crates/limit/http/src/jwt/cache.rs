@@ -10,8 +10,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest;
 use parking_lot::Mutex;
 
-use crate::jwt::token::Times;
-use crate::jwt::verifier::Proof;
+use crate::jwt::token::{Proof, Times};
 
 /// Parts that are locked alone, so that threads seldom meet.
 const SHARDS: usize = 16;

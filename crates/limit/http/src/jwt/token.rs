@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 use crate::jwt::algorithm::Algorithm;
 use crate::jwt::key_set::KeySet;
-use crate::jwt::verifier::Expected;
 
 /// Reads every spelling of a signature that a lenient origin takes: with `=` behind it or without,
 /// and whatever its spare last bits are. Anybody can change those in a token that is good, and the
@@ -65,6 +64,17 @@ pub enum Rejection {
     Audience,
 }
 
+/// What a token must say.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Expected {
+    /// Who has issued it (`iss`); `None`: whoever has the key.
+    pub issuer: Option<String>,
+    /// For whom it is (`aud`); `None`: for whoever gets it.
+    pub audience: Option<String>,
+    /// How far the clocks of issuer and verifier may be apart.
+    pub leeway_seconds: u64,
+}
+
 /// What stands in front; a member that stands there twice is refused.
 #[derive(Deserialize)]
 struct Header<'t> {
@@ -81,8 +91,43 @@ struct Header<'t> {
 
 /// What a token that is good says.
 pub(crate) struct Claims {
-    pub(crate) members: Map<String, Value>,
+    members: Map<String, Value>,
     pub(crate) times: Times,
+}
+
+/// What a good token says: the claims that were asked for, in their order. Shows none of them.
+#[derive(Default, Eq, PartialEq)]
+pub struct Proof {
+    claims: Box<[Option<Box<str>>]>,
+}
+
+impl std::fmt::Debug for Proof {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Proof([{} claims])", self.claims.len())
+    }
+}
+
+impl Proof {
+    pub(crate) fn of(claims: &Claims, names: &[String]) -> Self {
+        let names = names.iter();
+        Self {
+            claims: names.map(|name| text(&claims.members, name)).collect(),
+        }
+    }
+
+    /// The claim that was asked for in this place.
+    pub(crate) fn claim(&self, at: usize) -> Option<&str> {
+        self.claims.get(at)?.as_deref()
+    }
+}
+
+fn text(members: &Map<String, Value>, name: &str) -> Option<Box<str>> {
+    match members.get(name)? {
+        Value::String(text) => Some(text.as_str().into()),
+        Value::Number(number) => Some(number.to_string().into()),
+        Value::Bool(switch) => Some(switch.to_string().into()),
+        Value::Null | Value::Array(_) | Value::Object(_) => None,
+    }
 }
 
 /// From when to when a token is good, in whole seconds since 1970, leeway included.

@@ -2,34 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value};
-
 use crate::jwt::cache::{Cache, TokenDigest};
 use crate::jwt::key_set::KeySet;
-use crate::jwt::token::{self, Rejection, TOKEN_BYTES_MAX};
-
-/// What a token must say.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Expected {
-    /// Who has issued it (`iss`); `None`: whoever has the key.
-    pub issuer: Option<String>,
-    /// For whom it is (`aud`); `None`: for whoever gets it.
-    pub audience: Option<String>,
-    /// How far the clocks of issuer and verifier may be apart.
-    pub leeway_seconds: u64,
-}
-
-/// What a good token says: the claims that were asked for, in their order. Shows none of them.
-#[derive(Default, Eq, PartialEq)]
-pub struct Proof {
-    claims: Box<[Option<Box<str>>]>,
-}
-
-impl std::fmt::Debug for Proof {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Proof([{} claims])", self.claims.len())
-    }
-}
+use crate::jwt::token::{self, Expected, Proof, Rejection, TOKEN_BYTES_MAX};
 
 /// Verifies tokens.
 pub struct Verifier {
@@ -72,10 +47,7 @@ impl Verifier {
             return Ok(proof);
         }
         let claims = token::verify(token, &self.keys, &self.expected, now)?;
-        let names = self.names.iter();
-        let proof = Arc::new(Proof {
-            claims: names.map(|name| text(&claims.members, name)).collect(),
-        });
+        let proof = Arc::new(Proof::of(&claims, &self.names));
         self.cache.put(digest, Arc::clone(&proof), claims.times);
         Ok(proof)
     }
@@ -85,15 +57,6 @@ impl Verifier {
     #[must_use]
     pub fn claim<'p>(&self, proof: &'p Proof, name: &str) -> Option<&'p str> {
         let at = self.names.iter().position(|known| known == name)?;
-        proof.claims.get(at)?.as_deref()
-    }
-}
-
-fn text(members: &Map<String, Value>, name: &str) -> Option<Box<str>> {
-    match members.get(name)? {
-        Value::String(text) => Some(text.as_str().into()),
-        Value::Number(number) => Some(number.to_string().into()),
-        Value::Bool(switch) => Some(switch.to_string().into()),
-        Value::Null | Value::Array(_) | Value::Object(_) => None,
+        proof.claim(at)
     }
 }

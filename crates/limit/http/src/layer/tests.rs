@@ -19,7 +19,7 @@ use anteroom_limit_store::KeyMaker;
 use anteroom_limit_store::local::LocalCounts;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
-use anteroom_proxy::visitor::KnownVisitor;
+use anteroom_proxy::request_context::KnownVisitor;
 use anteroom_room::time::Span;
 use http::HeaderMap;
 use http_body::Body as _;
@@ -27,11 +27,11 @@ use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
-use crate::answer::policy_alone;
 use crate::caller::{Part, key_of_named};
 use crate::covers::{Covered, Covers};
 use crate::limit::{Kept, Limit};
 use crate::meter::Surroundings;
+use crate::rate_limit_headers::policy_alone;
 use crate::stores::{Contact, CountStores};
 use crate::tally::Tally;
 
@@ -131,7 +131,8 @@ impl Site {
         let (served, waiting) = (Arc::clone(&self.served), Arc::clone(&self.waiting));
         let site = tower::service_fn(move |request: Request<Bytes>| {
             let mut response = Response::new(Body::full("hello"));
-            if request.extensions().get::<OverLimit>().is_none() {
+            let context = RequestContext::of(&request).unwrap();
+            if !context.is_over_limit {
                 served.fetch_add(1, Relaxed);
             } else if request.uri().path().starts_with("/open") {
                 response.extensions_mut().insert(CannotWait);
@@ -181,7 +182,7 @@ fn request(method: Method, path: &str, address: &str) -> Request<Bytes> {
     let trusted = TrustedProxies::new([]);
     let peer = SocketAddr::new(address, 4711);
     let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
-    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(RequestContext::new(client));
     request
 }
 

@@ -7,6 +7,7 @@ use anteroom_config::{Config, TokenPlace};
 use anteroom_limit::time::Micros;
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::request_context::RequestContext;
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair as _};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -88,7 +89,7 @@ async fn call(meter: &Arc<Meter>, address: &str, headers: &[(&str, &str)]) -> St
     let host = HeaderValue::from_static("shop.example");
     let trusted = TrustedProxies::new([]);
     let client = Client::of(peer, Scheme::Http, host, request.headers(), &trusted);
-    request.extensions_mut().insert(client);
+    request.extensions_mut().insert(RequestContext::new(client));
     let site = tower::service_fn(|_: Request<Bytes>| {
         std::future::ready(Ok::<_, Infallible>(Response::new(Body::full("hello"))))
     });

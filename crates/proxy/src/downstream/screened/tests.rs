@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 use crate::downstream::drain::{DrainTrigger, drain};
-use crate::downstream::hold::ConnectionObserver;
+use crate::downstream::observer::ConnectionObserver;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -35,12 +35,12 @@ impl Scene {
         let hold = ConnectionHold::alone(&observer, signal.clone());
         let activity = Activity::new(0, signal, hold.entry());
         let (client, near) = tokio::io::duplex(1_000_000);
-        let patience = Patience {
+        let timeouts = IdleTimeouts {
             head: 10 * SECOND,
             keep_alive: 30 * SECOND,
         };
         let pace = Pace::new(100);
-        let screened = Screened::new(near, patience, pace, Arc::clone(&activity), hold);
+        let screened = Screened::new(near, timeouts, pace, Arc::clone(&activity), hold);
         Self {
             client,
             screened,

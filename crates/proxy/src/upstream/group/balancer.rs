@@ -14,7 +14,7 @@ use tower::load::Load;
 
 use crate::upstream::health::Condition;
 use crate::upstream::origin::Origin;
-use crate::upstream::pool::RequestBody;
+use crate::upstream::request::RequestBody;
 
 /// Who may be chosen, as of some number of changes.
 pub(super) struct Balancer<B> {

@@ -5,8 +5,8 @@ use http::StatusCode;
 
 use super::*;
 use crate::upstream::lease::Lease;
+use crate::upstream::limits::Limits;
 use crate::upstream::origins::Origins;
-use crate::upstream::pool::Limits;
 
 /// A body is not needed to choose.
 type Body = http_body_util::Empty<bytes::Bytes>;

@@ -8,10 +8,9 @@ use cel::common::types::{CelBool, CelString, MAP_TYPE, STRING_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use cel::{Env, ExecutionError};
-use http::HeaderMap;
+use http::{HeaderMap, Method};
 use ipnet::IpNet;
 
-use super::BypassRequest;
 use anteroom_proxy::route::bare_host;
 
 /// Name of our own function.
@@ -55,6 +54,21 @@ fn in_network<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, 
     Ok(CowVal::owned(CelBool::from(
         network.contains(&address.to_canonical()),
     )))
+}
+
+/// What a rule may look at, besides the path.
+#[derive(Clone, Copy, Debug)]
+pub struct BypassRequest<'a> {
+    /// The request's method.
+    pub method: &'a Method,
+    /// Its host; port and case do not matter.
+    pub host: &'a str,
+    /// The visitor.
+    pub address: IpAddr,
+    /// What follows `?`, without it.
+    pub query: &'a str,
+    /// The request's headers.
+    pub headers: &'a HeaderMap,
 }
 
 /// One request in one reading of its path.

@@ -8,15 +8,17 @@ use std::time::Duration;
 use anteroom_config::{Config, RoomName, ServerConfig};
 use anteroom_proxy::upstream::{Limits, Origins, Plan};
 use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
+use arc_swap::ArcSwap;
 
-use super::Gate;
-use super::doors::{DoorsError, RoomProblem};
+use super::route_table::{DoorsError, RoomProblem, RouteTable};
 use anteroom_proxy::body::Body;
-use anteroom_proxy::proxy::{OriginOutcome, wait_of};
+use anteroom_proxy::reverse_proxy::OriginOutcome;
+use anteroom_proxy::timeouts::wait_of;
 
 /// How often rooms are told while their origins are down. A room sends somebody to try after five
 /// seconds without news; there is no need to where checks do that.
 const TELL_EVERY: Duration = Duration::from_secs(1);
+
 /// What connections to origins may cost.
 pub(super) fn limits(server: &ServerConfig) -> Limits {
     Limits {
@@ -51,30 +53,32 @@ pub(super) fn plan(origins: &Origins<Body>, config: &Config) -> Result<Plan<Body
 
 /// Tells rooms whose origins are all unhealthy that they are, and when one is well again; and of
 /// visitors who left an origin that answered nobody, whose requests are gone with them. As long as
-/// there is a gate.
-pub(super) async fn watch(gate: Weak<Gate>) {
+/// there is a route table.
+pub(super) async fn watch(routes: Weak<ArcSwap<RouteTable>>) {
     let mut down = BTreeSet::new();
     let mut abandoned: BTreeMap<RoomName, u64> = BTreeMap::new();
     let mut ticks = tokio::time::interval(TELL_EVERY);
     loop {
         ticks.tick().await;
-        let Some(gate) = gate.upgrade() else { return };
-        let doors = gate.doors.load_full();
-        for door in doors.iter() {
-            let name = &door.config.name;
-            let now = door.upstream.group.abandoned();
+        let Some(routes) = routes.upgrade() else {
+            return;
+        };
+        let table = routes.load_full();
+        for route in table.iter() {
+            let name = &route.config.name;
+            let now = route.upstream.group.abandoned();
             let before = abandoned.insert(name.clone(), now).unwrap_or(0);
             for _ in before..now {
-                door.tally.count_outcome(OriginOutcome::Abandoned);
-                door.room.handle_origin_outcome(CoreOutcome::Unreachable);
+                route.counters.count_outcome(OriginOutcome::Abandoned);
+                route.room.handle_origin_outcome(CoreOutcome::Unreachable);
             }
-            if door.upstream.group.is_down() {
+            if route.upstream.group.is_down() {
                 down.insert(name.clone());
                 for _ in 0..UNREACHABLE_IN_A_ROW {
-                    door.room.handle_origin_outcome(CoreOutcome::Unreachable);
+                    route.room.handle_origin_outcome(CoreOutcome::Unreachable);
                 }
             } else if down.remove(name) {
-                door.room.handle_origin_outcome(CoreOutcome::Good);
+                route.room.handle_origin_outcome(CoreOutcome::Good);
             }
         }
     }

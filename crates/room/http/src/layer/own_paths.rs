@@ -6,13 +6,16 @@ use std::sync::Arc;
 use anteroom_node::Outcome;
 use http::{Method, Request, Response};
 
-use super::access::{Access, Verdict};
-use super::doors::{Door, Doors};
-use super::known::{Wish, ask};
-use super::{Gate, answer, hand_out, note_ticket, refuse};
+use super::access_log::AccessEntry;
+use super::decision::{Wish, ask, note_ticket};
+use super::event_streams::EventStreams;
+use super::headers;
+use super::route_table::{RoomRoute, RouteTable};
+use super::verdict::Verdict;
 use crate::waiting::{language_form, place_endpoint, push};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
+use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::status::Refusal;
 
@@ -26,10 +29,10 @@ pub fn is_own_path(path: &str) -> bool {
     )
 }
 
-/// The room that a question names.
+/// The room that a request names.
 enum Found<'a> {
     /// This one, and it queues people.
-    Door(&'a Door),
+    Room(&'a RoomRoute),
     /// One that is gone, or open to all: nobody has a reason to wait for it.
     Open,
     /// None.
@@ -37,44 +40,55 @@ enum Found<'a> {
 }
 
 /// Which room `query` names, and what is said about the request if that was all.
-async fn door_of<'a>(
-    doors: &'a Doors,
+async fn room_of<'a>(
+    table: &'a RouteTable,
     query: &str,
     client: &Client,
-    access: &mut Access,
+    access: &mut AccessEntry<'_>,
 ) -> Found<'a> {
     let Some(room) = place_endpoint::room_of(query) else {
         return Found::Unnamed;
     };
-    let Some(door) = doors.by_name(&room, client.host()) else {
+    let Some(route) = table.by_name(&room, client.host()) else {
         access.say(Verdict::NoRoom);
         return Found::Open;
     };
-    access.enter(door);
-    if door.room.is_suspended().await {
+    access.enter(route);
+    if route.room.is_suspended().await {
         access.say(Verdict::Suspended);
         return Found::Open;
     }
-    Found::Door(door)
+    Found::Room(route)
 }
 
 fn is_look(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-impl Gate {
+/// Responds to requests for our own paths.
+pub(super) struct OwnPaths {
+    streams: Arc<EventStreams>,
+}
+
+impl OwnPaths {
+    pub(super) fn new(streams: EventStreams) -> Self {
+        Self {
+            streams: Arc::new(streams),
+        }
+    }
+
     /// Answers what waiting pages ask by paths of ours; `None` if it is another path.
-    pub(super) async fn own_path(
+    pub(super) async fn respond(
         &self,
-        doors: &Doors,
+        table: &RouteTable,
         request: &Request<()>,
         client: &Client,
-        access: &mut Access,
+        access: &mut AccessEntry<'_>,
     ) -> Option<Response<Body>> {
         Some(match request.uri().path() {
-            place_endpoint::PATH => self.tell_place(doors, request, client, access).await,
-            push::PATH => self.listen(doors, request, client, access).await,
-            language_form::PATH => remember_language(doors, request, client, access),
+            place_endpoint::PATH => self.tell_place(table, request, client, access).await,
+            push::PATH => self.listen(table, request, client, access).await,
+            language_form::PATH => remember_language(table, request, client, access),
             _ => return None,
         })
     }
@@ -82,23 +96,23 @@ impl Gate {
     /// Answers a waiting page that asks where it stands.
     async fn tell_place(
         &self,
-        doors: &Doors,
+        table: &RouteTable,
         request: &Request<()>,
         client: &Client,
-        access: &mut Access,
+        access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         if !is_look(request.method()) {
             return place_endpoint::bad_question().map(Body::full);
         }
         let query = request.uri().query().unwrap_or_default();
-        let door = match door_of(doors, query, client, access).await {
-            Found::Door(door) => door,
+        let route = match room_of(table, query, client, access).await {
+            Found::Room(route) => route,
             Found::Open => return place_endpoint::not_waiting().map(Body::full),
             Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
         };
         // Whoever waits may come in by asking here. Whoever has no place only looks: an image on
         // another site must not take seats.
-        match ask(door, request.headers(), false, Wish::Look).await {
+        match ask(route, request.headers(), false, Wish::Look).await {
             Outcome::MayCome => {
                 access.say(Verdict::Look);
                 place_endpoint::not_waiting().map(Body::full)
@@ -107,18 +121,18 @@ impl Gate {
                 access.pass(&pass);
                 note_ticket(request, true);
                 let response = place_endpoint::not_waiting().map(Body::full);
-                answer::carry_ticket(door, &pass, client.scheme, response)
+                headers::carry_ticket(route, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, place } => {
                 note_ticket(request, false);
                 let language = place_endpoint::language_of(query);
-                let language = language.unwrap_or_else(|| door.language(request.headers()));
-                let holds = door.holds();
+                let language = language.unwrap_or_else(|| route.language(request.headers()));
+                let holds = route.holds();
                 let view = holds.view(place, language);
-                access.queue(&view, &self.queued_lines);
+                access.queue(&view);
                 let push = push::is_near(&view) && self.streams.has_room();
                 let response = place_endpoint::still_waiting(&view, push).map(Body::full);
-                hand_out(door, response, ticket, client.scheme, &view)
+                headers::hand_out(route, response, ticket, client.scheme, &view)
             }
         }
     }
@@ -126,25 +140,25 @@ impl Gate {
     /// Lets somebody who waits listen for its turn. Asks no room.
     async fn listen(
         &self,
-        doors: &Doors,
+        table: &RouteTable,
         request: &Request<()>,
         client: &Client,
-        access: &mut Access,
+        access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         if request.method() != Method::GET {
             return place_endpoint::bad_question().map(Body::full);
         };
         let query = request.uri().query().unwrap_or_default();
-        let door = match door_of(doors, query, client, access).await {
-            Found::Door(door) => door,
+        let route = match room_of(table, query, client, access).await {
+            Found::Room(route) => route,
             Found::Open => return push::nothing_to_say().map(Body::full),
             Found::Unnamed => return place_endpoint::bad_question().map(Body::full),
         };
-        let tickets = cookies::values(request.headers(), &door.cookie_name);
-        let Some(ticket) = door.room.waiting_ticket(&tickets) else {
+        let tickets = cookies::values(request.headers(), &route.cookie_name);
+        let Some(ticket) = route.room.waiting_ticket(&tickets) else {
             return push::nothing_to_say().map(Body::full);
         };
-        let room = Arc::clone(&door.room);
+        let room = Arc::clone(&route.room);
         let Some(events) = self.streams.begin(room, ticket) else {
             return push::too_many().map(Body::full);
         };
@@ -155,25 +169,30 @@ impl Gate {
 
 /// Remembers the language that was chosen in the page's form, and leads back to the page.
 fn remember_language(
-    doors: &Doors,
+    table: &RouteTable,
     request: &Request<()>,
     client: &Client,
-    access: &mut Access,
+    access: &mut AccessEntry<'_>,
 ) -> Response<Body> {
     if !is_look(request.method()) {
-        return refuse(Refusal::BadRequest, request.headers());
+        return error_page::answer_to(request.headers(), Refusal::BadRequest);
     }
     let query = request.uri().query().unwrap_or_default();
     let room = place_endpoint::room_of(query);
-    let door = room.and_then(|room| doors.by_name(&room, client.host()));
+    let route = room.and_then(|room| table.by_name(&room, client.host()));
     let choice = language_form::Choice::of(query, request.headers(), client.host());
-    let (Some(door), Some(choice)) = (door, choice) else {
-        return refuse(Refusal::BadRequest, request.headers());
+    let (Some(route), Some(choice)) = (route, choice) else {
+        return error_page::answer_to(request.headers(), Refusal::BadRequest);
     };
-    access.enter(door);
+    access.enter(route);
     access.say(Verdict::Language);
     let mut response = language_form::go_back(&choice).map(Body::full);
-    answer::set_language(door, response.headers_mut(), choice.language, client.scheme);
+    headers::set_language(
+        route,
+        response.headers_mut(),
+        choice.language,
+        client.scheme,
+    );
     response
 }
 

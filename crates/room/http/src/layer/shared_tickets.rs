@@ -7,9 +7,8 @@ use anteroom_room::ticket_addresses::{Network, Seen, TicketAddresses};
 use http::Request;
 use parking_lot::Mutex;
 
-use super::Gate;
-use super::doors::Door;
-use super::known::{Wish, ask, ask_without_ticket};
+use super::decision::{Wish, ask, ask_without_ticket};
+use super::route_table::RoomRoute;
 
 /// Tickets that are remembered, of all rooms: 13.5 MiB if there are so many.
 const TICKETS_MAX: usize = 65_536;
@@ -46,7 +45,7 @@ impl SharedTickets {
     ///
     /// In a room without a maximum only the requests count that get a new ticket: they are few, and
     /// whoever stays inside sends one for each part of a session.
-    fn is_above(&self, door: &Door, pass: &Pass, address: IpAddr, max: Option<u32>) -> bool {
+    fn is_above(&self, route: &RoomRoute, pass: &Pass, address: IpAddr, max: Option<u32>) -> bool {
         if max.is_none() && pass.new_ticket.is_none() {
             return false;
         }
@@ -56,38 +55,32 @@ impl SharedTickets {
         let network = Network::of(address);
         let seen = self.shards[shard]
             .lock()
-            .see(visitor, network, networks_max, door.room.now());
+            .see(visitor, network, networks_max, route.room.now());
         if seen == Seen::FirstAbove {
-            door.tally.count_shared_ticket();
+            route.counters.count_shared_ticket();
         }
         // Somebody who was let in just now has a seat of its own.
         let is_above = max.is_some() && seen != Seen::Within && !pass.is_admission;
         if is_above {
-            door.tally.count_without_ticket();
+            route.counters.count_without_ticket();
         }
         is_above
     }
-}
 
-impl Gate {
     /// Asks the room what becomes of a request. One with a ticket that too many use has none.
-    pub(super) async fn ask_room(
+    pub(super) async fn decide(
         &self,
-        door: &Door,
+        route: &RoomRoute,
         request: &Request<()>,
         address: IpAddr,
         is_navigation: bool,
     ) -> Outcome {
-        let max_addresses = door.room.config().max_addresses_per_ticket;
+        let max_addresses = route.room.config().max_addresses_per_ticket;
         let wish = Wish::of(request);
-        let outcome = ask(door, request.headers(), is_navigation, wish).await;
+        let outcome = ask(route, request.headers(), is_navigation, wish).await;
         match &outcome {
-            Outcome::Pass(pass)
-                if self
-                    .shared_tickets
-                    .is_above(door, pass, address, max_addresses) =>
-            {
-                ask_without_ticket(door, is_navigation, wish).await
+            Outcome::Pass(pass) if self.is_above(route, pass, address, max_addresses) => {
+                ask_without_ticket(route, is_navigation, wish).await
             }
             _ => outcome,
         }

@@ -14,6 +14,7 @@ use ramhorns::Template;
 use crate::page::fields::ByName;
 use crate::page::html::Links;
 use crate::page::view::WaitingView;
+pub use scan::Mistake;
 use variables::Variables;
 
 /// Largest template in bytes, as where such templates come from. Each waiting visitor gets it
@@ -24,15 +25,6 @@ pub const BYTES_MAX: usize = 1_048_576;
 #[derive(Clone)]
 pub struct CustomPage {
     template: Arc<Template<'static>>,
-}
-
-/// Something wrong with a template.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Mistake {
-    /// Line of the template, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub message: String,
 }
 
 impl std::fmt::Debug for CustomPage {

@@ -4,7 +4,7 @@
 //! answer to one who waits is `cfWaitingRoom`, as everywhere, plus what only our page needs: its
 //! words, and the time to the next question in milliseconds.
 
-use crate::page::Words;
+use crate::page::{WaitingView, Words};
 use anteroom_config::language::Language;
 use anteroom_store::wire::place::PlaceBody;
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use http::header::{
 use http::{Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::{WaitingView, response};
+use super::json::{JSON, retry_after, to_json};
 use anteroom_proxy::status::Refusal;
 
 /// Path of the endpoint, on every host that has a room.
@@ -77,14 +77,14 @@ struct StillWaiting {
 /// the question itself was answered.
 #[must_use]
 pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
-    let body = response::to_json(&StillWaiting {
+    let body = to_json(&StillWaiting {
         place: view.body(),
         words: Words::of(view),
         ask_after_ms: view.place.ask_after.map(|span| span.0),
         push,
     });
     let mut answer = answer(StatusCode::OK, body);
-    let seconds = HeaderValue::from(response::retry_after(view));
+    let seconds = HeaderValue::from(retry_after(view));
     answer.headers_mut().insert(RETRY_AFTER, seconds);
     answer
 }
@@ -114,7 +114,7 @@ fn answer(status: StatusCode, body: Bytes) -> Response<Bytes> {
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
     let headers = answer.headers_mut();
-    headers.insert(CONTENT_TYPE, response::JSON);
+    headers.insert(CONTENT_TYPE, JSON);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(VARY, HeaderValue::from_static("Cookie"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

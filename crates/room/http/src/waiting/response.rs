@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use crate::page::{CustomPage, Links};
+use crate::page::{CustomPage, Links, WaitingView};
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,9 @@ use http::header::{
 };
 use http::{HeaderName, Response, StatusCode};
 
-use super::{RequestKind, WaitingView, language_form, place_endpoint};
+use super::json::{JSON, retry_after, to_json};
+use super::kind::RequestKind;
+use super::{language_form, place_endpoint};
 
 /// The `Content-Security-Policy` of our page: its own style and script by digest, questions and its
 /// form to its own site, nothing else. Framing is left open: a guarded site may be embedded by its
@@ -41,18 +43,11 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
 /// is asked where it came from.
 const NAMED_BYTES_MAX: usize = 256;
 
-/// `Content-Type` of every JSON body here.
-pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json; charset=utf-8");
-
 /// Every header that decides what an answer is.
 const VARIES: &str = "Accept, Accept-Language, Sec-Fetch-Dest, Sec-Fetch-Mode, Cookie";
 
 /// As many headers as an answer has, and some more.
 const HEADERS: usize = 16;
-
-/// `Retry-After` where nobody queues, in seconds. There is no place to keep, so this only slows
-/// programs down: shorter and a room that turns everybody away is asked as often as an open one.
-const RETRY_AFTER_REJECT_SECS: u64 = 300;
 
 /// How a waiting visitor is to be answered.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -152,20 +147,6 @@ fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is
     } else if let Some(seconds) = crate::page::reload_secs(view, is_after_post) {
         headers.insert(REFRESH, HeaderValue::from(seconds));
     }
-}
-
-/// Seconds until asking again is of use; at least 1.
-pub(super) fn retry_after(view: &WaitingView<'_>) -> u64 {
-    match view.place.ask_after {
-        Some(span) => span.secs_ceil().max(1),
-        None => RETRY_AFTER_REJECT_SECS,
-    }
-}
-
-/// For our own structs only: their keys are strings and none of their fields can fail.
-pub(super) fn to_json(value: &impl serde::Serialize) -> Bytes {
-    let text = serde_json::to_vec(value).expect("structs with string keys always serialise");
-    Bytes::from(text)
 }
 
 #[cfg(test)]

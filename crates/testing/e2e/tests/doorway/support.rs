@@ -8,15 +8,16 @@ use anteroom_config::{
     Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts,
 };
 use anteroom_proxy::body::Body;
+use anteroom_proxy::downstream::connection_table::ConnectionTable;
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
-use anteroom_proxy::downstream::hold::Unobserved;
 use anteroom_proxy::downstream::listener::listen;
+use anteroom_proxy::downstream::observer::Unobserved;
 use anteroom_proxy::downstream::server::Server;
-use anteroom_proxy::downstream::table::ConnectionTable;
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
-use anteroom_proxy::proxy::{ReverseProxy, Upstream};
+use anteroom_proxy::request_context::{RequestContext, Upstream};
+use anteroom_proxy::reverse_proxy::ReverseProxy;
 use anteroom_proxy::upstream::{Limits, Origins};
 pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
 use http::Request;
@@ -80,7 +81,7 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
         async move {
-            request.extensions_mut().insert(upstream);
+            RequestContext::of_mut(&mut request).unwrap().upstream = Some(upstream);
             proxy.oneshot(request).await
         }
     });

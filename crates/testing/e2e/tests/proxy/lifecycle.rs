@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use anteroom_proxy::downstream::connection_table::ConnectionTable;
 use anteroom_proxy::downstream::drain::drain;
-use anteroom_proxy::downstream::hold::Unobserved;
 use anteroom_proxy::downstream::listener::listen;
+use anteroom_proxy::downstream::observer::Unobserved;
 use anteroom_proxy::downstream::server::Server;
-use anteroom_proxy::downstream::table::ConnectionTable;
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
-use anteroom_proxy::proxy::ReverseProxy;
+use anteroom_proxy::reverse_proxy::ReverseProxy;
 use anteroom_room::time::Span;
 use tokio::net::TcpStream;
 

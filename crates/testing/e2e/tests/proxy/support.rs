@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, TimeOuts};
 use anteroom_proxy::body::Body;
+use anteroom_proxy::downstream::connection_table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
-use anteroom_proxy::downstream::hold::ConnectionObserver;
 use anteroom_proxy::downstream::listener::listen;
+use anteroom_proxy::downstream::observer::ConnectionObserver;
 use anteroom_proxy::downstream::server::Server;
-use anteroom_proxy::downstream::table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
-use anteroom_proxy::proxy::{OriginOutcome, ReverseProxy, Upstream};
+use anteroom_proxy::request_context::{RequestContext, Upstream};
+use anteroom_proxy::reverse_proxy::{OriginOutcome, ReverseProxy};
 use anteroom_proxy::upstream::{Group, Limits, Origins};
 use anteroom_room::time::Span;
 pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
@@ -143,7 +144,7 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
         let upstream = upstream.clone();
         async move {
             if request.uri().path() != "/no-origin" {
-                request.extensions_mut().insert(upstream);
+                RequestContext::of_mut(&mut request).unwrap().upstream = Some(upstream);
             }
             let mut response = proxy.oneshot(request).await?;
             tell_outcome(&mut response);

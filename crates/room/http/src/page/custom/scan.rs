@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use super::Mistake;
 use super::variables::NAMES;
 
 /// Mistakes of one template that are told; whoever has more has one cause for many.
@@ -20,6 +19,15 @@ struct Tag<'a> {
 struct Scan<'a> {
     open: Vec<Tag<'a>>,
     mistakes: Vec<Mistake>,
+}
+
+/// Something wrong with a template.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Mistake {
+    /// Line of the template, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
 }
 
 /// Everything that is wrong with the tags of `source`.

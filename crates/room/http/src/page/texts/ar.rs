@@ -1,6 +1,6 @@
 //! Arabic.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, arabic};
 
 pub(super) static TEXTS: Texts = Texts {

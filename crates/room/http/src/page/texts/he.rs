@@ -1,6 +1,6 @@
 //! Hebrew.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, one_two_other};
 
 pub(super) static TEXTS: Texts = Texts {

@@ -1,6 +1,6 @@
 //! Dutch.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, one_or_other};
 
 pub(super) static TEXTS: Texts = Texts {

@@ -1,6 +1,6 @@
 //! Polish.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, polish};
 
 pub(super) static TEXTS: Texts = Texts {

@@ -1,6 +1,6 @@
 //! Portuguese, as in Brazil.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, one_with_zero};
 
 pub(super) static TEXTS: Texts = Texts {

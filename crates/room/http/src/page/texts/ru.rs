@@ -1,6 +1,6 @@
 //! Russian.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, east_slavic};
 
 pub(super) static TEXTS: Texts = Texts {

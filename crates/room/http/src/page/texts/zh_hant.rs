@@ -1,6 +1,6 @@
 //! Chinese in traditional characters.
 
-use super::Texts;
+use super::list::Texts;
 use crate::page::grammar::{Category, Grammar, Unit, always_other};
 
 pub(super) static TEXTS: Texts = Texts {

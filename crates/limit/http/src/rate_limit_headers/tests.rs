@@ -1,0 +1,125 @@
+//! What do responses say of limits?
+
+use std::collections::BTreeMap;
+
+use anteroom_limit::time::MicroSpan;
+
+use super::*;
+
+pub(crate) fn said(name: &str, verdict: Verdict) -> Said<'_> {
+    Said {
+        name,
+        rate: Rate::new(100, MicroSpan::from_secs(60)).unwrap(),
+        usual: None,
+        spoken: LimitHeaders {
+            ietf: true,
+            legacy: None,
+        },
+        verdict,
+    }
+}
+
+pub(crate) fn admitted(remaining: u32, full_after: MicroSpan) -> Verdict {
+    Verdict {
+        outcome: Outcome::Admit {
+            delay: MicroSpan::ZERO,
+        },
+        remaining,
+        full_after,
+    }
+}
+
+pub(crate) fn rejected(retry_after: Option<MicroSpan>) -> Verdict {
+    Verdict {
+        outcome: Outcome::Reject { retry_after },
+        remaining: 0,
+        full_after: MicroSpan::from_secs(60),
+    }
+}
+
+fn told(said: &[Said<'_>]) -> BTreeMap<String, String> {
+    let mut headers = HeaderMap::new();
+    tell(&mut headers, said, || 1_700_000_000);
+    let shown = |(name, value): (&HeaderName, &HeaderValue)| {
+        (name.to_string(), value.to_str().unwrap().to_owned())
+    };
+    headers.iter().map(shown).collect()
+}
+
+fn lines(lines: &[(&str, &str)]) -> BTreeMap<String, String> {
+    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+    lines.iter().map(owned).collect()
+}
+
+#[test]
+fn several_limits_are_one_list() {
+    let told = told(&[
+        said("burst", admitted(99, MicroSpan(29_000_001))),
+        said("daily", rejected(Some(MicroSpan(500_000)))),
+    ]);
+    let expected = lines(&[
+        (
+            "ratelimit-policy",
+            "\"burst\";q=100;w=60, \"daily\";q=100;w=60",
+        ),
+        ("ratelimit", "\"burst\";r=99;t=30, \"daily\";r=0;t=1"),
+    ]);
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn the_old_headers_speak_of_the_limit_that_is_nearest() {
+    let with = |name, verdict, reset| {
+        let mut one = said(name, verdict);
+        one.spoken = LimitHeaders {
+            ietf: false,
+            legacy: Some(reset),
+        };
+        one
+    };
+    let near = admitted(3, MicroSpan::from_secs(7));
+    let far = admitted(80, MicroSpan::from_secs(9));
+    let check = |all: &[Said<'_>], remaining, reset| {
+        let expected = lines(&[
+            ("x-ratelimit-limit", "100"),
+            ("x-ratelimit-remaining", remaining),
+            ("x-ratelimit-reset", reset),
+        ]);
+        assert_eq!(told(all), expected);
+    };
+    let seconds = LegacyReset::Seconds;
+    check(
+        &[with("a", far, seconds), with("b", near, seconds)],
+        "3",
+        "7",
+    );
+    check(&[with("b", near, LegacyReset::Epoch)], "3", "1700000007");
+    let over = rejected(Some(MicroSpan::from_secs(5)));
+    check(
+        &[with("b", near, seconds), with("c", over, seconds)],
+        "0",
+        "5",
+    );
+}
+
+#[test]
+fn a_limit_that_says_nothing_is_not_told_of() {
+    let mut silent = said("a", admitted(1, MicroSpan::ZERO));
+    silent.spoken = LimitHeaders {
+        ietf: false,
+        legacy: None,
+    };
+    assert_eq!(told(&[silent]), BTreeMap::new());
+}
+
+#[test]
+fn what_an_origin_says_of_its_own_limits_stays() {
+    let mut headers = HeaderMap::new();
+    headers.insert(RATE_LIMIT, HeaderValue::from_static("\"theirs\";r=1"));
+    tell(
+        &mut headers,
+        &[said("ours", admitted(2, MicroSpan::ZERO))],
+        || 0,
+    );
+    assert_eq!(headers.get_all(RATE_LIMIT).iter().count(), 2);
+}

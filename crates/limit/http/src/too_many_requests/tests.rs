@@ -1,0 +1,83 @@
+//! What are programs and people told who are sent away?
+
+use anteroom_limit::time::MicroSpan;
+
+use super::*;
+use crate::rate_limit_headers::tests::{admitted, rejected, said};
+
+fn refused(said: &[Said<'_>], accept: &'static str, chance: u64) -> (Response<Bytes>, String) {
+    let accept = HeaderValue::from_static(accept);
+    let response = refuse(said, Some(&accept), chance);
+    let body = String::from_utf8(response.body().to_vec()).unwrap();
+    (response, body)
+}
+
+#[test]
+fn a_program_is_told_which_limits_it_is_over() {
+    let all = [
+        said("a", rejected(Some(MicroSpan::from_secs(30)))),
+        said("b", admitted(4, MicroSpan::ZERO)),
+        said("c", rejected(Some(MicroSpan::from_secs(2)))),
+    ];
+    let (response, body) = refused(&all, "*/*", 0);
+    assert_eq!(response.status(), 429);
+    let headers = response.headers();
+    assert_eq!(headers[RETRY_AFTER], "30");
+    assert_eq!(headers[CONTENT_TYPE], "application/problem+json");
+    assert_eq!(headers[CACHE_CONTROL], "no-store");
+    let problem: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!(problem["violated-policies"], serde_json::json!(["a", "c"]));
+    assert_eq!(problem["status"], 429);
+    let quota_exceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded";
+    assert_eq!(problem["type"], quota_exceeded);
+}
+
+#[test]
+fn people_get_a_page() {
+    let all = [said("a", rejected(Some(MicroSpan::from_secs(90))))];
+    let (response, page) = refused(&all, "text/html,application/json;q=0.9", 0);
+    assert_eq!(response.headers()[CONTENT_TYPE], "text/html; charset=utf-8");
+    assert!(page.contains("Please try again in 90 seconds."), "{page}");
+    let outside = page.contains("http:") || page.contains("src=");
+    assert!(page.contains("<html lang=\"en\">") && !outside);
+    let (response, _) = refused(&all, "application/json,text/html", 0);
+    assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+}
+
+#[test]
+fn waits_are_rounded_up_and_not_all_alike() {
+    let after = |micros, chance| {
+        let all = [said("a", rejected(Some(MicroSpan(micros))))];
+        let (response, _) = refused(&all, "*/*", chance);
+        let value = response.headers()[RETRY_AFTER].to_str().unwrap();
+        value.parse::<u64>().unwrap()
+    };
+    assert_eq!(after(1, 0), 1);
+    assert_eq!(after(1_000_001, 0), 2);
+    for chance in 0..1_000 {
+        assert!((100..=110).contains(&after(100_000_000, chance)));
+        assert!((1..=2).contains(&after(1, chance)));
+    }
+    assert_eq!((after(100_000_000, 10), after(1, 1)), (110, 2));
+}
+
+#[test]
+fn whoever_can_never_go_is_told_to_come_another_day() {
+    let (response, body) = refused(&[said("a", rejected(None))], "*/*", 0);
+    assert_eq!(response.headers()[RETRY_AFTER], "86400");
+    assert!(body.contains("24 hours"), "{body}");
+}
+
+#[test]
+fn times_are_said_in_units_that_people_use() {
+    for (seconds, expected) in [
+        (1, "1 second"),
+        (119, "119 seconds"),
+        (121, "3 minutes"),
+        (7_200, "2 hours"),
+        (172_800, "2 days"),
+        (172_801, "3 days"),
+    ] {
+        assert_eq!(words(seconds), expected);
+    }
+}

@@ -1,0 +1,117 @@
+//! Which names do origins take for which header?
+//!
+//! Nobody may send a name that an origin takes for a header that means something, see [`is_same`]:
+//! `content_length` beside `Content-Length` is a message that two readers end in two places.
+
+use http::HeaderMap;
+use http::header::HeaderName;
+
+use crate::loops;
+
+/// `X-Forwarded-For`.
+pub const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+/// `X-Forwarded-Host`.
+pub const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+/// `X-Forwarded-Proto`.
+pub const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+/// What headers begin with that only this gateway and the origin may send.
+const OWN_PREFIX: &str = "anteroom-";
+
+/// Names of more than one word that mean something to servers, proxies or frameworks. In their own
+/// spelling they pass.
+pub(super) const MEANINGFUL: [&str; 29] = [
+    "accept-encoding",
+    "accept-language",
+    "cache-control",
+    "content-encoding",
+    "content-length",
+    "content-location",
+    "content-range",
+    "content-type",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "if-unmodified-since",
+    "keep-alive",
+    "max-forwards",
+    "proxy-authorization",
+    "proxy-connection",
+    "sec-fetch-dest",
+    "sec-fetch-mode",
+    "sec-fetch-site",
+    "sec-fetch-user",
+    "sec-websocket-key",
+    "sec-websocket-protocol",
+    "sec-websocket-version",
+    "transfer-encoding",
+    "user-agent",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+];
+
+/// Whether only this gateway and the origin may send it. The marks of gateways in front are kept.
+pub(super) fn is_own(name: &str) -> bool {
+    begins(name, OWN_PREFIX) && name != loops::NAME
+}
+
+/// Whether an origin may take a name for another one that means something.
+pub(super) fn is_double(name: &str) -> bool {
+    is_odd(name) && MEANINGFUL.iter().any(|meant| is_same(name, meant))
+}
+
+/// Whether it says who somebody is: `Forwarded`, `X-Forwarded-*`.
+pub(super) fn is_hearsay(name: &str) -> bool {
+    match name.as_bytes() {
+        [b'x', ..] => begins(name, "x-forwarded-"),
+        // Most names are done with here.
+        [b'f', ..] => name == "forwarded",
+        _ => false,
+    }
+}
+
+/// Hearsay in a spelling that no proxy writes: a client's, that a trusted proxy has overlooked.
+pub(super) fn is_disguised(name: &str) -> bool {
+    is_hearsay(name) && is_odd(name)
+}
+
+/// Whether a name holds anything but letters, digits and `-`.
+pub(super) fn is_odd(name: &str) -> bool {
+    // Looks at all of it, and so at many bytes at once.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))
+}
+
+/// Whether a name begins like this for an origin that gets its headers by CGI, WSGI or the like.
+///
+/// There `anteroom-visitor`, `anteroom_visitor` and, with some, `anteroom.visitor` are all
+/// `HTTP_ANTEROOM_VISITOR`, and which of them the origin sees is a matter of luck.
+fn begins(name: &str, prefix: &str) -> bool {
+    let dashed = |byte: u8| {
+        if byte.is_ascii_alphanumeric() {
+            byte
+        } else {
+            b'-'
+        }
+    };
+    name.len() >= prefix.len()
+        && prefix
+            .bytes()
+            .eq(name.bytes().take(prefix.len()).map(dashed))
+}
+
+/// Whether an origin may take a name for the other one, see `begins`.
+#[must_use]
+pub fn is_same(name: &str, other: &str) -> bool {
+    name.len() == other.len() && begins(name, other)
+}
+
+pub(super) fn remove_where(headers: &mut HeaderMap, is_unwanted: impl Fn(&str) -> bool) {
+    // Nearly always there is none, and then nothing is allocated.
+    while let Some(name) = headers.keys().find(|name| is_unwanted(name.as_str())) {
+        let name = name.clone();
+        headers.remove(name);
+    }
+}

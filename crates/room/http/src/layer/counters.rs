@@ -1,0 +1,100 @@
+//! How often each verdict was given, and how the origin did, room by room: for metrics.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anteroom_config::RoomName;
+use parking_lot::Mutex;
+
+use super::verdict::Verdict;
+use anteroom_proxy::reverse_proxy::OriginOutcome;
+
+/// Counts of one room; they only rise, also over reloads.
+#[derive(Debug, Default)]
+pub(super) struct RoomCounters {
+    verdicts: [AtomicU64; Verdict::ALL.len()],
+    outcomes: [AtomicU64; OriginOutcome::NAMES.len()],
+    shared_tickets: AtomicU64,
+    without_ticket: AtomicU64,
+}
+
+/// What was noticed of tickets that many use.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct SharedTicketCounts {
+    /// Tickets that were used from too many networks within a window.
+    pub tickets: u64,
+    /// Requests that did without their ticket because of that.
+    pub requests: u64,
+}
+
+/// The counts of all rooms there have been.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    rooms: Mutex<BTreeMap<RoomName, Arc<RoomCounters>>>,
+}
+
+/// How often something happened in a room, by a fixed word.
+pub type CountsByRoom = BTreeMap<(RoomName, &'static str), u64>;
+
+impl RoomCounters {
+    pub(super) fn count_verdict(&self, verdict: Verdict) {
+        if let Some(at) = Verdict::ALL.iter().position(|each| *each == verdict) {
+            self.verdicts[at].fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn count_outcome(&self, outcome: OriginOutcome) {
+        self.outcomes[outcome.index()].fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_shared_ticket(&self) {
+        self.shared_tickets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn count_without_ticket(&self) {
+        self.without_ticket.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Counters {
+    /// The counts of a room, begun at its first appearance.
+    pub(super) fn of(&self, room: &RoomName) -> Arc<RoomCounters> {
+        Arc::clone(self.rooms.lock().entry(room.clone()).or_default())
+    }
+
+    pub(super) fn verdicts(&self) -> CountsByRoom {
+        let names = Verdict::ALL.map(Verdict::name);
+        self.read(&names, |counters| &counters.verdicts)
+    }
+
+    pub(super) fn outcomes(&self) -> CountsByRoom {
+        self.read(&OriginOutcome::NAMES, |counters| &counters.outcomes)
+    }
+
+    pub(super) fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
+        let rooms = self.rooms.lock();
+        let counts = rooms.iter().map(|(room, counters)| {
+            let counts = SharedTicketCounts {
+                tickets: counters.shared_tickets.load(Ordering::Relaxed),
+                requests: counters.without_ticket.load(Ordering::Relaxed),
+            };
+            (room.clone(), counts)
+        });
+        counts.collect()
+    }
+
+    fn read(
+        &self,
+        names: &[&'static str],
+        counts: impl Fn(&RoomCounters) -> &[AtomicU64],
+    ) -> CountsByRoom {
+        let mut all = CountsByRoom::new();
+        for (room, counters) in &*self.rooms.lock() {
+            for (name, count) in names.iter().zip(counts(counters)) {
+                all.insert((room.clone(), *name), count.load(Ordering::Relaxed));
+            }
+        }
+        all
+    }
+}
