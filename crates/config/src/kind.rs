@@ -6,7 +6,7 @@ mod place;
 mod store;
 mod ticket_key;
 
-pub(super) use crate::toml_file::kind::OneNumber;
+pub(super) use crate::toml_file::kind::{OffSwitch, OneNumber, Shown};
 pub use crate::toml_file::kind::{
     Choice, Duration, Kind, Moment, Number, Refusal, Switch, Text, Whole, nearest,
 };

@@ -35,6 +35,7 @@ mod rate_text;
 pub mod reading;
 mod room;
 mod server;
+mod setting;
 mod shared_store;
 mod store;
 pub mod terminal;

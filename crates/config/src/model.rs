@@ -266,6 +266,36 @@ pub struct RoomConfig {
     pub bypass: Vec<BypassRule>,
 }
 
+impl RoomConfig {
+    /// A room of which nothing has been read yet: its reader sets every field, or drops it.
+    pub(super) fn unread() -> Self {
+        Self {
+            name: RoomName(String::new()),
+            routes: Vec::new(),
+            origins: RoomOrigins {
+                list: Vec::new(),
+                http2: Http2::Never,
+                ca_file: None,
+                health_check: None,
+            },
+            rules: Rules::default(),
+            suspended: false,
+            json_response_enabled: false,
+            page: PageConfig::default(),
+            queueing_status_code: 200,
+            non_navigation_status_code: 429,
+            max_addresses_per_ticket: None,
+            cookie: CookieSettings {
+                suffix: None,
+                same_site: SameSite::Auto,
+                secure: Secure::Auto,
+            },
+            origin_commands: OriginCommands { revoke: true },
+            bypass: Vec::new(),
+        }
+    }
+}
+
 /// What those see who wait.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PageConfig {

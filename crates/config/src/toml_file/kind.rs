@@ -2,9 +2,11 @@
 //! and reads a value, so that message, example and check cannot drift apart.
 
 use anteroom_room::time::{Millis, Span};
+use serde_json::Value;
 use toml::de::DeValue;
 
 use super::duration;
+use crate::time_text::rfc3339_millis;
 
 mod number;
 
@@ -29,6 +31,12 @@ pub trait Kind {
     fn is_secret(&self) -> bool {
         false
     }
+}
+
+/// A kind whose values can be shown as they are typed.
+pub trait Shown: Kind {
+    /// The value as it would be typed.
+    fn shown(&self, value: &Self::Value) -> Value;
 }
 
 /// Why a value was not accepted, as far as there is more to say than "not allowed".
@@ -88,6 +96,16 @@ impl<T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>> Kind for Whole<T> 
     }
 }
 
+impl<T> Shown for Whole<T>
+where
+    Self: Kind<Value = T>,
+    T: Copy + Into<Value>,
+{
+    fn shown(&self, value: &T) -> Value {
+        (*value).into()
+    }
+}
+
 impl<T: Copy + PartialOrd + TryFrom<i64>> Whole<T> {
     fn in_range(&self, number: i64) -> Option<T> {
         let number = T::try_from(number).ok()?;
@@ -121,6 +139,12 @@ impl Kind for OneNumber {
     }
 }
 
+impl Shown for OneNumber {
+    fn shown(&self, value: &u16) -> Value {
+        (*value).into()
+    }
+}
+
 /// `true` or `false`.
 pub struct Switch;
 
@@ -140,6 +164,33 @@ impl Kind for Switch {
             )));
         }
         value.as_bool().ok_or(Refusal::PLAIN)
+    }
+}
+
+impl Shown for Switch {
+    fn shown(&self, value: &bool) -> Value {
+        (*value).into()
+    }
+}
+
+/// `true` or `false`, of a key that switches off what it means: `true` is read as `false`.
+pub struct OffSwitch;
+
+impl Kind for OffSwitch {
+    type Value = bool;
+
+    fn allowed(&self) -> String {
+        Switch.allowed()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<bool, Refusal> {
+        Switch.read(value).map(|is_off| !is_off)
+    }
+}
+
+impl Shown for OffSwitch {
+    fn shown(&self, value: &bool) -> Value {
+        (!value).into()
     }
 }
 
@@ -167,6 +218,14 @@ impl<T: Copy> Kind for Choice<T> {
                 found: None,
             }
         })
+    }
+}
+
+impl<T: Copy + PartialEq> Shown for Choice<T> {
+    fn shown(&self, value: &T) -> Value {
+        let mut words = self.0.iter();
+        let found = words.find(|(_, known)| known == value);
+        found.map_or("", |(word, _)| *word).into()
     }
 }
 
@@ -230,6 +289,12 @@ impl Kind for Duration {
     }
 }
 
+impl Shown for Duration {
+    fn shown(&self, value: &Span) -> Value {
+        duration::text(*value).into()
+    }
+}
+
 /// A point in time with its offset: RFC 3339 in quotes, or a TOML date-time.
 pub struct Moment;
 
@@ -258,6 +323,12 @@ impl Kind for Moment {
             ));
         }
         Err(Refusal::PLAIN)
+    }
+}
+
+impl Shown for Moment {
+    fn shown(&self, value: &Millis) -> Value {
+        rfc3339_millis(*value).into()
     }
 }
 
