@@ -49,7 +49,7 @@ pub use address::password::{PASSWORD_BYTES_MAX, PasswordError};
 pub use address::store_address::AddressError;
 pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
 pub use checks::Checks;
-pub use flags::Flags;
+pub use flags::{FLAGS, Flag, Flags, Takes};
 pub use host::OriginError;
 pub use limit::{SWAPPED_LOG_LONGEST, policy_values};
 pub use live::{Changed, LiveValues, check_live_key};
