@@ -6,10 +6,10 @@ mod place;
 mod store;
 mod ticket_key;
 
-pub use crate::toml_file::kind::{
-    Choice, Duration, Kind, Moment, Number, Refusal, Switch, Text, Whole, nearest,
+pub(super) use crate::toml_file::kind::{
+    Choice, Duration, Kind, Moment, OffSwitch, OneNumber, Refusal, Shown, Switch, Text, Whole,
+    nearest,
 };
-pub(super) use crate::toml_file::kind::{OffSwitch, OneNumber, Shown};
 pub(super) use address::{Address, Network};
 pub(super) use exponent::Exponent;
 pub(super) use place::Place;

@@ -38,22 +38,20 @@ impl RoomConfig {
     /// The same room with other values for keys that may be changed while it runs.
     #[must_use]
     pub fn with_values(&self, values: &LiveValues) -> Changed {
-        let numbers = numbers(values);
-        let mut table = table_of(values, &numbers);
         let mut config = self.clone();
+        let mut typed: BTreeMap<_, _> = values.iter().collect();
         for row in keys::live().filter(|row| row.may_be_none()) {
             if values.get(row.name()).is_some_and(is_none) {
                 row.clear(&mut config);
-                table.remove(row.name());
+                typed.retain(|key, _| key.as_str() != row.name());
             }
         }
-        let mut notes = Notes::new(Some(Source::new("", "")));
-        let mut reading = Table::root(&mut notes, &table);
-        reading.name_owner(Owner::Room(self.name.to_string()));
-        keys::live().for_each(|row| row.change(&mut reading, &mut config));
-        room::check_draw(&mut reading, &mut config.rules);
-        reading.finish();
-        let problems = notes.problems.into_iter().map(reworded).collect();
+        let owner = Owner::Room(self.name.to_string());
+        let ((), problems) = read_typed(owner, typed.into_iter(), |table| {
+            keys::live().for_each(|row| row.change(table, &mut config));
+            room::check_draw(table, &mut config.rules);
+        });
+        let problems = problems.into_iter().map(reworded).collect();
         Changed { config, problems }
     }
 
@@ -70,37 +68,58 @@ fn is_none(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some(NONE)
 }
 
-/// The numbers among the values as text, which the table borrows.
-pub(crate) fn numbers(values: &LiveValues) -> BTreeMap<&str, String> {
-    let numbers = values.iter().filter(|(_, value)| value.is_number());
-    numbers
-        .map(|(key, number)| (key.as_str(), number.to_string()))
-        .collect()
+/// Lets `read` read values that somebody typed into no file, as if they stood in one. Problems
+/// have no line.
+pub(crate) fn read_typed<'v, T>(
+    owner: Owner,
+    values: impl Iterator<Item = (&'v String, &'v Value)>,
+    read: impl FnOnce(&mut Table<'_>) -> T,
+) -> (T, Vec<Problem>) {
+    let typed: Vec<_> = values.map(Typed::of).collect();
+    let entries: DeTable<'_> = typed.iter().map(Typed::entry).collect();
+    let mut notes = Notes::new(Some(Source::new("", "")));
+    let mut table = Table::root(&mut notes, &entries);
+    table.name_owner(owner);
+    let read = read(&mut table);
+    table.finish();
+    let unplaced = |problem| Problem {
+        line: None,
+        column: None,
+        ..problem
+    };
+    (read, notes.problems.into_iter().map(unplaced).collect())
 }
 
-/// The table that a file would hold which says the same.
-pub(crate) fn table_of<'v>(
-    values: &'v LiveValues,
-    numbers: &'v BTreeMap<&str, String>,
-) -> DeTable<'v> {
-    let mut table = DeTable::new();
-    for (key, value) in values {
+/// A value that was typed, and what stands for it in a table of TOML.
+struct Typed<'v> {
+    key: &'v str,
+    value: &'v Value,
+    /// A number as text, which the table borrows.
+    number: Option<String>,
+}
+
+impl<'v> Typed<'v> {
+    fn of((key, value): (&'v String, &'v Value)) -> Self {
+        let number = value.is_number().then(|| value.to_string());
+        Self { key, value, number }
+    }
+
+    fn entry(&self) -> (Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>) {
         let text = |text| DeValue::String(Cow::Borrowed(text));
-        let value = match value {
+        let value = match self.value {
             Value::String(value) => text(value),
             Value::Bool(switch) => DeValue::Boolean(*switch),
             Value::Number(_) => {
-                let typed = numbers.get(key.as_str()).map_or("", String::as_str);
+                let typed = self.number.as_deref().unwrap_or_default();
                 DeValue::parse(typed).map_or_else(|_| text(typed), Spanned::into_inner)
             }
             Value::Null => text(""),
             Value::Array(values) => DeValue::Array(texts(values)),
             Value::Object(_) => DeValue::Table(DeTable::new()),
         };
-        let key = Spanned::new(0..0, Cow::Borrowed(key.as_str()));
-        table.insert(key, Spanned::new(0..0, value));
+        let key = Spanned::new(0..0, Cow::Borrowed(self.key));
+        (key, Spanned::new(0..0, value))
     }
-    table
 }
 
 /// A list of texts; anything else in it is left to be refused.
@@ -114,8 +133,6 @@ fn texts(values: &[Value]) -> DeArray<'_> {
 
 /// A problem as somebody reads it who typed no file.
 fn reworded(mut problem: Problem) -> Problem {
-    problem.line = None;
-    problem.column = None;
     if let Some(bare) = problem.allowed.strip_suffix(" in quotes") {
         problem.allowed = bare.to_owned();
     }

@@ -10,7 +10,7 @@ use super::notes::Placed;
 use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
-use super::setting::Row;
+use super::row::FileRow;
 
 pub(super) mod keys;
 mod origins;
@@ -45,7 +45,7 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     });
     let routes = read_routes(&mut table);
     let cookie = read_cookie(&mut table);
-    let rules = read_rules(&mut table);
+    let rules = read_room_rules(&mut table);
     let origins = origins::read(&mut table);
     let mut config = RoomConfig::unread();
     // They have defaults, so that none of them is missing.
@@ -120,14 +120,14 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
 }
 
 /// Reads a room's two ceilings; `None` after a mistake in one.
-pub fn read_limits(table: &mut Table<'_>) -> Option<Limits> {
+pub fn read_room_limits(table: &mut Table<'_>) -> Option<Limits> {
     let mut config = RoomConfig::unread();
     read_rows(keys::LIMITS, table, &mut config)?;
     Some(config.rules.limits)
 }
 
 /// Reads what decides who goes in and who waits; `None` after a mistake in a limit.
-pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
+pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
     let mut config = RoomConfig::unread();
     let limits = read_rows(keys::LIMITS, table, &mut config);
     let others = read_rows(keys::RULES, table, &mut config);
@@ -136,7 +136,7 @@ pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
 }
 
 /// Reads each key of a table of settings; `None` after a mistake in one that must be there.
-fn read_rows<M, R: Row<M> + ?Sized>(
+fn read_rows<M, R: FileRow<M> + ?Sized>(
     rows: &[&R],
     table: &mut Table<'_>,
     model: &mut M,

@@ -4,7 +4,7 @@ use anteroom_room::rules::CurveFactor;
 use serde_json::Value;
 use toml::de::DeValue;
 
-use super::{Kind, Refusal, Shown};
+use crate::toml_file::kind::{Kind, Refusal, Shown};
 
 /// The exponent of the `curve` allocation.
 pub(crate) struct Exponent {

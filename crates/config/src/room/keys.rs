@@ -14,7 +14,7 @@ use crate::language::LANGUAGES;
 use crate::model::{Host, RoomConfig, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
-use crate::setting::{LiveRow, Row, Setting, always, or_none};
+use crate::row::{FileRow, LiveRow, Row, always, or_none};
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
 
 const fn limit(name: &'static str) -> Key<Whole<u32>> {
@@ -74,7 +74,7 @@ const fn status(
 }
 
 /// A key of a room that sets one field.
-type Own<K> = Setting<RoomConfig, K>;
+type Own<K> = Row<RoomConfig, K>;
 
 /// What operators may change while the gateway runs.
 pub(crate) fn live() -> impl Iterator<Item = &'static dyn LiveRow<RoomConfig>> {
@@ -207,7 +207,7 @@ pub(crate) const ANSWERS: &[&dyn LiveRow<RoomConfig>] = &[
 ];
 
 /// What only the file sets, each key by itself.
-pub(crate) const FIXED: &[&dyn Row<RoomConfig>] = &[&Own {
+pub(crate) const FIXED: &[&dyn FileRow<RoomConfig>] = &[&Own {
     key: choice("default_template_language", LANGUAGES, "\"en\""),
     field: always!(page.language),
 }];

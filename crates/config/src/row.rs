@@ -9,7 +9,7 @@ use crate::kind::{Kind, Shown};
 use crate::reader::{Key, Table};
 
 /// A key, and the field of `M` that its value goes to.
-pub(crate) struct Setting<M, K: Kind> {
+pub(crate) struct Row<M, K: Kind> {
     pub(crate) key: Key<K>,
     pub(crate) field: Field<M, K::Value>,
 }
@@ -31,7 +31,7 @@ pub(crate) enum Field<M, V> {
 /// The field at this path, which always has a value.
 macro_rules! always {
     ($($name:ident).+) => {
-        $crate::setting::Field::Always {
+        $crate::row::Field::Always {
             get: |model| &model.$($name).+,
             get_mut: |model| &mut model.$($name).+,
         }
@@ -41,7 +41,7 @@ macro_rules! always {
 /// The field at this path, which has a value or none.
 macro_rules! or_none {
     ($($name:ident).+) => {
-        $crate::setting::Field::OrNone {
+        $crate::row::Field::OrNone {
             get: |model| &model.$($name).+,
             get_mut: |model| &mut model.$($name).+,
         }
@@ -50,14 +50,14 @@ macro_rules! or_none {
 
 pub(crate) use {always, or_none};
 
-/// A row of a table of settings: a key that only the file sets.
-pub(crate) trait Row<M> {
+/// A row of any kind: what the reader of a file needs.
+pub(crate) trait FileRow<M> {
     /// Reads the key from a file into its field. `None` if it must be there and cannot be read.
     fn read(&self, table: &mut Table<'_>, model: &mut M) -> Option<()>;
 }
 
 /// A row that operators may also change while the gateway runs.
-pub(crate) trait LiveRow<M>: Row<M> {
+pub(crate) trait LiveRow<M>: FileRow<M> {
     /// The key.
     fn name(&self) -> &'static str;
 
@@ -74,7 +74,7 @@ pub(crate) trait LiveRow<M>: Row<M> {
     fn shown(&self, model: &M) -> Value;
 }
 
-impl<M, K: Kind> Row<M> for Setting<M, K> {
+impl<M, K: Kind> FileRow<M> for Row<M, K> {
     fn read(&self, table: &mut Table<'_>, model: &mut M) -> Option<()> {
         match &self.field {
             Field::Always { get_mut, .. } if self.key.default.is_none() => {
@@ -87,7 +87,7 @@ impl<M, K: Kind> Row<M> for Setting<M, K> {
     }
 }
 
-impl<M, K: Shown> LiveRow<M> for Setting<M, K> {
+impl<M, K: Shown> LiveRow<M> for Row<M, K> {
     fn name(&self) -> &'static str {
         self.key.name
     }
