@@ -115,18 +115,27 @@ fn config(plan: &GatewayPlan, member: Option<&Member>) -> anyhow::Result<Config>
         }
         None => plan.data_dir.clone(),
     };
-    let flags = Flags {
-        name: Some(plan.room.clone()),
-        origin: Some(format!("http://{}", plan.origin)),
-        total_active_users: Some(plan.limits.total_active_users.to_string()),
-        new_users_per_minute: Some(plan.limits.new_users_per_minute.to_string()),
-        session_duration: Some(format!("{}ms", plan.session_duration.0)),
-        data_dir: Some(data_dir.display().to_string()),
-        data_center: member.map(|member| format!("dc{}", member.data_center)),
-        store: member.map(|member| member.stores.local.clone()),
-        world: member.and_then(|member| member.stores.world.clone()),
-        ..Flags::default()
-    };
+    let mut flags = Flags::default()
+        .text("room.name", &plan.room)
+        .text("room.origin", format!("http://{}", plan.origin))
+        .number("room.total_active_users", plan.limits.total_active_users)
+        .number(
+            "room.new_users_per_minute",
+            plan.limits.new_users_per_minute,
+        )
+        .text(
+            "room.session_duration",
+            format!("{}ms", plan.session_duration.0),
+        )
+        .text("server.data_dir", data_dir.display().to_string());
+    if let Some(member) = member {
+        flags = flags
+            .text("server.data_center", format!("dc{}", member.data_center))
+            .text("store.local", &member.stores.local);
+        if let Some(world) = &member.stores.world {
+            flags = flags.text("store.world", world);
+        }
+    }
     let mut config = Config::single_room(&flags)?.config;
     let any_port = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
     config.server.listen = any_port;

@@ -242,7 +242,7 @@ impl Gateway {
         }
         self.layers.commit(config, next)?;
         self.tokens.set(tokens);
-        for key in self.changed_until_restart(&config.server) {
+        for key in self.server.changed_until_restart(&config.server) {
             tracing::warn!("server.{key} has changed in the file; it takes effect with a restart");
         }
         let tables = [
@@ -259,37 +259,6 @@ impl Gateway {
             tracing::warn!("[{name}] has changed in the file; it takes effect with a restart");
         }
         Ok(())
-    }
-
-    /// Settings of the process that differ from those it was started with.
-    fn changed_until_restart(&self, next: &ServerConfig) -> Vec<&'static str> {
-        let now = &self.server;
-        let changes = [
-            ("listen", now.listen != next.listen),
-            ("tls_certificate", now.tls.is_empty() != next.tls.is_empty()),
-            ("redirect_from", now.redirect_from != next.redirect_from),
-            (
-                "redirect_to_port",
-                now.redirect_to_port != next.redirect_to_port,
-            ),
-            ("admin", now.admin != next.admin),
-            ("admin_hosts", now.admin_hosts != next.admin_hosts),
-            ("data_dir", now.data_dir != next.data_dir),
-            ("data_center", now.data_center != next.data_center),
-            (
-                "trusted_proxies",
-                now.trusted_proxies != next.trusted_proxies,
-            ),
-            (
-                "trusted_proxy_headers",
-                now.trusted_proxy_headers != next.trusted_proxy_headers,
-            ),
-            ("time_outs", now.time_outs != next.time_outs),
-            ("size_limits", now.size_limits != next.size_limits),
-            ("size_limits.origin_*", now.origins != next.origins),
-        ];
-        let changed = changes.into_iter().filter(|(_, has_changed)| *has_changed);
-        changed.map(|(key, _)| key).collect()
     }
 
     /// Notes how a reload went, for metrics and health.

@@ -7,13 +7,13 @@ use std::pin::Pin;
 use std::process::ExitCode;
 
 use crate::check::{self as check, store_password};
-use anteroom_config::{Config, Flags, Parsed};
+use anteroom_config::{Config, FLAGS, Flag, Flags, Parsed, Takes};
 use anteroom_proxy::downstream::handover::{HandoverError, Inherited};
 use anteroom_proxy::downstream::supervisor;
 use anteroom_proxy::downstream::workers::Workers;
 use anteroom_store::chain;
 use anyhow::Context as _;
-use clap::Args;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::gateway::Gateway;
@@ -27,59 +27,63 @@ pub struct ServeOptions {
     /// Config file; SIGHUP reads it again (see anteroom.example.toml)
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where admitted requests go: http://host, https://host, with :port or without
-    #[arg(long, value_name = "URL")]
-    origin: Option<String>,
-    /// Where visitors connect [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
-    listen: Option<String>,
-    /// Where operators connect: health, metrics, state, changes [default: 127.0.0.1:8081]
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
-    admin: Option<String>,
-    /// Tokens of those who may change rooms; without it one is drawn and kept in the data folder
-    #[arg(long, value_name = "FILE", conflicts_with = "config")]
-    admin_token_file: Option<String>,
-    /// Folder of the journal and the ticket keys [default: anteroom-data]
-    #[arg(long, value_name = "DIR", conflicts_with = "config")]
-    data: Option<String>,
-    /// The server that the nodes of this data center share: redis://host:port; without it there is
-    /// one node
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
-    store: Option<String>,
-    /// The server behind all data centers
-    #[arg(
-        long,
-        value_name = "ADDRESS",
-        conflicts_with = "config",
-        requires = "store"
-    )]
-    world: Option<String>,
-    /// Name of this data center
-    #[arg(long, value_name = "NAME", conflicts_with = "config")]
-    data_center: Option<String>,
-    /// Most visitors inside at once
-    #[arg(long, value_name = "N", conflicts_with = "config", requires = "origin")]
-    total_active_users: Option<String>,
-    /// Most new visitors in a minute
-    #[arg(long, value_name = "N", conflicts_with = "config", requires = "origin")]
-    new_users_per_minute: Option<String>,
-    /// How long a visitor stays inside after its last request, as in 5m or 90s [default: 5m]
-    #[arg(long, value_name = "DURATION", conflicts_with = "config")]
-    session_duration: Option<String>,
-    /// fifo, random, passthrough or reject [default: fifo]
-    #[arg(long, value_name = "METHOD", conflicts_with = "config")]
-    queueing_method: Option<String>,
-    /// Hold everybody who is not inside yet
-    #[arg(long, conflicts_with = "config")]
-    queue_all: bool,
-    /// Requests that pass untouched, as CEL expressions; may be repeated
-    #[arg(long, value_name = "CEL", conflicts_with = "config")]
-    bypass: Vec<String>,
-    /// Proxies whose X-Forwarded-* headers are believed; may be repeated
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "config")]
-    trusted_proxies: Vec<String>,
+    #[command(flatten)]
+    room: RoomFlags,
     #[command(flatten)]
     logs: LogOptions,
+}
+
+/// What a file says otherwise: the flags of the table in `anteroom-config`.
+#[derive(Clone, Debug)]
+struct RoomFlags(Flags);
+
+impl Args for RoomFlags {
+    fn augment_args(command: Command) -> Command {
+        command.args(FLAGS.iter().map(argument))
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for RoomFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = Flags::default();
+        for flag in FLAGS {
+            let typed = match flag.takes {
+                Takes::Nothing => matches.get_flag(flag.name).then(Vec::new),
+                Takes::Text(_) | Takes::Number(_) | Takes::Texts(_) => matches
+                    .get_many::<String>(flag.name)
+                    .map(|typed| typed.cloned().collect()),
+            };
+            if let Some(typed) = typed {
+                flags.put(flag, typed);
+            }
+        }
+        Ok(Self(flags))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn argument(flag: &Flag) -> Arg {
+    let argument = Arg::new(flag.name)
+        .long(flag.name)
+        .help(flag.help)
+        .conflicts_with("config");
+    let argument = match flag.takes {
+        Takes::Text(name) | Takes::Number(name) => argument.value_name(name),
+        Takes::Texts(name) => argument.value_name(name).action(ArgAction::Append),
+        Takes::Nothing => argument.action(ArgAction::SetTrue),
+    };
+    match flag.requires {
+        Some(other) => argument.requires(other),
+        None => argument,
+    }
 }
 
 /// Runs the gateway until SIGTERM or SIGINT, or until a successor is ready that SIGUSR2 asked for.
@@ -181,7 +185,7 @@ fn configure(options: &ServeOptions) -> Option<Config> {
     match &options.config {
         Some(file) => read(file).map_err(|report| report.print()).ok(),
         None => {
-            let parsed = Config::single_room_with(&options.flags(), check::CHECKS);
+            let parsed = Config::single_room_with(&options.room.0, check::CHECKS);
             let parsed = parsed.map_err(|problems| check::Report::of_problems(&problems));
             let checked = parsed.and_then(check::with_rooms);
             match checked {
@@ -307,29 +311,6 @@ fn reload(gateway: &Gateway, file: Option<&Path>) {
             }
             tracing::error!(file = %file.display(), "not reloaded; the old configuration stays");
             gateway.note_reload(Some(lines.join("; ")));
-        }
-    }
-}
-
-impl ServeOptions {
-    fn flags(&self) -> Flags {
-        Flags {
-            listen: self.listen.clone(),
-            admin: self.admin.clone(),
-            admin_token_file: self.admin_token_file.clone(),
-            data_dir: self.data.clone(),
-            store: self.store.clone(),
-            world: self.world.clone(),
-            data_center: self.data_center.clone(),
-            trusted_proxies: self.trusted_proxies.clone(),
-            origin: self.origin.clone(),
-            total_active_users: self.total_active_users.clone(),
-            new_users_per_minute: self.new_users_per_minute.clone(),
-            session_duration: self.session_duration.clone(),
-            queueing_method: self.queueing_method.clone(),
-            queue_all: self.queue_all,
-            bypass: self.bypass.clone(),
-            ..Flags::default()
         }
     }
 }

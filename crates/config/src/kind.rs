@@ -6,9 +6,9 @@ mod place;
 mod store;
 mod ticket_key;
 
-pub(super) use crate::toml_file::kind::OneNumber;
-pub use crate::toml_file::kind::{
-    Choice, Duration, Kind, Moment, Number, Refusal, Switch, Text, Whole, nearest,
+pub(super) use crate::toml_file::kind::{
+    Choice, Duration, Kind, Moment, OffSwitch, OneNumber, Refusal, Shown, Switch, Text, Whole,
+    nearest,
 };
 pub(super) use address::{Address, Network};
 pub(super) use exponent::Exponent;

@@ -3,13 +3,17 @@
 use std::num::NonZeroU32;
 
 use anteroom_limit::policy::Policy;
+use anteroom_room::time::Span;
 
+use super::keys::time_key;
+use super::kind::{Choice, Duration, Refusal, Switch, Text, Whole};
 use super::model::{
-    ClientKey, KeyPart, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore, OnLimit,
+    ClientKey, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, LimitStore,
+    OnLimit,
 };
 use super::notes::{Placed, Spot};
 use super::problem::{Finding, Owner};
-use super::reader::Table;
+use super::reader::{Key, Table};
 
 pub(crate) mod client_key;
 mod keys;
@@ -21,15 +25,84 @@ mod routes;
 mod store;
 
 use client_key::KEY;
-use keys::{
-    COST, COUNT_POLLING, DELAY_MAX, HEADERS, LEGACY_RESET, LIMIT, NAME, ON_LIMIT, OnLimitKind,
-    SHADOW, STORE,
-};
+use keys::{LIMIT, whole};
 pub use live::policy_values;
 pub(crate) use needs::Need;
 use policy::AlgorithmKind;
 pub(crate) use policy::Settings;
+use store::STORE;
 pub use store::SWAPPED_LOG_LONGEST;
+
+const NAME: Key<Text<LimitName>> = Key {
+    name: "name",
+    kind: Text {
+        allowed: "1 to 64 of A-Z a-z 0-9 - _",
+        read: |text| LimitName::new(text).ok_or(Refusal::PLAIN),
+    },
+    default: None,
+};
+const COST: Key<Whole<u32>> = whole("cost", 1, 1_000_000, Some("1"));
+
+/// What becomes of a call that is over its limit, in one word.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum OnLimitKind {
+    Reject,
+    Delay,
+    Wait,
+}
+
+impl OnLimitKind {
+    /// As it is typed.
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Reject => "reject",
+            Self::Delay => "delay",
+            Self::Wait => "wait",
+        }
+    }
+}
+
+const ON_LIMIT: Key<Choice<OnLimitKind>> = Key {
+    name: "on_limit",
+    kind: Choice(&[
+        (OnLimitKind::Reject.word(), OnLimitKind::Reject),
+        (OnLimitKind::Delay.word(), OnLimitKind::Delay),
+        (OnLimitKind::Wait.word(), OnLimitKind::Wait),
+    ]),
+    default: Some("\"reject\""),
+};
+// Browsers and proxies give up after a minute, and a call that is held keeps its connection.
+const DELAY_MAX: Key<Duration> = time_key("delay_max", 10, Span::from_secs(60), "\"5s\"");
+const SHADOW: Key<Switch> = switch("shadow");
+const COUNT_POLLING: Key<Switch> = switch("count_polling");
+
+const fn switch(name: &'static str) -> Key<Switch> {
+    Key {
+        name,
+        kind: Switch,
+        default: Some("false"),
+    }
+}
+
+/// Which headers an answer has: those of the IETF, those of old.
+const HEADERS: Key<Choice<(bool, bool)>> = Key {
+    name: "headers",
+    kind: Choice(&[
+        ("ietf", (true, false)),
+        ("legacy", (false, true)),
+        ("both", (true, true)),
+        ("none", (false, false)),
+    ]),
+    default: Some("\"ietf\""),
+};
+const LEGACY_RESET: Key<Choice<LegacyReset>> = Key {
+    name: "legacy_reset",
+    kind: Choice(&[
+        ("seconds", LegacyReset::Seconds),
+        ("epoch", LegacyReset::Epoch),
+    ]),
+    default: Some("\"seconds\""),
+};
 
 /// A limit as far as it could be read; the parts outlive mistakes elsewhere in the limit, so that
 /// clashes between limits are found in the same run.

@@ -10,18 +10,13 @@ use super::notes::Placed;
 use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
+use super::row::FileRow;
 
 pub(super) mod keys;
 mod origins;
 mod page;
 
-use keys::{
-    ALLOCATION, ASK_AGAIN, BYPASS, COOKIE_SUFFIX, CURVE_FACTOR, DISABLE_SESSION_RENEWAL, DRAW,
-    ENABLED_ORIGIN_COMMANDS, HOST, JSON_RESPONSE_ENABLED, MAX_ADDRESSES_PER_TICKET, NAME,
-    NEW_USERS_PER_MINUTE, NON_NAVIGATION_STATUS_CODE, OPENS_AT, PACING, PATH, PLACE_GRACE,
-    QUEUE_ALL, QUEUEING_METHOD, QUEUEING_STATUS_CODE, SAME_SITE, SEAT, SECURE, SESSION_DURATION,
-    STORE_FAILURE, SUSPENDED, TOTAL_ACTIVE_USERS,
-};
+use keys::{BYPASS, COOKIE_SUFFIX, ENABLED_ORIGIN_COMMANDS, HOST, NAME, PATH, SAME_SITE, SECURE};
 
 /// Most bypass rules of a room: each is evaluated for every request.
 const BYPASS_RULES_MAX: usize = 64;
@@ -50,16 +45,15 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     });
     let routes = read_routes(&mut table);
     let cookie = read_cookie(&mut table);
-    let rules = read_rules(&mut table);
+    let rules = read_room_rules(&mut table);
     let origins = origins::read(&mut table);
-    let suspended = table.defaulted(&SUSPENDED);
-    let json_response_enabled = table.defaulted(&JSON_RESPONSE_ENABLED);
-    let page = page::read(&mut table, checks);
-    let queueing_status_code = table.defaulted(&QUEUEING_STATUS_CODE);
-    let non_navigation_status_code = table.defaulted(&NON_NAVIGATION_STATUS_CODE);
-    let max_addresses_per_ticket = table.optional(&MAX_ADDRESSES_PER_TICKET);
-    let origin_commands = read_origin_commands(&mut table);
-    let bypass = read_bypass(&mut table, checks);
+    let mut config = RoomConfig::unread();
+    // They have defaults, so that none of them is missing.
+    let _ = read_rows(keys::ANSWERS, &mut table, &mut config);
+    let _ = read_rows(keys::FIXED, &mut table, &mut config);
+    config.page.template = page::read_template(&mut table, checks);
+    config.origin_commands = read_origin_commands(&mut table);
+    config.bypass = read_bypass(&mut table, checks);
     table.finish();
 
     let config = match (&name, origins, rules) {
@@ -68,15 +62,8 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
             routes: routes.iter().map(|route| route.value.clone()).collect(),
             origins,
             rules,
-            suspended,
-            json_response_enabled,
-            page,
-            queueing_status_code,
-            non_navigation_status_code,
-            max_addresses_per_ticket,
             cookie: cookie.value.clone(),
-            origin_commands,
-            bypass,
+            ..config
         }),
         _ => None,
     };
@@ -133,65 +120,50 @@ pub(super) fn read_route(table: &mut Table<'_>) -> Option<Placed<Route>> {
 }
 
 /// Reads a room's two ceilings; `None` after a mistake in one.
-pub fn read_limits(table: &mut Table<'_>) -> Option<Limits> {
-    let total_active_users = table.required(&TOTAL_ACTIVE_USERS);
-    let new_users_per_minute = table.required(&NEW_USERS_PER_MINUTE);
-    Some(Limits {
-        total_active_users: total_active_users?,
-        new_users_per_minute: new_users_per_minute?,
-    })
+pub fn read_room_limits(table: &mut Table<'_>) -> Option<Limits> {
+    let mut config = RoomConfig::unread();
+    read_rows(keys::LIMITS, table, &mut config)?;
+    Some(config.rules.limits)
 }
 
 /// Reads what decides who goes in and who waits; `None` after a mistake in a limit.
-pub fn read_rules(table: &mut Table<'_>) -> Option<Rules> {
-    let limits = read_limits(table);
-    let session_duration = table.defaulted(&SESSION_DURATION);
-    let session_renewal = !table.defaulted(&DISABLE_SESSION_RENEWAL);
-    let queueing_method = table.defaulted(&QUEUEING_METHOD);
-    let queue_all = table.defaulted(&QUEUE_ALL);
-    let opens_at = table.optional(&OPENS_AT);
-    let draw = table.defaulted(&DRAW);
-    if !may_draw(draw, table.has(OPENS_AT.name), queueing_method) {
-        refuse_draw(table);
+pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
+    let mut config = RoomConfig::unread();
+    let limits = read_rows(keys::LIMITS, table, &mut config);
+    let others = read_rows(keys::RULES, table, &mut config);
+    check_draw(table, &mut config.rules);
+    limits.and(others).map(|()| config.rules)
+}
+
+/// Reads each key of a table of settings; `None` after a mistake in one that must be there.
+fn read_rows<M, R: FileRow<M> + ?Sized>(
+    rows: &[&R],
+    table: &mut Table<'_>,
+    model: &mut M,
+) -> Option<()> {
+    let mut whole = Some(());
+    for row in rows {
+        whole = row.read(table, model).and(whole);
     }
-    let allocation = table.defaulted(&ALLOCATION);
-    let curve_factor = table.defaulted(&CURVE_FACTOR);
-    let pacing = table.defaulted(&PACING);
-    let seat_needs_cookie = table.defaulted(&SEAT);
-    let place_grace = table.defaulted(&PLACE_GRACE);
-    let ask_again = table.optional(&ASK_AGAIN);
-    let on_store_failure = table.defaulted(&STORE_FAILURE);
-    Some(Rules {
-        limits: limits?,
-        session_duration,
-        session_renewal,
-        queueing_method,
-        queue_all,
-        opens_at,
-        draw,
-        allocation,
-        curve_factor,
-        pacing,
-        seat_needs_cookie,
-        place_grace,
-        ask_again,
-        on_store_failure,
-    })
+    whole
 }
 
-/// A draw is held at an opening, and for an order of arrival.
-pub(super) fn may_draw(draw: bool, has_opening: bool, method: QueueingMethod) -> bool {
-    !draw || (has_opening && method == QueueingMethod::Fifo)
-}
-
-pub(super) fn refuse_draw(table: &mut Table<'_>) {
-    let spot = table.spot(DRAW.name);
+/// Refuses a draw that is not held at an opening, or not for an order of arrival.
+pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
+    // One that could not be read was told, and is not missing.
+    let has_opening = rules.opens_at.is_some() || table.has(keys::OPENS_AT);
+    if !rules.draw || (has_opening && rules.queueing_method == QueueingMethod::Fifo) {
+        return;
+    }
+    let spot = table.spot(keys::DRAW);
     table.notes.refuse(
         &spot,
         Finding::Value("true".to_owned()),
         "only together with opens_at and queueing_method \"fifo\"",
         None,
     );
+    // Without an opening nothing could be drawn.
+    rules.draw = false;
 }
 
 fn read_cookie(table: &mut Table<'_>) -> Placed<CookieSettings> {

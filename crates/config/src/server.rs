@@ -44,7 +44,7 @@ const DATA_CENTER: Key<Text<String>> = Key {
     name: "data_center",
     kind: Text {
         allowed: "a name of 1 to 64 characters, not \"Anywhere\"",
-        read: data_center,
+        read: data_center_name,
     },
     default: Some("\"local\""),
 };
@@ -296,7 +296,7 @@ fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
 /// # Errors
 ///
 /// A [`Refusal`] if it is none.
-pub fn data_center(text: &str) -> Result<String, Refusal> {
+pub fn data_center_name(text: &str) -> Result<String, Refusal> {
     if text.eq_ignore_ascii_case("Anywhere") {
         return Err(Refusal::hint(
             "the state uses that word for what no data center has a share in",

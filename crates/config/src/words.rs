@@ -31,15 +31,6 @@ pub(crate) const ON_STORE_FAILURE: &[(&str, OnStoreFailure)] = &[
     ("admit", OnStoreFailure::Admit),
 ];
 
-/// The word of a table that stands for a choice.
-pub(crate) fn word_of<T: Copy + PartialEq>(
-    table: &[(&'static str, T)],
-    choice: T,
-) -> Option<&'static str> {
-    let found = table.iter().find(|(_, known)| *known == choice);
-    found.map(|(word, _)| *word)
-}
-
 /// The word for a queueing method.
 #[must_use]
 pub const fn queueing_method(method: QueueingMethod) -> &'static str {

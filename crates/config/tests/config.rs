@@ -210,30 +210,23 @@ bypass = []
 }
 
 fn smallest_flags() -> Flags {
-    Flags {
-        origin: Some("http://127.0.0.1:3000".to_owned()),
-        total_active_users: Some("200".to_owned()),
-        new_users_per_minute: Some("200".to_owned()),
-        ..Flags::default()
-    }
+    Flags::default()
+        .text("room.origin", "http://127.0.0.1:3000")
+        .number("room.total_active_users", 200)
+        .number("room.new_users_per_minute", 200)
 }
 
 #[test]
 fn flags_mean_what_the_same_file_means() {
-    let flags = Flags {
-        name: Some("shop".to_owned()),
-        ..smallest_flags()
-    };
+    let flags = smallest_flags().text("room.name", "shop");
     let from_flags = Config::single_room(&flags).unwrap();
     assert_eq!(from_flags.config, parse(SMALLEST).config);
     let warning = from_flags.warnings[0].to_string();
     assert!(warning.starts_with("--bypass: no rule: "), "{warning}");
 
-    let flags = Flags {
-        bypass: vec!["path == \"/health\"".to_owned()],
-        queue_all: true,
-        ..smallest_flags()
-    };
+    let flags = smallest_flags()
+        .texts("room.bypass", &["path == \"/health\""])
+        .on("room.queue_all");
     let parsed = Config::single_room(&flags).unwrap();
     assert_eq!(parsed.warnings, []);
     assert_eq!(parsed.config.rooms[0].name.as_str(), "main");
@@ -243,15 +236,13 @@ fn flags_mean_what_the_same_file_means() {
 
 #[test]
 fn mistakes_in_flags_are_told_all_at_once_by_the_names_of_the_flags() {
-    let flags = Flags {
-        listen: Some(":80".to_owned()),
-        trusted_proxies: vec!["ten".to_owned()],
-        total_active_users: Some("many".to_owned()),
-        new_users_per_minute: Some("0".to_owned()),
-        session_duration: Some("5".to_owned()),
-        draw: true,
-        ..Flags::default()
-    };
+    let flags = Flags::default()
+        .text("server.listen", ":80")
+        .texts("server.trusted_proxies", &["ten"])
+        .number("room.total_active_users", "many")
+        .number("room.new_users_per_minute", 0)
+        .text("room.session_duration", "5")
+        .on("room.draw");
     let problems = Config::single_room(&flags).unwrap_err();
     let expected = [
         concat!(

@@ -1,6 +1,8 @@
-//! The example config says everything there is to say, and says it right.
+//! The example config says everything there is to say, and says it right; so do pages that name
+//! keys.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use anteroom_config::{Config, KnownKey, OriginCommands, StoreConfig};
 
@@ -186,4 +188,77 @@ fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
         value.contains(&format!("{name} = {default}")),
         "{path}: {value}"
     );
+}
+
+/// Every page of `docs/`, by its name.
+fn pages() -> Vec<(String, String)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let entries = fs::read_dir(folder).expect("the documentation is there");
+    let paths = entries.map(|entry| entry.expect("a folder can be read").path());
+    let pages = paths.filter(|path| path.extension().is_some_and(|end| end == "md"));
+    pages
+        .map(|path| {
+            let text = fs::read_to_string(&path).expect("a page can be read");
+            (path.display().to_string(), text)
+        })
+        .collect()
+}
+
+/// The keys that a page may mean by `word`: with its table or without.
+fn keys_called<'k>(known: &'k BTreeMap<String, KnownKey>, word: &str) -> Vec<&'k KnownKey> {
+    let below = format!(".{word}");
+    let called = known.iter();
+    let called = called.filter(|(path, _)| *path == word || path.ends_with(&below));
+    called.map(|(_, key)| key).collect()
+}
+
+#[test]
+fn tables_of_keys_in_the_documentation_name_keys_that_exist() {
+    let known = Config::known_keys();
+    let mut seen = 0;
+    for (page, text) in pages() {
+        let mut column = None;
+        for line in text.lines() {
+            let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+            if cells.len() < 2 {
+                column = None;
+            } else if column.is_none() {
+                column = Some(cells.iter().position(|cell| *cell == "key"));
+            }
+            let Some(Some(column)) = column else { continue };
+            let cell = cells.get(column).copied().unwrap_or_default();
+            for word in cell.split('`').skip(1).step_by(2) {
+                seen += 1;
+                let is_key = !keys_called(&known, word).is_empty();
+                assert!(is_key, "{page}: {word} is no key");
+            }
+        }
+    }
+    assert!(seen > 10, "only {seen} keys in all tables");
+}
+
+#[test]
+fn a_default_in_the_documentation_is_that_of_the_key() {
+    let plain = |text: &str| text.replace([',', ' ', '"'], "");
+    let known = Config::known_keys();
+    let mut seen = 0;
+    for (page, text) in pages() {
+        // As in: `connections` (10,000 by default).
+        for (before, after) in text.match_indices("` (").map(|(at, _)| text.split_at(at)) {
+            let word = before.rsplit('`').next().unwrap_or_default();
+            let told = after[3..].split(')').next().unwrap_or_default();
+            let told = plain(told.trim_end_matches(" by default"));
+            let is_value = told.starts_with(|c: char| c.is_ascii_digit())
+                && told.chars().all(char::is_alphanumeric);
+            let keys = keys_called(&known, word);
+            if keys.is_empty() || !is_value {
+                continue;
+            }
+            seen += 1;
+            let mut defaults = keys.iter().filter_map(|key| key.default);
+            let is_default = defaults.any(|default| plain(default) == told);
+            assert!(is_default, "{page}: {told} is not the default of {word}");
+        }
+    }
+    assert!(seen > 5, "only {seen} defaults");
 }

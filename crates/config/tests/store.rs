@@ -149,17 +149,11 @@ fn one_store_for_all_needs_no_name_of_a_data_center() {
 }
 
 fn flags() -> Flags {
-    Flags {
-        origin: Some("http://127.0.0.1:3000".to_owned()),
-        total_active_users: Some("200".to_owned()),
-        new_users_per_minute: Some("200".to_owned()),
-        bypass: vec!["false".to_owned()],
-        ..Flags::default()
-    }
-}
-
-fn text(text: &str) -> Option<String> {
-    Some(text.to_owned())
+    Flags::default()
+        .text("room.origin", "http://127.0.0.1:3000")
+        .number("room.total_active_users", 200)
+        .number("room.new_users_per_minute", 200)
+        .texts("room.bypass", &["false"])
 }
 
 #[test]
@@ -167,12 +161,11 @@ fn flags_mean_what_the_same_file_means() {
     let parsed = Config::single_room(&flags()).unwrap();
     assert_eq!(parsed.config.store, StoreConfig::Embedded);
 
-    let parsed = Config::single_room(&Flags {
-        store: text("redis://10.0.0.5"),
-        world: text("redis://10.9.0.5"),
-        data_center: text("fra1"),
-        ..flags()
-    });
+    let flags = flags()
+        .text("store.local", "redis://10.0.0.5")
+        .text("store.world", "redis://10.9.0.5")
+        .text("server.data_center", "fra1");
+    let parsed = Config::single_room(&flags);
     let parsed = parsed.unwrap();
     assert_eq!(parsed.warnings, []);
     let file = "local = \"redis://10.0.0.5\"\nworld = \"redis://10.9.0.5\"";
@@ -181,10 +174,8 @@ fn flags_mean_what_the_same_file_means() {
 
 #[test]
 fn a_password_in_a_flag_draws_a_warning_that_does_not_show_it() {
-    let parsed = Config::single_room(&Flags {
-        store: text("redis://me:secret@10.0.0.5"),
-        ..flags()
-    });
+    let flags = flags().text("store.local", "redis://me:secret@10.0.0.5");
+    let parsed = Config::single_room(&flags);
     let warnings = parsed.unwrap().warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(
@@ -201,25 +192,18 @@ fn mistakes_in_flags_are_told_by_the_names_of_the_flags() {
         assert_eq!(problems.to_string(), expected);
     };
     check(
-        Flags {
-            world: text("redis://10.9.0.5"),
-            ..flags()
-        },
+        flags().text("store.world", "redis://10.9.0.5"),
         "--world: has no effect without --store, allowed: only together with --store",
     );
     check(
-        Flags {
-            store: text("redis://10.0.0.5"),
-            world: text("redis://10.9.0.5"),
-            ..flags()
-        },
+        flags()
+            .text("store.local", "redis://10.0.0.5")
+            .text("store.world", "redis://10.9.0.5"),
         "--data-center: found \"local\", the default, allowed: a name of its own for each data \
          center, where world is not local; two data centers of one name would be taken for one",
     );
-    let problems = Config::single_room(&Flags {
-        store: text("redis://me:secret@"),
-        ..flags()
-    });
+    let flags = flags().text("store.local", "redis://me:secret@");
+    let problems = Config::single_room(&flags);
     let problems = problems.unwrap_err().to_string();
     assert!(problems.starts_with("--store: found a text"), "{problems}");
     assert!(!problems.contains("secret"), "{problems}");

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use ipnet::IpNet;
 use toml::de::DeValue;
 
-use super::{Kind, Refusal};
+use crate::toml_file::kind::{Kind, Refusal};
 
 /// An address to listen on.
 pub(crate) struct Address;

@@ -1,9 +1,10 @@
 //! The exponent of an allocation as the value of a key.
 
 use anteroom_room::rules::CurveFactor;
+use serde_json::Value;
 use toml::de::DeValue;
 
-use super::{Kind, Refusal};
+use crate::toml_file::kind::{Kind, Refusal, Shown};
 
 /// The exponent of the `curve` allocation.
 pub(crate) struct Exponent {
@@ -34,5 +35,11 @@ impl Kind for Exponent {
         )]
         let millionths = (number * 1_000_000.0).round() as u32;
         Ok(CurveFactor { millionths })
+    }
+}
+
+impl Shown for Exponent {
+    fn shown(&self, value: &CurveFactor) -> Value {
+        (f64::from(value.millionths) / 1_000_000.0).into()
     }
 }

@@ -3,7 +3,7 @@
 use crate::address::host::HostPort;
 use toml::de::DeValue;
 
-use super::{Kind, Refusal};
+use crate::toml_file::kind::{Kind, Refusal};
 
 /// A server that somebody else runs, and its port.
 pub(crate) struct Place {

@@ -3,12 +3,12 @@
 
 use toml::de::DeValue;
 
-use super::{Kind, Refusal, nearest};
 use crate::address::host::HostError;
 use crate::address::password::{PASSWORD_BYTES_MAX, PasswordError};
 use crate::address::store_address::{AddressError, SCHEMES};
 use crate::address::valkey::ValkeyAddress;
 use crate::problem::quoted;
+use crate::toml_file::kind::{Kind, Refusal, nearest};
 
 /// A password of a store.
 pub(crate) struct Password;

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_PAD_INDIFFERENT, URL_SAFE_PAD_INDIFFERENT};
 use toml::de::DeValue;
 
-use super::{Kind, Refusal};
+use crate::toml_file::kind::{Kind, Refusal};
 
 /// A key of tickets. What was found is only ever told by its length.
 pub(crate) struct TicketKey;

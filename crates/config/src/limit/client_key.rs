@@ -2,9 +2,8 @@
 
 use toml::de::DeValue;
 
-use super::keys::{IPV6_PREFIX, WITHOUT_KEY};
-use crate::kind::{Kind, Refusal, nearest};
-use crate::model::{ClientKey, KeyPart};
+use crate::kind::{Choice, Kind, Refusal, Whole, nearest};
+use crate::model::{ClientKey, KeyPart, WithoutKey};
 use crate::notes::Placed;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
@@ -22,6 +21,26 @@ pub(super) const KEY: Key<PartKind> = Key {
     default: Some("\"client_address\""),
 };
 
+// Longer prefixes than 64 let one connection at home be billions of clients; shorter ones than 32
+// are whole providers.
+const IPV6_PREFIX: Key<Whole<u8>> = Key {
+    name: "ipv6_prefix",
+    kind: Whole {
+        min: 32,
+        max: 128,
+        note: "",
+    },
+    default: Some("64"),
+};
+const WITHOUT_KEY: Key<Choice<WithoutKey>> = Key {
+    name: "without_key",
+    kind: Choice(&[
+        ("client_address", WithoutKey::ClientAddress),
+        ("skip", WithoutKey::Skip),
+        ("reject", WithoutKey::Reject),
+    ]),
+    default: Some("\"client_address\""),
+};
 /// One part, or that there is none.
 pub(super) struct PartKind;
 

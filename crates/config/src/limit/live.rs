@@ -3,18 +3,15 @@
 
 use anteroom_limit::policy::Policy;
 use serde_json::Value;
-use toml::Spanned;
-use toml::de::DeTable;
 
 use super::keys::{BURST, INITIAL_BURST, LIMIT, QUEUE};
 use super::overrides;
-use crate::live::{LiveValues, numbers, table_of};
+use crate::live::{LiveValues, read_typed};
 use crate::model::{Client, LimitConfig};
-use crate::notes::{Notes, Placed};
+use crate::notes::Placed;
 use crate::problem::{Owner, Problem, Problems};
 use crate::rate_text::RateText;
 use crate::reader::Table;
-use crate::source::Source;
 
 /// Who is meant, in an override.
 const KEY: &str = overrides::CLIENT.name;
@@ -55,22 +52,11 @@ impl LimitConfig {
             let owner = Owner::Limit(self.name.to_string());
             return Err(Problems(vec![Problem::remark(owner, KEY, why)]));
         }
-        let numbers = numbers(typed);
-        let entries: DeTable<'_> = table_of(typed, &numbers);
-        let entries = Spanned::new(0..0, entries);
-        let mut notes = Notes::new(Some(Source::new("", "")));
-        let mut table = Table::root(&mut notes, entries.get_ref());
-        table.name_owner(Owner::Limit(self.name.to_string()));
-        let read = read(&mut table);
-        table.finish();
-        let unplaced = |problem| Problem {
-            line: None,
-            column: None,
-            ..problem
-        };
+        let owner = Owner::Limit(self.name.to_string());
+        let (read, problems) = read_typed(owner, typed.iter(), read);
         match read {
-            Some(read) if notes.problems.is_empty() => Ok(read),
-            _ => Err(Problems(notes.problems.into_iter().map(unplaced).collect())),
+            Some(read) if problems.is_empty() => Ok(read),
+            _ => Err(Problems(problems)),
         }
     }
 

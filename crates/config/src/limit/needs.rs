@@ -1,7 +1,7 @@
 //! What does a limit need elsewhere in the file? Tables without which it means nothing.
 
 use super::client_key::KEY;
-use super::keys::STORE;
+use super::store::STORE;
 use crate::model::{ClientKey, KeyPart, LimitStore};
 use crate::notes::Spot;
 use crate::reader::Table;

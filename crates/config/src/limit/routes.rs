@@ -1,10 +1,10 @@
 //! Which requests a limit covers, as its table has it.
 
-use super::keys::METHODS;
+use crate::kind::{Refusal, Text};
 use crate::model::{Host, LimitRoute};
 use crate::notes::Placed;
 use crate::problem::Finding;
-use crate::reader::Table;
+use crate::reader::{Key, Table};
 use crate::room;
 
 /// Most routes of a limit, as of a room.
@@ -13,6 +13,29 @@ const ROUTES_MAX: usize = 100;
 const METHODS_MAX: usize = 50;
 
 const ROUTES: &str = "routes";
+const METHODS: Key<Text<String>> = Key {
+    name: "methods",
+    kind: Text {
+        allowed: "the name of a method in capitals, such as \"POST\"",
+        read: method,
+    },
+    default: None,
+};
+
+fn method(text: &str) -> Result<String, Refusal> {
+    let is_method = |text: &str| {
+        let is_plain = |byte: u8| byte.is_ascii_uppercase() || matches!(byte, b'-' | b'_');
+        (1..=32).contains(&text.len()) && text.bytes().all(is_plain)
+    };
+    if is_method(text) {
+        return Ok(text.to_owned());
+    }
+    let capitals = text.to_ascii_uppercase();
+    if is_method(&capitals) {
+        return Err(Refusal::hint(format!("did you mean {capitals:?}?")));
+    }
+    Err(Refusal::PLAIN)
+}
 
 /// Reads the routes; none if they were left out.
 pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {

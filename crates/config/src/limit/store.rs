@@ -4,11 +4,46 @@ use anteroom_limit::ahead::{YEARS_EXACT, years_ahead};
 use anteroom_limit::lending::widened::{Lending, LendingError};
 use anteroom_limit::policy::Policy;
 
-use super::keys::{ALGORITHM, BURST, KEYS_MAX, LIMIT, ON_STORE_FAILURE, QUEUE, STORE};
+use super::keys::{ALGORITHM, BURST, LIMIT, QUEUE};
+use crate::kind::{Choice, Whole};
 use crate::model::{LimitStore, OnLimitStoreFailure};
 use crate::notes::Spot;
 use crate::problem::Finding;
-use crate::reader::Table;
+use crate::reader::{Key, Table};
+
+// Fewer than 64 are forgotten before they could be limited; a hundred million take some ten GB.
+const KEYS_MAX: Key<Whole<usize>> = Key {
+    name: "keys_max",
+    kind: Whole {
+        min: 64,
+        max: 100_000_000,
+        note: "",
+    },
+    default: Some("100000"),
+};
+
+pub(super) const STORE: Key<Choice<LimitStore>> = Key {
+    name: "store",
+    kind: Choice(&[
+        (LimitStore::Local.word(), LimitStore::Local),
+        (LimitStore::Valkey.word(), LimitStore::Valkey),
+        (LimitStore::Leases.word(), LimitStore::Leases),
+        (LimitStore::Memcached.word(), LimitStore::Memcached),
+        (LimitStore::Kafka.word(), LimitStore::Kafka),
+        (LimitStore::Gossip.word(), LimitStore::Gossip),
+    ]),
+    default: Some("\"local\""),
+};
+const ON_STORE_FAILURE: Key<Choice<OnLimitStoreFailure>> = Key {
+    name: "on_store_failure",
+    kind: Choice(&[
+        ("bounded", OnLimitStoreFailure::Bounded),
+        ("open", OnLimitStoreFailure::Open),
+        ("closed", OnLimitStoreFailure::Closed),
+        ("local", OnLimitStoreFailure::Local),
+    ]),
+    default: Some("\"bounded\""),
+};
 
 /// The longest log that memcached keeps. Each call brings it and takes it back; so many entries are
 /// 200 kB, a fifth of what a server takes as one value.

@@ -1,17 +1,218 @@
-//! The keys of `[[room]]`, each declared once: its name, what it may hold, its default.
+//! The keys of `[[room]]`, each declared once: its name, what it may hold, its default, and the
+//! field that it sets. A registry: it grows with every setting.
 //!
-//! What they mean together is judged where they are read.
+//! [`LIMITS`], [`RULES`] and [`ANSWERS`] may be changed while the gateway runs; everything below
+//! them only the file sets. What keys mean together is judged where they are read.
 
-use anteroom_room::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use anteroom_room::time::Span;
 
 use crate::address::host::HostError;
-use crate::kind::{Choice, Duration, Exponent, Moment, OneNumber, Refusal, Switch, Text, Whole};
-use crate::language::{LANGUAGES, Language};
-use crate::model::{Host, RoomName, SameSite, Secure};
+use crate::kind::{
+    Choice, Duration, Exponent, Moment, OffSwitch, OneNumber, Refusal, Switch, Text, Whole,
+};
+use crate::language::LANGUAGES;
+use crate::model::{Host, RoomConfig, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
+use crate::row::{FileRow, LiveRow, Row, always, or_none};
 use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
+
+const fn limit(name: &'static str) -> Key<Whole<u32>> {
+    Key {
+        name,
+        kind: Whole {
+            min: 1,
+            max: i32::MAX.unsigned_abs(),
+            note: "",
+        },
+        default: None,
+    }
+}
+
+const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Duration> {
+    Key {
+        name,
+        kind: Duration {
+            min,
+            max: Span::from_secs(86_400),
+            bare_unit: "m",
+        },
+        default: Some(default),
+    }
+}
+
+const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
+    Key {
+        name,
+        kind: Switch,
+        default: Some(default),
+    }
+}
+
+const fn choice<T>(
+    name: &'static str,
+    words: &'static [(&'static str, T)],
+    default: &'static str,
+) -> Key<Choice<T>> {
+    Key {
+        name,
+        kind: Choice(words),
+        default: Some(default),
+    }
+}
+
+const fn status(
+    name: &'static str,
+    allowed: &'static [u16],
+    default: &'static str,
+) -> Key<OneNumber> {
+    Key {
+        name,
+        kind: OneNumber(allowed),
+        default: Some(default),
+    }
+}
+
+/// A key of a room that sets one field.
+type Own<K> = Row<RoomConfig, K>;
+
+/// What operators may change while the gateway runs.
+pub(crate) fn live() -> impl Iterator<Item = &'static dyn LiveRow<RoomConfig>> {
+    let tables = [LIMITS, RULES, ANSWERS].into_iter();
+    tables.flatten().copied()
+}
+
+/// A room's two ceilings.
+pub(crate) const LIMITS: &[&dyn LiveRow<RoomConfig>] = &[
+    &Own {
+        key: limit("total_active_users"),
+        field: always!(rules.limits.total_active_users),
+    },
+    &Own {
+        key: limit("new_users_per_minute"),
+        field: always!(rules.limits.new_users_per_minute),
+    },
+];
+
+pub(crate) const OPENS_AT: &str = "opens_at";
+pub(crate) const DRAW: &str = "draw";
+
+/// Who goes in and who waits, besides the ceilings.
+pub(crate) const RULES: &[&dyn LiveRow<RoomConfig>] = &[
+    &Own {
+        key: minutes("session_duration", Span::from_secs(1), "\"5m\""),
+        field: always!(rules.session_duration),
+    },
+    &Own {
+        key: Key {
+            name: "disable_session_renewal",
+            kind: OffSwitch,
+            default: Some("false"),
+        },
+        field: always!(rules.session_renewal),
+    },
+    &Own {
+        key: choice("queueing_method", QUEUEING_METHODS, "\"fifo\""),
+        field: always!(rules.queueing_method),
+    },
+    &Own {
+        key: switch("queue_all", "false"),
+        field: always!(rules.queue_all),
+    },
+    &Own {
+        key: Key {
+            name: OPENS_AT,
+            kind: Moment,
+            default: None,
+        },
+        field: or_none!(rules.opens_at),
+    },
+    &Own {
+        key: switch(DRAW, "false"),
+        field: always!(rules.draw),
+    },
+    &Own {
+        key: choice("allocation", ALLOCATIONS, "\"leases\""),
+        field: always!(rules.allocation),
+    },
+    &Own {
+        key: Key {
+            name: "curve_factor",
+            kind: Exponent { max: 4.0 },
+            default: Some("1.0"),
+        },
+        field: always!(rules.curve_factor),
+    },
+    &Own {
+        key: switch("pacing", "true"),
+        field: always!(rules.pacing),
+    },
+    &Own {
+        key: choice("seat_needs_cookie", SEAT_NEEDS_COOKIE, "\"near_limit\""),
+        field: always!(rules.seat_needs_cookie),
+    },
+    &Own {
+        key: minutes("place_grace", Span::from_secs(10), "\"5m\""),
+        field: always!(rules.place_grace),
+    },
+    &Own {
+        key: Key {
+            name: "ask_again",
+            kind: Duration {
+                min: Span::from_secs(1),
+                max: Span::from_secs(60),
+                bare_unit: "s",
+            },
+            default: None,
+        },
+        field: or_none!(rules.ask_again),
+    },
+    &Own {
+        key: choice("on_store_failure", ON_STORE_FAILURE, "\"bounded\""),
+        field: always!(rules.on_store_failure),
+    },
+];
+
+/// How requests are answered.
+pub(crate) const ANSWERS: &[&dyn LiveRow<RoomConfig>] = &[
+    &Own {
+        key: switch("suspended", "false"),
+        field: always!(suspended),
+    },
+    &Own {
+        key: switch("json_response_enabled", "false"),
+        field: always!(json_response_enabled),
+    },
+    &Own {
+        key: status("queueing_status_code", &[200, 202, 429, 503], "200"),
+        field: always!(queueing_status_code),
+    },
+    &Own {
+        key: status("non_navigation_status_code", &[429, 503], "429"),
+        field: always!(non_navigation_status_code),
+    },
+    &Own {
+        key: Key {
+            name: "max_addresses_per_ticket",
+            // Fewer than two, and a phone that leaves the house starts anew; a node remembers 16.
+            kind: Whole {
+                min: 2,
+                max: 16,
+                note: "",
+            },
+            default: None,
+        },
+        field: or_none!(max_addresses_per_ticket),
+    },
+];
+
+/// What only the file sets, each key by itself.
+pub(crate) const FIXED: &[&dyn FileRow<RoomConfig>] = &[&Own {
+    key: choice("default_template_language", LANGUAGES, "\"en\""),
+    field: always!(page.language),
+}];
+
+// What only the file sets, and is judged together with other keys, or comes more than once.
 
 pub(crate) const NAME: Key<Text<RoomName>> = Key {
     name: "name",
@@ -36,116 +237,6 @@ pub(crate) const PATH: Key<Text<String>> = Key {
         read: room_path,
     },
     default: Some("\"/\""),
-};
-const fn limit(name: &'static str) -> Key<Whole<u32>> {
-    Key {
-        name,
-        kind: Whole {
-            min: 1,
-            max: i32::MAX.unsigned_abs(),
-            note: "",
-        },
-        default: None,
-    }
-}
-
-pub(crate) const TOTAL_ACTIVE_USERS: Key<Whole<u32>> = limit("total_active_users");
-pub(crate) const NEW_USERS_PER_MINUTE: Key<Whole<u32>> = limit("new_users_per_minute");
-
-const fn minutes(name: &'static str, min: Span, default: &'static str) -> Key<Duration> {
-    Key {
-        name,
-        kind: Duration {
-            min,
-            max: Span::from_secs(86_400),
-            bare_unit: "m",
-        },
-        default: Some(default),
-    }
-}
-
-pub(crate) const SESSION_DURATION: Key<Duration> =
-    minutes("session_duration", Span::from_secs(1), "\"5m\"");
-pub(crate) const PLACE_GRACE: Key<Duration> = minutes("place_grace", Span::from_secs(10), "\"5m\"");
-pub(crate) const ASK_AGAIN: Key<Duration> = Key {
-    name: "ask_again",
-    kind: Duration {
-        min: Span::from_secs(1),
-        max: Span::from_secs(60),
-        bare_unit: "s",
-    },
-    default: None,
-};
-
-const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
-    Key {
-        name,
-        kind: Switch,
-        default: Some(default),
-    }
-}
-
-pub(crate) const DISABLE_SESSION_RENEWAL: Key<Switch> = switch("disable_session_renewal", "false");
-pub(crate) const QUEUE_ALL: Key<Switch> = switch("queue_all", "false");
-pub(crate) const DRAW: Key<Switch> = switch("draw", "false");
-pub(crate) const SUSPENDED: Key<Switch> = switch("suspended", "false");
-pub(crate) const PACING: Key<Switch> = switch("pacing", "true");
-pub(crate) const JSON_RESPONSE_ENABLED: Key<Switch> = switch("json_response_enabled", "false");
-
-pub(crate) const QUEUEING_METHOD: Key<Choice<QueueingMethod>> = Key {
-    name: "queueing_method",
-    kind: Choice(QUEUEING_METHODS),
-    default: Some("\"fifo\""),
-};
-pub(crate) const OPENS_AT: Key<Moment> = Key {
-    name: "opens_at",
-    kind: Moment,
-    default: None,
-};
-pub(crate) const ALLOCATION: Key<Choice<AllocationKind>> = Key {
-    name: "allocation",
-    kind: Choice(ALLOCATIONS),
-    default: Some("\"leases\""),
-};
-pub(crate) const CURVE_FACTOR: Key<Exponent> = Key {
-    name: "curve_factor",
-    kind: Exponent { max: 4.0 },
-    default: Some("1.0"),
-};
-pub(crate) const SEAT: Key<Choice<SeatNeedsCookie>> = Key {
-    name: "seat_needs_cookie",
-    kind: Choice(SEAT_NEEDS_COOKIE),
-    default: Some("\"near_limit\""),
-};
-pub(crate) const STORE_FAILURE: Key<Choice<OnStoreFailure>> = Key {
-    name: "on_store_failure",
-    kind: Choice(ON_STORE_FAILURE),
-    default: Some("\"bounded\""),
-};
-pub(crate) const MAX_ADDRESSES_PER_TICKET: Key<Whole<u32>> = Key {
-    name: "max_addresses_per_ticket",
-    // Fewer than two, and a phone that leaves the house starts anew; a node remembers 16.
-    kind: Whole {
-        min: 2,
-        max: 16,
-        note: "",
-    },
-    default: None,
-};
-pub(crate) const QUEUEING_STATUS_CODE: Key<OneNumber> = Key {
-    name: "queueing_status_code",
-    kind: OneNumber(&[200, 202, 429, 503]),
-    default: Some("200"),
-};
-pub(crate) const NON_NAVIGATION_STATUS_CODE: Key<OneNumber> = Key {
-    name: "non_navigation_status_code",
-    kind: OneNumber(&[429, 503]),
-    default: Some("429"),
-};
-pub(super) const DEFAULT_TEMPLATE_LANGUAGE: Key<Choice<Language>> = Key {
-    name: "default_template_language",
-    kind: Choice(LANGUAGES),
-    default: Some("\"en\""),
 };
 pub(super) const CUSTOM_PAGE_HTML: Key<Text<String>> = Key {
     name: "custom_page_html",

@@ -1,15 +1,15 @@
-//! What those see who wait, as a room's table has it.
+//! The operator's own waiting page, as a room's table has it.
 
 use std::path::PathBuf;
 
-use super::keys::{CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML, DEFAULT_TEMPLATE_LANGUAGE};
+use super::keys::{CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML};
 use crate::checks::Checks;
-use crate::model::{PageConfig, PageTemplate};
+use crate::model::PageTemplate;
 use crate::problem::Finding;
 use crate::reader::Table;
 
-pub(super) fn read(table: &mut Table<'_>, checks: Checks) -> PageConfig {
-    let language = table.defaulted(&DEFAULT_TEMPLATE_LANGUAGE);
+/// Reads where it is, or all of it; `None` if there is none.
+pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<PageTemplate> {
     let html = table.optional(&CUSTOM_PAGE_HTML);
     let path = table.optional(&CUSTOM_PAGE_FILE);
     let spot = table.spot(CUSTOM_PAGE_FILE.name);
@@ -24,10 +24,7 @@ pub(super) fn read(table: &mut Table<'_>, checks: Checks) -> PageConfig {
         path: PathBuf::from(path),
         line: spot.line,
     };
-    PageConfig {
-        language,
-        template: html.map(PageTemplate::Html).or_else(|| path.map(file)),
-    }
+    html.map(PageTemplate::Html).or_else(|| path.map(file))
 }
 
 fn check(table: &mut Table<'_>, html: &str, checks: Checks) {

@@ -2,13 +2,11 @@
 //! and reads a value, so that message, example and check cannot drift apart.
 
 use anteroom_room::time::{Millis, Span};
+use serde_json::Value;
 use toml::de::DeValue;
 
 use super::duration;
-
-mod number;
-
-pub use number::Number;
+use crate::time_text::rfc3339_millis;
 
 /// What may stand behind a key.
 pub trait Kind {
@@ -29,6 +27,12 @@ pub trait Kind {
     fn is_secret(&self) -> bool {
         false
     }
+}
+
+/// A kind whose values can be shown as they are typed.
+pub trait Shown: Kind {
+    /// The value as it would be typed.
+    fn shown(&self, value: &Self::Value) -> Value;
 }
 
 /// Why a value was not accepted, as far as there is more to say than "not allowed".
@@ -88,6 +92,16 @@ impl<T: Copy + PartialOrd + std::fmt::Display + TryFrom<i64>> Kind for Whole<T> 
     }
 }
 
+impl<T> Shown for Whole<T>
+where
+    Self: Kind<Value = T>,
+    T: Copy + Into<Value>,
+{
+    fn shown(&self, value: &T) -> Value {
+        (*value).into()
+    }
+}
+
 impl<T: Copy + PartialOrd + TryFrom<i64>> Whole<T> {
     fn in_range(&self, number: i64) -> Option<T> {
         let number = T::try_from(number).ok()?;
@@ -121,6 +135,53 @@ impl Kind for OneNumber {
     }
 }
 
+impl Shown for OneNumber {
+    fn shown(&self, value: &u16) -> Value {
+        (*value).into()
+    }
+}
+
+/// A number from `min` to `max`, with a fraction or without.
+pub struct Number {
+    /// At least; finite.
+    pub min: f64,
+    /// At most; finite.
+    pub max: f64,
+}
+
+impl Kind for Number {
+    type Value = f64;
+
+    fn allowed(&self) -> String {
+        format!("a number from {} to {}", self.min, self.max)
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<f64, Refusal> {
+        let text = match value {
+            DeValue::Float(number) => number.as_str(),
+            DeValue::Integer(number) if number.radix() == 10 => number.as_str(),
+            DeValue::String(text) => {
+                return Err(match self.in_range(text) {
+                    Some(number) => {
+                        Refusal::hint(format!("did you mean {number}, without quotes?"))
+                    }
+                    None => Refusal::PLAIN,
+                });
+            }
+            _ => return Err(Refusal::PLAIN),
+        };
+        self.in_range(text).ok_or(Refusal::PLAIN)
+    }
+}
+
+impl Number {
+    /// Also refuses NaN, which is in no range.
+    fn in_range(&self, text: &str) -> Option<f64> {
+        let number: f64 = text.trim().parse().ok()?;
+        (self.min..=self.max).contains(&number).then_some(number)
+    }
+}
+
 /// `true` or `false`.
 pub struct Switch;
 
@@ -140,6 +201,33 @@ impl Kind for Switch {
             )));
         }
         value.as_bool().ok_or(Refusal::PLAIN)
+    }
+}
+
+impl Shown for Switch {
+    fn shown(&self, value: &bool) -> Value {
+        (*value).into()
+    }
+}
+
+/// `true` or `false`, of a key that switches off what it means: `true` is read as `false`.
+pub struct OffSwitch;
+
+impl Kind for OffSwitch {
+    type Value = bool;
+
+    fn allowed(&self) -> String {
+        Switch.allowed()
+    }
+
+    fn read(&self, value: &DeValue<'_>) -> Result<bool, Refusal> {
+        Switch.read(value).map(|is_off| !is_off)
+    }
+}
+
+impl Shown for OffSwitch {
+    fn shown(&self, value: &bool) -> Value {
+        (!value).into()
     }
 }
 
@@ -167,6 +255,14 @@ impl<T: Copy> Kind for Choice<T> {
                 found: None,
             }
         })
+    }
+}
+
+impl<T: Copy + PartialEq> Shown for Choice<T> {
+    fn shown(&self, value: &T) -> Value {
+        let mut words = self.0.iter();
+        let found = words.find(|(_, known)| known == value);
+        found.map_or("", |(word, _)| *word).into()
     }
 }
 
@@ -230,6 +326,12 @@ impl Kind for Duration {
     }
 }
 
+impl Shown for Duration {
+    fn shown(&self, value: &Span) -> Value {
+        duration::text(*value).into()
+    }
+}
+
 /// A point in time with its offset: RFC 3339 in quotes, or a TOML date-time.
 pub struct Moment;
 
@@ -261,6 +363,12 @@ impl Kind for Moment {
     }
 }
 
+impl Shown for Moment {
+    fn shown(&self, value: &Millis) -> Value {
+        rfc3339_millis(*value).into()
+    }
+}
+
 /// What `typed` was probably meant to be; `None` when nothing is near.
 #[must_use]
 pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
@@ -284,4 +392,29 @@ fn one_of(words: impl Iterator<Item = String>) -> String {
         return last;
     }
     format!("{} or {last}", words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_with_a_fraction_or_without_and_nothing_else_is() {
+        let kind = Number { min: 0.0, max: 2.5 };
+        let check = |text: &str, expected: Option<f64>| {
+            let value = DeValue::parse(text).unwrap();
+            assert_eq!(kind.read(value.get_ref()).ok(), expected, "{text}");
+        };
+        check("1", Some(1.0));
+        check("2.5", Some(2.5));
+        check("1e-3", Some(0.001));
+        for wrong in ["-1", "2.6", "nan", "inf", "0x1", "\"1\"", "true", "[1]"] {
+            check(wrong, None);
+        }
+        let quoted = DeValue::parse("\"1.5\"").unwrap();
+        assert_eq!(
+            kind.read(quoted.get_ref()),
+            Err(Refusal::hint("did you mean 1.5, without quotes?"))
+        );
+    }
 }

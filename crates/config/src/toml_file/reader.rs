@@ -97,11 +97,6 @@ impl<'n> Table<'n> {
         self.notes.spot(offset, self.owner.as_ref(), key)
     }
 
-    /// Takes a key as read whose value means something else here.
-    pub fn skip(&mut self, name: &'static str) {
-        self.asked.push(name);
-    }
-
     /// The value of a key that may be left out.
     pub fn optional<K: Kind>(&mut self, key: &Key<K>) -> Option<K::Value> {
         let value = self.ask(key.name, &key.kind, key.default)?;

@@ -84,16 +84,17 @@ impl Stage {
 
     /// The same as a configuration, for a gateway in this process.
     pub(crate) fn config(&self) -> Config {
-        let flags = Flags {
-            listen: Some("127.0.0.1:0".to_owned()),
-            admin: Some("127.0.0.1:0".to_owned()),
-            origin: Some(format!("http://{}", self.origin.address)),
-            total_active_users: Some(self.limits.total_active_users.to_string()),
-            new_users_per_minute: Some(self.limits.new_users_per_minute.to_string()),
-            session_duration: Some(self.session.to_owned()),
-            data_dir: Some(self.data().display().to_string()),
-            ..Flags::default()
-        };
+        let flags = Flags::default()
+            .text("server.listen", "127.0.0.1:0")
+            .text("server.admin", "127.0.0.1:0")
+            .text("server.data_dir", self.data().display().to_string())
+            .text("room.origin", format!("http://{}", self.origin.address))
+            .number("room.total_active_users", self.limits.total_active_users)
+            .number(
+                "room.new_users_per_minute",
+                self.limits.new_users_per_minute,
+            )
+            .text("room.session_duration", self.session);
         Config::single_room(&flags).unwrap().config
     }
 

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use anteroom_config::reading::{
+use anteroom_config::toml_file::{
     Choice, Document, Duration, Key, Moment, Placed, Refusal, Table, Text, Whole, nearest,
 };
 use anteroom_config::words::ALLOCATIONS;

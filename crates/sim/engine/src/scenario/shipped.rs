@@ -1,7 +1,7 @@
 //! Which scenarios does everybody have? Those of the folder `scenarios`, part of the program.
 
 use anteroom_config::Problems;
-use anteroom_config::reading::nearest;
+use anteroom_config::toml_file::nearest;
 
 use super::file::ScenarioText;
 use super::model::Scenario;

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 use anteroom_config::Finding;
-use anteroom_config::reading::{Choice, Duration, Key, Number, Refusal, Table, Text, quoted};
+use anteroom_config::toml_file::{Choice, Duration, Key, Number, Refusal, Table, Text, quoted};
 use anteroom_room::time::Span;
 
 use super::kinds::{PER_SECOND_MAX, Point};

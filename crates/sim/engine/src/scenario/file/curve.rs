@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use anteroom_config::Finding;
 use anteroom_config::duration;
-use anteroom_config::reading::{Kind as _, Moment, Notes, Spot, quoted};
+use anteroom_config::toml_file::{Kind as _, Moment, Notes, Spot, quoted};
 use anteroom_room::time::{Millis, Span};
 use csv::{ByteRecord, ReaderBuilder};
 use toml::de::DeValue;

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_config::Finding;
-use anteroom_config::reading::{
-    Choice, Key, Number, Placed, Refusal, Table, Text, Whole, data_center,
-};
+use anteroom_config::toml_file::{Choice, Key, Number, Placed, Refusal, Table, Text, Whole};
+use anteroom_config::{Finding, data_center_name};
 use anteroom_room::time::Span;
 
 use super::kinds::Travel;
@@ -215,5 +213,5 @@ fn name(text: &str) -> Result<String, Refusal> {
     if text.eq_ignore_ascii_case("world") {
         return Err(Refusal::hint("faults use that word for the store of all"));
     }
-    data_center(text)
+    data_center_name(text)
 }

@@ -1,8 +1,7 @@
 //! `[[fault]]`: what goes wrong, and what the operator changes, at which time.
 
-use anteroom_config::Finding;
-use anteroom_config::reading::Whole;
-use anteroom_config::reading::{Choice, Duration, Key, Number, Switch, Table, Text, read_limits};
+use anteroom_config::toml_file::{Choice, Duration, Key, Number, Switch, Table, Text, Whole};
+use anteroom_config::{Finding, read_room_limits};
 use anteroom_room::time::Span;
 
 use super::kinds::Step;
@@ -171,7 +170,7 @@ fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPl
             read_of_store(table, word, frame)
         }
         Word::Limits => {
-            let (limits, within) = (read_limits(table), table.defaulted(&WITHIN));
+            let (limits, within) = (read_room_limits(table), table.defaulted(&WITHIN));
             limits.map(|limits| FaultKind::Limits { limits, within })
         }
         Word::Pacing => {

@@ -1,7 +1,7 @@
 //! Kinds of values that only scenarios have: delays, points of a curve, steps of a clock.
 
 use anteroom_config::duration;
-use anteroom_config::reading::{Kind, Refusal, quoted};
+use anteroom_config::toml_file::{Kind, Refusal, quoted};
 use anteroom_room::time::Span;
 use toml::de::DeValue;
 

@@ -1,7 +1,7 @@
 //! `[leases]`: for how long is lent. Only what a rehearsal may want to vary; how long a data center
 //! lends to its nodes is part of the program.
 
-use anteroom_config::reading::{Duration, Key, Table};
+use anteroom_config::toml_file::{Duration, Key, Table};
 use anteroom_room::time::Span;
 
 /// From the world to a data center. A data center asks once a second: with a shorter lease than two

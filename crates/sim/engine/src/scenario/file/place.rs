@@ -1,7 +1,7 @@
 //! Places that a key names: data centers, and what is in them.
 
 use anteroom_config::Finding;
-use anteroom_config::reading::{Key, Table, Text, quoted};
+use anteroom_config::toml_file::{Key, Table, Text, quoted};
 
 use super::{Frame, did_you_mean};
 

@@ -1,7 +1,7 @@
 //! `[room.NAME]`: limits in the gateway's words, who comes, and what visitors do.
 
-use anteroom_config::reading::{Duration, Key, Number, Placed, Table, Whole, nearest, read_rules};
-use anteroom_config::{Finding, RoomName};
+use anteroom_config::toml_file::{Duration, Key, Number, Placed, Table, Whole, nearest};
+use anteroom_config::{Finding, RoomName, read_room_rules};
 use anteroom_room::time::Span;
 
 use super::{Frame, arrivals};
@@ -100,7 +100,7 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
 }
 
 fn read_one(mut table: Table<'_>, name: &str, frame: &Frame<'_>) -> Option<RoomPlan> {
-    let rules = read_rules(&mut table);
+    let rules = read_room_rules(&mut table);
     let arrivals = arrivals::read(&mut table, frame);
     let behaviour = read_behaviour(table.table("visitors"));
     table.finish();
