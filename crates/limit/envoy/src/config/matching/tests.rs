@@ -1,5 +1,5 @@
 //! Each rule of matching by itself; what the reference's own tests ask stands in
-//! `tests/reference.rs`.
+//! `tests/it/reference.rs`.
 
 use super::request::{DESCRIPTOR_BYTES_MAX, DESCRIPTORS_MAX, ENTRIES_MAX, Override};
 use super::*;

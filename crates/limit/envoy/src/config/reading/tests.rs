@@ -1,5 +1,5 @@
 //! Order, completeness and bounds of what is told; each mistake by itself stands in
-//! `tests/bad_files.rs`.
+//! `tests/it/bad_files.rs`.
 
 use super::*;
 use crate::config::{AlgorithmChoice, Remark};
