@@ -5,7 +5,7 @@ use anteroom_limit_http::jwt::{Expected, KeySet, Verifier};
 use divan::{Bencher, black_box};
 use serde_json::json;
 
-#[path = "../tests/it/tokens/issuer.rs"]
+#[path = "../../limit/http/tests/it/tokens/issuer.rs"]
 #[expect(dead_code, reason = "tests use all of it")]
 mod issuer;
 
