@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_module_below_cfg_test_is_test_code_and_what_follows_is_not() {
+    fn the_module_below_cfg_test_is_test_code_alone() {
         check(
             "fn a() {}\n#[cfg(test)]\nmod tests {\n    fn b() { if x { y() } }\n}\nfn c() {}\n",
             &[2, 3, 4, 5],

@@ -15,11 +15,10 @@ use anteroom_e2e::callers::{CLIENT, Callers, Calls, Demand, WillingOrigin};
 use anteroom_e2e::cluster::{Cluster, Setup};
 use anteroom_e2e::eventually;
 use anteroom_room::rules::Limits;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::SemaphorePermit;
 use tokio::time::sleep;
 
-/// One run after the other: they share the processors of one machine.
-static TURN: Mutex<()> = Mutex::const_new(());
+use crate::clusters::TURNS;
 
 const LIMIT: usize = 100;
 const WINDOW: Duration = Duration::from_secs(8);
@@ -33,7 +32,7 @@ struct Run {
     callers: Callers,
     /// Kept up.
     _origin: WillingOrigin,
-    _turn: MutexGuard<'static, ()>,
+    _turn: SemaphorePermit<'static>,
 }
 
 impl Run {
@@ -44,7 +43,7 @@ impl Run {
 
     /// The same somewhere else.
     async fn start_in(change: impl FnOnce(&mut Setup), lines: &str, seed: u64) -> Self {
-        let turn = TURN.lock().await;
+        let turn = TURNS.acquire().await.expect("nobody closes it");
         let origin = WillingOrigin::start().await;
         let limits = Limits {
             total_active_users: 10,

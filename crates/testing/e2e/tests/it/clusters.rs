@@ -24,11 +24,12 @@ use anteroom_e2e::cluster::{Cluster, NodeAt, Setup};
 use anteroom_e2e::crowd::{Crowd, Habits, Tally};
 use anteroom_e2e::eventually;
 use anteroom_room::rules::Limits;
-use tokio::sync::{Mutex, MutexGuard};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::sleep;
 
-/// One run after the other: they share the processors of one machine.
-static TURN: Mutex<()> = Mutex::const_new(());
+/// So many runs beside each other share the processors of one machine, where all tests are one
+/// process (`cargo test`). Otherwise `.config/nextest.toml` says it.
+pub(crate) static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// The nodes of the first data center.
 const FIRST: [NodeAt; 3] = [NodeAt(0, 0), NodeAt(0, 1), NodeAt(0, 2)];
@@ -40,12 +41,12 @@ const CROWD: u32 = 200;
 /// A cluster whose turn it is.
 struct Run {
     cluster: Cluster,
-    _turn: MutexGuard<'static, ()>,
+    _turn: SemaphorePermit<'static>,
 }
 
 impl Run {
     async fn start(setup: Setup) -> Self {
-        let turn = TURN.lock().await;
+        let turn = TURNS.acquire().await.expect("nobody closes it");
         Self {
             cluster: Cluster::start(setup).await,
             _turn: turn,
