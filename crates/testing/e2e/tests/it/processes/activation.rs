@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use anteroom_e2e::judge::JudgingOrigin;
+use anteroom_e2e::judge;
 use anteroom_e2e::{binary, eventually};
 use anteroom_room::rules::Limits;
 use rustix::process::{Pid, Signal, kill_process};
@@ -53,13 +53,13 @@ async fn told(supervisor: &UnixDatagram, word: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_socket_of_the_supervisor_is_served_and_it_is_told_what_goes_on() {
+async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
     let temp = tempfile::tempdir().unwrap();
     let limits = Limits {
         total_active_users: 10,
         new_users_per_minute: 100_000,
     };
-    let origin = JudgingOrigin::start(limits, Duration::from_secs(30)).await;
+    let origin = judge::start(limits, Duration::from_secs(30)).await;
     std::fs::write(
         temp.path().join("anteroom.toml"),
         config(origin.address(), 10, ""),

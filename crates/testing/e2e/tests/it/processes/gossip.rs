@@ -117,7 +117,7 @@ async fn two_gateways_keep_one_limit_together() {
 }
 
 #[tokio::test]
-async fn a_gateway_that_is_killed_and_started_again_hears_of_all_calls_and_counts_on() {
+async fn a_killed_gateway_hears_of_all_calls_after_its_restart() {
     let mut pair = Pair::start().await;
     assert_eq!(let_through(&pair.nodes[0], "gold", 10).await, 10);
     assert_eq!(let_through(&pair.nodes[1], "gold", 5).await, 5);
@@ -133,7 +133,7 @@ async fn a_gateway_that_is_killed_and_started_again_hears_of_all_calls_and_count
 }
 
 #[tokio::test]
-async fn what_a_gateway_counts_after_it_was_replaced_is_known_to_its_successor_and_to_others() {
+async fn a_replaced_gateways_counts_reach_its_successor_and_the_others() {
     let mut pair = Pair::start().await;
     let door = pair.nodes[0].door().address().unwrap();
     let mut open = Vec::new();

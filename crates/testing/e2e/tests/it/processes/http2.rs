@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anteroom_e2e::eventually;
-use anteroom_e2e::judge::{JudgingOrigin, LOGOUT};
+use anteroom_e2e::judge::{self, LOGOUT};
 use anteroom_room::rules::Limits;
 use anteroom_testkit::http2::{Connection, connect};
 use http::{Request, Response, Version};
@@ -68,7 +68,7 @@ async fn hear(events: &mut Incoming, end: &str) {
 }
 
 #[tokio::test]
-async fn who_waits_on_our_page_hears_of_its_turn_beside_other_requests_of_its_connection() {
+async fn a_listener_on_our_page_hears_its_turn_beside_other_requests() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
@@ -77,7 +77,7 @@ async fn who_waits_on_our_page_hears_of_its_turn_beside_other_requests_of_its_co
         total_active_users: 1,
         new_users_per_minute: 100_000,
     };
-    let origin = JudgingOrigin::start(limits, Duration::from_secs(30)).await;
+    let origin = judge::start(limits, Duration::from_secs(30)).await;
     let tls = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"";
     let node = node(&temp, &config(origin.address(), 1, tls)).await;
     let connection = connect(node.door().address().unwrap(), own).await;

@@ -69,7 +69,7 @@ async fn a_successor_goes_on_where_its_predecessor_was() {
 }
 
 #[tokio::test]
-async fn an_operator_ends_the_wait_for_a_server_that_has_lost_its_memory() {
+async fn an_operator_ends_the_wait_for_a_server_without_memory() {
     let temp = tempfile::tempdir().unwrap();
     let mut redis = RedisServer::start().await;
     let store = format!(

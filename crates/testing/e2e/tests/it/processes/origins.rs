@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anteroom_e2e::eventually;
-use anteroom_e2e::judge::JudgingOrigin;
+use anteroom_e2e::judge;
 use anteroom_e2e::node::Node;
 use anteroom_room::rules::Limits;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -33,7 +33,7 @@ async fn origins_change_at_a_signal_and_no_visitor_notices() {
         total_active_users: 10_000,
         new_users_per_minute: 100_000,
     };
-    let start = || JudgingOrigin::start(limits, Duration::from_secs(30));
+    let start = || judge::start(limits, Duration::from_secs(30));
     let (first, second) = (start().await, start().await);
     let node = node(&temp, &config(first.address(), 10_000, "")).await;
     let door = node.door().address().unwrap();

@@ -116,7 +116,7 @@ async fn what_is_set_acts_at_once_and_after_a_kill() {
 }
 
 #[tokio::test]
-async fn what_is_set_at_one_node_acts_at_all_that_share_a_store() {
+async fn an_override_at_one_node_acts_at_all_sharing_a_store() {
     let temp = tempfile::tempdir().unwrap();
     let redis = RedisServer::start().await;
     let config = config(&format!(

@@ -75,7 +75,7 @@ fn said(node: &Node, what: &str, limit: &str) -> usize {
 }
 
 #[tokio::test]
-async fn each_limit_does_what_it_was_told_while_its_store_is_gone_and_counts_again_after() {
+async fn each_limit_follows_its_outage_setting_and_counts_again_after() {
     let temp = tempfile::tempdir().unwrap();
     let mut redis = RedisServer::start().await;
     let folder = temp.path().join("node");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anteroom_e2e::crowd::{Crowd, Doors, Habits};
 use anteroom_e2e::eventually;
-use anteroom_e2e::judge::JudgingOrigin;
+use anteroom_e2e::judge;
 use anteroom_e2e::node::Node;
 use anteroom_room::rules::Limits;
 use rustix::process::{Pid, Signal, kill_process};
@@ -95,7 +95,7 @@ fn crowd(node: &Node, visitors: u32, seed: u64) -> Crowd {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
     let temp = tempfile::tempdir().unwrap();
-    let origin = JudgingOrigin::start(LIMITS, Duration::from_secs(30)).await;
+    let origin = judge::start(LIMITS, Duration::from_secs(30)).await;
     let mut node = node(
         &temp,
         &config(origin.address(), LIMITS.total_active_users, ""),
@@ -163,7 +163,7 @@ async fn replaced_twice_under_a_crowd_nobody_is_lost_and_the_limits_hold() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_successor_that_cannot_start_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
-    let origin = JudgingOrigin::start(LIMITS, Duration::from_secs(30)).await;
+    let origin = judge::start(LIMITS, Duration::from_secs(30)).await;
     let node = node(
         &temp,
         &config(origin.address(), LIMITS.total_active_users, ""),
@@ -184,9 +184,9 @@ async fn a_successor_that_cannot_start_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_successor_that_may_not_read_what_it_needs_changes_nothing_and_the_next_one_serves() {
+async fn a_successor_without_read_access_changes_nothing_and_the_next_serves() {
     let temp = tempfile::tempdir().unwrap();
-    let origin = JudgingOrigin::start(LIMITS, Duration::from_secs(30)).await;
+    let origin = judge::start(LIMITS, Duration::from_secs(30)).await;
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
     let tokens = folder.join("tokens");

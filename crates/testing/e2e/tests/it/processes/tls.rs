@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_e2e::judge::JudgingOrigin;
+use anteroom_e2e::judge;
 use anteroom_e2e::node::Node;
 use anteroom_e2e::{binary, eventually};
 use anteroom_room::rules::Limits;
@@ -73,7 +73,7 @@ async fn operators(node: &Node, path: &str) -> String {
 }
 
 #[tokio::test]
-async fn visitors_are_served_by_https_and_a_renewed_certificate_is_taken_if_it_can_be_used() {
+async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
@@ -81,7 +81,7 @@ async fn visitors_are_served_by_https_and_a_renewed_certificate_is_taken_if_it_c
         total_active_users: 10,
         new_users_per_minute: 100_000,
     };
-    let origin = JudgingOrigin::start(limits, Duration::from_secs(30)).await;
+    let origin = judge::start(limits, Duration::from_secs(30)).await;
     let first = renew(&folder);
     let tls = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"";
     let node = node(&temp, &config(origin.address(), 10, tls)).await;
@@ -149,7 +149,7 @@ async fn visitors_are_served_by_https_and_a_renewed_certificate_is_taken_if_it_c
 }
 
 #[tokio::test]
-async fn a_further_certificate_is_shown_to_those_who_ask_for_its_name_and_renewed_like_the_first() {
+async fn a_further_certificate_is_served_for_its_name_and_renewed() {
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
     std::fs::create_dir(&folder).unwrap();
@@ -207,7 +207,7 @@ async fn visitors_of_http_are_sent_to_the_port_that_they_see() {
 }
 
 #[tokio::test]
-async fn a_key_that_everybody_may_read_is_told_of_whenever_the_file_is_read() {
+async fn a_key_readable_by_all_draws_a_warning_at_each_read() {
     const WORDS: &str = "everybody on this machine may read the private key";
     let temp = tempfile::tempdir().unwrap();
     let folder = temp.path().join("node");
