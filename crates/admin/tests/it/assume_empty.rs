@@ -135,7 +135,7 @@ async fn where_nothing_is_lent_nothing_is_forgotten_and_nothing_written_down() {
 }
 
 #[tokio::test]
-async fn a_store_that_is_away_forgets_nothing_and_that_it_was_wanted_is_known() {
+async fn an_unavailable_store_forgets_nothing_and_the_wish_is_known() {
     let lender: Arc<Lender> = Arc::default();
     lender.is_away.store(true, SeqCst);
     let node = node(&lender, &file(LENT));

@@ -110,7 +110,7 @@ async fn two_nodes(stores: &Stores) -> [Arc<LiveLimits>; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_said_at_one_node_holds_there_at_once_and_soon_at_the_other() {
+async fn an_override_holds_at_once_here_and_soon_at_the_other_node() {
     let stores = Stores::Shared(Arc::new(memory()));
     let [one, other] = two_nodes(&stores).await;
     say(&one, &set("gold", "500/min")).await;
@@ -194,7 +194,7 @@ async fn a_store_that_forgets_gets_it_back() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_starts_without_the_world_knows_what_its_data_center_knows() {
+async fn a_node_that_starts_without_the_root_knows_its_data_centers_overrides() {
     let (local, world) = (memory(), memory());
     let stores = Stores::TwoLevels {
         local: Arc::new(local),

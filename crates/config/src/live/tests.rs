@@ -151,7 +151,7 @@ fn the_values_of_a_room_set_on_another_make_it_the_same() {
 }
 
 #[test]
-fn every_key_of_a_room_is_either_live_or_only_in_the_file() {
+fn every_key_of_a_room_is_live_or_file_only() {
     let live = room("").values();
     let known = Config::known_keys();
     for path in known.keys() {

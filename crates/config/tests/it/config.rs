@@ -160,7 +160,7 @@ fn a_bypass_rule_knows_its_line() {
 }
 
 #[test]
-fn a_key_is_read_in_every_usual_spelling_of_base64_and_never_printed() {
+fn a_key_is_read_in_every_base64_spelling_and_never_printed() {
     let keys = [
         "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyE=",
         "q7TzN0mK2xVbYw8rLh5uJc1eAo9sGd3fPi6kRt4nXyI",
@@ -242,7 +242,7 @@ fn flags_mean_what_the_same_file_means() {
 }
 
 #[test]
-fn mistakes_in_flags_are_told_all_at_once_by_the_names_of_the_flags() {
+fn mistakes_in_flags_are_reported_together_by_flag_name() {
     let flags = Flags {
         listen: Some(":80".to_owned()),
         trusted_proxies: vec!["ten".to_owned()],
@@ -287,7 +287,7 @@ fn a_thousand_rooms_are_read_and_one_more_is_refused() {
 }
 
 #[test]
-fn a_file_nested_as_deep_as_the_parser_lets_it_be_is_only_a_mistake() {
+fn a_file_nested_to_the_parsers_bound_is_only_a_mistake() {
     let dotted = "a.".repeat(14);
     let open = format!("{{ {dotted}a = ").repeat(79);
     let text = format!("[{dotted}a]\n{dotted}b = {open}1{}", " }".repeat(79));
@@ -299,7 +299,7 @@ fn a_file_nested_as_deep_as_the_parser_lets_it_be_is_only_a_mistake() {
 }
 
 #[test]
-fn the_page_has_a_language_by_any_of_its_names_and_a_template_from_either_place() {
+fn a_page_takes_its_language_and_template_by_any_name() {
     for (name, language) in [
         ("de", Language::German),
         ("PT-br", Language::Portuguese),
@@ -321,7 +321,7 @@ fn the_page_has_a_language_by_any_of_its_names_and_a_template_from_either_place(
 }
 
 #[test]
-fn whoever_knows_templates_is_asked_and_every_mistake_is_told_with_its_line() {
+fn every_template_mistake_is_reported_with_its_line() {
     let text = format!("{SMALLEST}bypass = []\ncustom_page_html = \"{{{{x}}}}\"\npacing = 1\n");
     let checks = Checks {
         template: |template| vec![(3, format!("odd: {template}"))],

@@ -112,7 +112,7 @@ username = "anteroom"
 }
 
 #[test]
-fn a_password_file_stays_a_path_and_a_user_may_have_no_password() {
+fn a_password_file_stays_a_path_and_a_password_is_optional() {
     let store = valkey(
         "local = \"redis://me@10.0.0.5\"\nworld = \"redis://me@10.0.0.5\"\npassword_file = \"key\"",
     );
@@ -180,7 +180,7 @@ fn flags_mean_what_the_same_file_means() {
 }
 
 #[test]
-fn a_password_in_a_flag_draws_a_warning_that_does_not_show_it() {
+fn a_password_in_a_flag_draws_a_warning_without_it() {
     let parsed = Config::single_room(&Flags {
         store: text("redis://me:secret@10.0.0.5"),
         ..flags()

@@ -237,7 +237,7 @@ async fn check_lent_meanwhile(log: &Log) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_outage_is_told_once_when_it_begins_and_once_when_it_ends() {
+async fn an_outage_is_reported_once_at_its_beginning_and_end() {
     let log = Log::default();
     let _listening = tracing::subscriber::set_default(log.clone());
     for manner in [Manner::Asked, Manner::Decides] {

@@ -110,7 +110,7 @@ async fn a_connection_without_a_request_ends() {
 }
 
 #[tokio::test]
-async fn who_leaves_answers_once_more_on_each_connection_and_takes_no_new_one() {
+async fn a_leaving_node_answers_once_more_on_each_connection() {
     let running = start("");
     let mut streams = Vec::new();
     for _ in 0..3 {

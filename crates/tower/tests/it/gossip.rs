@@ -130,7 +130,7 @@ async fn successor([one, other]: [u16; 2]) -> Node {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_keep_one_limit_nearly_and_a_successor_goes_on_with_it() {
+async fn two_nodes_nearly_keep_one_limit_and_a_successor_continues() {
     let (nodes, ports) = pair().await;
     // One client, who asks both in turn, ten times in each step.
     let mut steps = interval(Duration::from_millis(10));

@@ -198,7 +198,7 @@ async fn the_log_says_who_and_what_and_never_the_token() {
 }
 
 #[tokio::test]
-async fn while_the_disk_is_full_nothing_but_a_stop_is_done_and_that_is_said() {
+async fn while_the_disk_is_full_only_a_stop_is_done() {
     let bench = Bench::new().await;
     bench.faults.set_full(true);
     for path in ["resume", "open", "assume-empty"] {

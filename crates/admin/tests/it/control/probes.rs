@@ -22,7 +22,7 @@ async fn check_ready(bench: &Bench, detail: Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_node_that_has_heard_from_its_store_is_ready_and_stays_so_while_the_store_is_away() {
+async fn a_node_stays_ready_while_the_store_is_unavailable() {
     let bench = Bench::new().await;
     check_ready(&bench, None).await;
     bench.lose_leases();
@@ -33,7 +33,7 @@ async fn a_node_that_has_heard_from_its_store_is_ready_and_stays_so_while_the_st
 }
 
 #[tokio::test]
-async fn a_node_that_has_not_heard_from_its_store_becomes_ready_after_ten_seconds() {
+async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
     let faults = Faults::default();
     faults.set_full(true);
     let bench = Bench::start(faults, ExtraFigures::default()).await;
@@ -49,7 +49,7 @@ async fn a_node_that_has_not_heard_from_its_store_becomes_ready_after_ten_second
 }
 
 #[tokio::test]
-async fn a_room_that_is_new_takes_no_node_away_from_those_who_are_inside() {
+async fn a_new_room_takes_no_node_away_from_visitors_inside() {
     let bench = Bench::new().await;
     check_ready(&bench, None).await;
     bench.faults.set_full(true);

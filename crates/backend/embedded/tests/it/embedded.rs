@@ -307,7 +307,7 @@ async fn a_damaged_ledger_is_an_error_and_lends_nothing() {
 }
 
 #[tokio::test]
-async fn what_operators_said_is_a_record_like_any_other_and_outlives_the_process() {
+async fn an_override_is_a_record_and_outlives_the_process() {
     let bench = Bench::new();
     let store = bench.store();
     conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
@@ -327,7 +327,7 @@ async fn what_operators_said_is_a_record_like_any_other_and_outlives_the_process
 }
 
 #[tokio::test]
-async fn a_change_is_in_the_log_even_if_its_process_died_before_it_was_written_there() {
+async fn a_change_reaches_the_log_even_if_its_process_died() {
     let bench = Bench::new();
     let store = bench.store();
     conformance::check_orders(Arc::clone(&store) as _, Arc::clone(&store) as _)
@@ -460,7 +460,7 @@ async fn an_older_copy_is_noticed_even_if_it_is_one_write_behind() {
 }
 
 #[tokio::test]
-async fn a_reserve_outlives_its_process_and_ends_when_all_that_was_given_has_ended() {
+async fn a_reserve_outlives_its_process_and_ends_with_what_was_given() {
     let bench = Bench::new();
     lent(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
     fs::write(bench.dir.journal(), "").unwrap();

@@ -180,7 +180,7 @@ fn answers_say_what_is_wanted() {
 }
 
 #[test]
-fn a_key_of_one_part_needs_no_list_and_everybody_is_none_at_all() {
+fn a_single_key_needs_no_list_and_everybody_means_none() {
     let parts = |key: &str| limit(&format!("key = {key}")).key.parts;
     assert_eq!(parts("\"everybody\""), []);
     assert_eq!(parts("[\"everybody\"]"), []);

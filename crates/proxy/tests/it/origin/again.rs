@@ -55,7 +55,7 @@ fn stale(group: &Group<Body>) -> u64 {
 }
 
 #[tokio::test]
-async fn what_an_origin_did_not_look_at_is_sent_again_over_one_new_connection() {
+async fn what_an_origin_did_not_look_at_is_sent_again_once() {
     let (listener, group) = origin().await;
     let (mut frames, first) = used(&listener, &group).await;
     let serve = async {
@@ -78,7 +78,7 @@ async fn what_an_origin_did_not_look_at_is_sent_again_over_one_new_connection() 
 }
 
 #[tokio::test]
-async fn a_request_that_is_refused_is_sent_again_even_as_the_first_and_however_late() {
+async fn a_refused_stream_is_sent_again_even_first_and_late() {
     let (listener, group) = origin().await;
     let serve = async {
         let mut frames = Frames::accept(&listener).await;
@@ -176,7 +176,7 @@ async fn what_an_origin_gave_up_itself_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_connection_that_is_closed_at_once_was_stale_and_one_closed_later_was_not() {
+async fn a_connection_closed_at_once_was_stale_and_later_was_not() {
     for (late, expected) in [(false, 1), (true, 0)] {
         let (listener, group) = origin().await;
         let (mut frames, _) = used(&listener, &group).await;
@@ -240,7 +240,7 @@ async fn the_same_holds_for_http_1() {
 }
 
 #[tokio::test]
-async fn a_dead_connection_is_noticed_in_ten_seconds_and_the_request_goes_by_another() {
+async fn a_dead_connection_is_replaced_within_ten_seconds() {
     let (listener, group) = origin().await;
     let (mut frames, _) = used(&listener, &group).await;
     let serve = async {
@@ -294,7 +294,7 @@ async fn more_requests_than_an_origin_takes_at_once_go_by_another_connection() {
 }
 
 #[tokio::test]
-async fn nobody_is_refused_for_coming_before_the_origin_has_said_how_many_it_takes() {
+async fn early_requests_wait_until_the_origin_states_its_stream_bound() {
     let (listener, group) = origin().await;
     let serve = async {
         let mut frames = Frames::accept_with(&listener, 2).await;
@@ -314,7 +314,7 @@ async fn nobody_is_refused_for_coming_before_the_origin_has_said_how_many_it_tak
 }
 
 #[tokio::test]
-async fn what_waited_for_its_turn_on_a_new_connection_that_ended_goes_by_the_next() {
+async fn a_waiting_request_moves_on_from_a_new_connection_that_ended() {
     for by_going_away in [true, false] {
         let (listener, group) = origin().await;
         let serve = async {
@@ -342,7 +342,7 @@ async fn what_waited_for_its_turn_on_a_new_connection_that_ended_goes_by_the_nex
 }
 
 #[tokio::test]
-async fn what_waited_on_a_connection_that_ended_before_it_began_goes_by_the_next() {
+async fn a_waiting_request_moves_on_from_an_old_connection_that_ended() {
     let (listener, group) = origin().await;
     let serve = async {
         let (closed, _) = in_time("somebody connects", listener.accept())

@@ -11,7 +11,7 @@ const CHECK: &str = "health_check = { path = \"/healthz?a=b\", every = \"100ms\"
                      healthy_after = 1, unhealthy_after = 2, expected_status = \"200-204\" }";
 
 #[tokio::test]
-async fn an_origin_that_fails_its_checks_is_left_out_until_it_passes_them() {
+async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
     let (first, second) = (Origin::new().await, Origin::new().await);
     let lines = format!(
         "host = \"shop.example\"\norigins = [\"http://{}\", \"http://{}\"]\n{CHECK}",

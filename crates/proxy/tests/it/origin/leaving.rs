@@ -38,7 +38,7 @@ async fn leaves(
 }
 
 #[tokio::test]
-async fn who_leaves_at_once_says_nothing_and_who_waited_long_speaks_against_the_origin() {
+async fn an_impatient_client_says_nothing_against_the_origin_a_patient_one_does() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", silent.local_addr().unwrap());
     let group = group(&format!("origin = \"{url}\""));
@@ -57,7 +57,7 @@ async fn who_leaves_at_once_says_nothing_and_who_waited_long_speaks_against_the_
 }
 
 #[tokio::test]
-async fn an_origin_that_hangs_is_left_out_though_nobody_waits_for_a_time_out() {
+async fn a_hanging_origin_is_skipped_before_any_time_out() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let well = Origin::new().await;
     let lines = format!(

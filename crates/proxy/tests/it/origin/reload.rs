@@ -22,7 +22,7 @@ fn answered(group: &Group<Body>) -> Vec<(String, u64)> {
 }
 
 #[tokio::test]
-async fn an_origin_that_stays_keeps_its_counts_and_one_that_goes_ends_its_requests() {
+async fn an_origin_that_stays_keeps_its_counts_over_a_reload() {
     let (first, second) = (Origin::new().await, Origin::new().await);
     let url = |origin: &Origin| format!("http://{}", origin.address);
     let origins = Origins::<Body>::new(LIMITS);

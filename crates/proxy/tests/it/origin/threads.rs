@@ -10,7 +10,7 @@ use crate::origin::frames::Frames;
 use crate::origin::support::{ask, in_time};
 
 #[tokio::test]
-async fn each_thread_has_connections_of_its_own_and_all_of_them_end_unused() {
+async fn each_thread_has_its_own_connections_which_end_unused() {
     let (listener, group) = origin_with(ALWAYS, Duration::from_millis(500)).await;
     // Kept unread, so that the connection does not end before its time.
     let serve = async {

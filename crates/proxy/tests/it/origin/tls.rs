@@ -136,7 +136,7 @@ async fn which_http_is_spoken_is_settled_with_tls() {
 }
 
 #[tokio::test]
-async fn an_origin_that_must_speak_http_2_and_does_not_is_not_connected() {
+async fn an_http_2_only_origin_without_http_2_is_not_connected() {
     for protocols in [&["http/1.1"][..], &[]] {
         let origin = secure(protocols).await;
         let failure = ask(&origin.group("localhost", ALWAYS)).await.unwrap_err();
@@ -169,7 +169,7 @@ async fn only_a_certificate_for_this_name_by_a_known_signer_is_believed() {
 }
 
 #[tokio::test]
-async fn an_origin_without_tls_is_told_apart_from_one_that_is_not_there() {
+async fn an_origin_without_tls_is_told_apart_from_a_missing_one() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let plain = Secure {
         address: listener.local_addr().unwrap(),

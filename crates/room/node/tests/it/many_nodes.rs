@@ -67,7 +67,7 @@ async fn three_nodes_on_one_store_fill_the_room_and_never_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_minute_over_all_nodes_has_as_many_admissions_as_the_limit_says() {
+async fn a_minute_over_all_nodes_has_the_limits_admissions() {
     let rules = Rules {
         seats: 10_000,
         per_minute: 60,
@@ -80,7 +80,7 @@ async fn a_minute_over_all_nodes_has_as_many_admissions_as_the_limit_says() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebody_who_asks_first_at_a_node_that_holds_nothing_gets_in_at_once() {
+async fn a_visitor_at_a_node_without_slots_gets_in_at_once() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     let began = Instant::now();
     let outcome = ask(&deployment.room(1), None).await;
@@ -91,7 +91,7 @@ async fn somebody_who_asks_first_at_a_node_that_holds_nothing_gets_in_at_once() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_pass_that_waits_for_the_store_is_counted_and_no_other_one() {
+async fn only_a_pass_that_waits_for_the_store_is_counted() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     let (home, elsewhere) = (deployment.room(0), deployment.room(1));
     let Outcome::Pass(pass) = ask(&home, None).await else {
@@ -151,7 +151,7 @@ async fn an_idle_room_hardly_asks() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_world_a_data_center_goes_on_with_what_it_has_and_those_inside_stay() {
+async fn without_the_root_a_data_center_uses_what_it_has() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     let Outcome::Pass(pass) = ask(&deployment.room(0), None).await else {
         panic!("there is room");
@@ -201,7 +201,7 @@ async fn without_its_own_store_a_node_admits_nobody_after_its_lease() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_comes_back_empty_lends_nothing_until_all_that_it_had_lent_has_ended() {
+async fn an_empty_store_lends_nothing_until_earlier_leases_have_ended() {
     for is_one_level in [true, false] {
         let deployment = if is_one_level {
             Deployment::one_level(3, SMALL).await
@@ -225,7 +225,7 @@ async fn a_store_that_comes_back_empty_lends_nothing_until_all_that_it_had_lent_
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_data_center_whose_store_is_lost_keeps_its_visitors_inside_and_the_limit() {
+async fn a_data_center_with_a_lost_store_keeps_visitors_and_limit() {
     let deployment = Deployment::two_levels(2, 3, SMALL).await;
     let judge = crowd(&deployment, 100, Duration::from_secs(5)).await;
     assert_eq!(judge.admitted_total, 20);
@@ -235,7 +235,7 @@ async fn a_data_center_whose_store_is_lost_keeps_its_visitors_inside_and_the_lim
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_last_node_of_a_data_center_gives_back_what_that_was_lent() {
+async fn the_last_node_of_a_data_center_returns_its_lease() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     let judge = crowd(&deployment, 6, Duration::from_secs(3)).await;
     assert_eq!(judge.admitted_total, 6);
@@ -252,7 +252,7 @@ async fn the_last_node_of_a_data_center_gives_back_what_that_was_lent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_state_at_any_node_shows_what_every_data_center_admitted_and_how_old_that_is() {
+async fn any_node_shows_every_data_centers_admissions_and_their_age() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     crowd(&deployment, 10, Duration::from_secs(5)).await;
     let_pass(Duration::from_secs(3)).await;
@@ -278,7 +278,7 @@ async fn the_state_at_any_node_shows_what_every_data_center_admitted_and_how_old
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_node_knows_that_has_heard_nothing_yet_is_as_old_as_the_node() {
+async fn an_uninformed_nodes_knowledge_is_as_old_as_the_node() {
     let mut deployment = Deployment::one_level(1, SMALL).await;
     deployment.world.set_away(true);
     deployment.start(0);

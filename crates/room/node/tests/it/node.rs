@@ -97,7 +97,7 @@ async fn reason(room: &RoomHandle) -> QueueReason {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_ten_thousand_who_come_at_once_exactly_as_many_go_in_as_there_are_seats() {
+async fn of_ten_thousand_at_once_exactly_as_many_as_seats_enter() {
     let bench = Bench::new();
     let node = bench.start(&room_of(50, 100_000, ""));
     let room = shop(&node);
@@ -174,7 +174,7 @@ async fn of_several_cookies_the_one_that_is_worth_most_counts() {
 }
 
 #[tokio::test]
-async fn while_the_disk_is_full_nobody_is_admitted_after_the_lease_and_those_inside_pass() {
+async fn on_a_full_disk_nobody_is_admitted_after_the_lease() {
     let bench = Bench::new();
     let node = bench.start(&room_of(10, 100, ""));
     let room = shop(&node);
@@ -223,7 +223,7 @@ async fn a_restart_after_a_goodbye_finds_everything_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_newcomer_passes_those_inside_and_admits_only_after_the_old_one_has_left() {
+async fn a_successor_admits_only_after_its_predecessor_has_left() {
     let bench = Bench::new();
     let old = bench.start(&room_of(2, 10, ""));
     let ticket = admit(&shop(&old)).await.new_ticket.unwrap();
@@ -331,7 +331,7 @@ async fn the_counters_allocation_takes_numbers_from_the_store() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_listens_is_told_of_a_free_seat_and_of_none_before_and_takes_none() {
+async fn a_listener_is_told_of_a_free_seat_and_takes_none() {
     let bench = Bench::new();
     let node = bench.start(&room_of(1, 100, ""));
     let room = shop(&node);

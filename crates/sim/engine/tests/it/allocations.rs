@@ -120,7 +120,7 @@ fn the_articles_state_leaves_150_slots_split_15_22_113() {
 }
 
 #[test]
-fn rounding_each_share_half_up_would_hand_out_a_slot_that_is_not_there() {
+fn rounding_each_share_half_up_would_invent_a_slot() {
     let half_up = |weight: u32| (150 * weight + 100) / 200;
     let parts = [20, 30, 150].map(half_up);
     assert_eq!(parts, [15, 23, 113]);
@@ -142,7 +142,7 @@ fn shares_that_sum_to_more_than_one_are_scaled_down() {
 }
 
 #[test]
-fn even_gives_a_node_in_san_jose_16_slots_and_one_in_delhi_11() {
+fn even_gives_san_joses_node_16_slots_and_delhis_11() {
     let rules = rules(200, 200);
     assert_eq!(even::per_node(15, 3, utilization(1, 4), &rules), 5);
     assert_eq!(even::per_node(113, 10, utilization(1, 4), &rules), 11);
@@ -158,7 +158,7 @@ fn utilization(used: u32, limit: u32) -> Utilization {
 }
 
 #[test]
-fn the_curve_gives_more_far_from_the_limit_and_never_more_than_all() {
+fn the_curve_gives_more_when_empty_and_never_all() {
     let check = |slots, nodes, utilization, millionths, expected| {
         let rules = Rules {
             curve_factor: CurveFactor { millionths },

@@ -85,7 +85,7 @@ fn run(crowd: &str) -> Outcome {
 }
 
 #[test]
-fn a_hundred_thousand_go_in_nearly_in_the_order_in_which_they_came() {
+fn a_hundred_thousand_enter_nearly_in_arrival_order() {
     let outcome = run(CROWD);
     let waiting = outcome.samples.iter().map(|sample| sample.waiting).max();
     let figures = &outcome.figures;

@@ -85,7 +85,7 @@ fn outcome_of(scenario: &Scenario) -> Outcome {
 }
 
 #[test]
-fn a_node_that_starts_in_a_data_center_that_is_cut_off_issues_no_seat_longer_than_its_lease_says() {
+fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
     let mut scenario = full_room(Span::from_secs(300), Span::from_secs(900));
     scenario.world_lease = Span::from_secs(200);
     // All who are inside are in the data center that is cut off; others come elsewhere much later.

@@ -127,7 +127,7 @@ fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
 }
 
 #[test]
-fn in_most_seeds_somebody_goes_in_after_the_end_of_the_last_fault() {
+fn in_most_seeds_somebody_enters_after_the_last_fault() {
     let runs = run_all(SOME);
     let stuck = runs.values().filter(|run| !run.has_recovered);
     let stuck: Vec<u64> = stuck.map(|run| run.seed).collect();

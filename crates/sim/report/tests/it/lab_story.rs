@@ -15,7 +15,7 @@ fn docs() -> PathBuf {
 }
 
 #[test]
-fn the_page_about_counting_calls_is_what_the_code_yields_and_its_sentences_are_true() {
+fn the_page_about_counting_calls_matches_the_code() {
     let story = tell();
     if std::env::var_os("ANTEROOM_UPDATE").is_some() {
         story.write(&docs()).expect("the docs can be written");

@@ -10,7 +10,7 @@ const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it 
                        difference before you commit it";
 
 #[test]
-fn the_page_about_allocations_is_what_the_code_yields_and_its_sentences_are_true() {
+fn the_page_about_allocations_matches_the_code() {
     let story = tell();
     check_sentences(&story.markdown);
     check_files(&story);

@@ -74,7 +74,7 @@ async fn a_store_in_memory_answers_as_the_simulator_saw() {
 }
 
 #[tokio::test]
-async fn a_store_in_memory_answers_as_the_simulator_saw_when_something_is_lost() {
+async fn a_memory_store_with_losses_answers_as_simulated() {
     check(special_ones(), vec![InMemory::new()]).await;
 }
 

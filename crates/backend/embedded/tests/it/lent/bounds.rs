@@ -48,7 +48,7 @@ async fn a_client_who_calls_again_is_kept_from_then_on() {
 }
 
 #[tokio::test]
-async fn a_full_file_forgets_nobody_and_takes_nobody_else_until_time_has_passed() {
+async fn a_full_file_forgets_nobody_and_takes_nobody_new_for_a_while() {
     let folder = Folder::new();
     let bounds = Bounds { bytes_max: 10_000 };
     let file = folder.start_with(bounds);
@@ -101,7 +101,7 @@ async fn call(node: &LeasedCounts, key: u128, calls: u32) -> Result<Verdict, Cou
 }
 
 #[tokio::test]
-async fn newcomers_to_a_full_file_are_told_so_and_make_nobody_believe_that_it_is_away() {
+async fn newcomers_to_a_full_file_do_not_make_it_look_unavailable() {
     let folder = Folder::new();
     let bounds = Bounds { bytes_max: 2_000 };
     let file = Arc::new(folder.start_with(bounds));

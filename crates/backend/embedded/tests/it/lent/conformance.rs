@@ -42,7 +42,7 @@ async fn it_is_a_store_of_records() {
 }
 
 #[tokio::test]
-async fn counts_by_leases_do_what_they_must_and_a_new_file_lends_at_once() {
+async fn counts_by_leases_pass_conformance_and_a_new_file_lends_at_once() {
     let folder = Folder::new();
     let file = Arc::new(folder.start());
     let time = folder.time.clone();

@@ -14,7 +14,7 @@ use redb::{Database, TableDefinition};
 use crate::lent::folder::{BEGIN, Folder, before, epoch, load, must_write, token, write};
 
 #[tokio::test]
-async fn a_first_start_knows_that_nothing_was_before_and_a_restart_knows_what_was() {
+async fn a_first_start_knows_nothing_and_a_restart_knows_what_was() {
     let folder = Folder::new();
     let file = folder.start();
     must_write(&file, 1, 11, b"one").await;
@@ -46,7 +46,7 @@ async fn a_folder_that_is_deleted_under_the_process_is_a_loss() {
 /// Nobody may have asked since: whoever closes it says that it is gone, for the next process cannot
 /// know.
 #[tokio::test]
-async fn a_file_that_is_deleted_just_before_it_is_closed_is_a_loss() {
+async fn a_file_deleted_just_before_it_is_closed_is_a_loss() {
     let folder = Folder::new();
     let file = folder.start();
     must_write(&file, 1, 11, b"one").await;
@@ -155,7 +155,7 @@ async fn what_was_written_here_is_believed_if_nothing_of_it_has_changed() {
 }
 
 #[tokio::test]
-async fn a_file_that_was_cut_off_anywhere_is_moved_aside_and_all_counts_as_spent() {
+async fn a_truncated_file_is_moved_aside_and_all_counts_as_spent() {
     let made = Made::new().await;
     let whole = &made.whole;
     let steps = (0..whole.len()).step_by(whole.len() / 60);
@@ -190,7 +190,7 @@ async fn what_rotted_is_noticed_when_the_file_is_opened() {
 
 /// Not all that is in a file is in use, but what clients have spent is: one bit of it is missed.
 #[tokio::test]
-async fn one_bit_of_what_a_client_has_spent_makes_all_count_as_spent() {
+async fn one_flipped_bit_of_a_spent_count_makes_all_count_as_spent() {
     let made = Made::new().await;
     let mut losses = 0;
     for at in values(&made.whole, 7) {
@@ -240,7 +240,7 @@ async fn one_bit_of_the_last_write_is_missed_after_an_unclean_end() {
 }
 
 #[tokio::test]
-async fn a_copy_that_was_put_back_is_a_loss_and_so_says_its_identity() {
+async fn a_restored_copy_is_a_loss_and_its_identity_says_so() {
     let folder = Folder::new();
     let file = folder.start();
     must_write(&file, 1, 11, b"one").await;
@@ -284,7 +284,7 @@ async fn what_a_later_version_wrote_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_full_disk_lends_nothing_and_is_used_again_when_there_is_room() {
+async fn a_full_disk_lends_nothing_until_there_is_room() {
     let folder = Folder::new();
     let faults = Faults::default();
     let (on, first) = (faults.clone(), folder.start());
@@ -313,7 +313,7 @@ async fn a_full_disk_lends_nothing_and_is_used_again_when_there_is_room() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_on_a_full_disk_is_a_loss_when_there_is_room_again() {
+async fn a_damaged_file_on_a_full_disk_is_a_loss_once_writable() {
     let folder = Folder::new();
     folder.look(1).await.unwrap();
     fs::write(folder.file(), "nonsense").unwrap();

@@ -8,7 +8,7 @@ use anteroom_limit_store::shared::{CountsError, chain};
 use crate::lent::folder::{Folder, load, must_write, token};
 
 #[tokio::test]
-async fn a_successor_has_it_when_its_predecessor_lets_go_and_knows_what_was_written() {
+async fn a_successor_takes_over_when_its_predecessor_lets_go() {
     let folder = Folder::new();
     let (first, second) = (folder.start(), folder.start());
     must_write(&first, 1, 11, b"one").await;
@@ -46,7 +46,7 @@ async fn whoever_asks_while_a_predecessor_ends_is_answered_when_it_has() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_opens_it_ahead_waits_for_its_predecessor_as_long_as_that_has_it() {
+async fn an_early_opener_waits_as_long_as_its_predecessor_has_the_file() {
     let folder = Folder::new();
     let (first, second) = (folder.start(), Arc::new(folder.start()));
     must_write(&first, 1, 11, b"one").await;

@@ -256,7 +256,7 @@ pub(crate) fn an_hour(calls: u32) -> Policy {
 }
 
 #[test]
-fn a_joiner_hears_of_all_that_was_counted_also_by_those_who_are_gone() {
+fn a_joiner_hears_all_counts_including_those_of_departed_nodes() {
     let policy = an_hour(100);
     let mut network = Network::of(3, CALM);
     take(network.counts(1), &policy, 10);
@@ -289,7 +289,7 @@ fn a_joiner_hears_of_all_that_was_counted_also_by_those_who_are_gone() {
 /// The others see it go and come at once: it is told fast all the same, and not by the slow
 /// repetition.
 #[test]
-fn a_node_that_is_restarted_in_its_place_is_told_all_at_once() {
+fn a_node_restarted_in_place_is_told_all_at_once() {
     const CLIENTS: u128 = 5_000;
     let policy = an_hour(100);
     let mut network = Network::of(2, CALM);

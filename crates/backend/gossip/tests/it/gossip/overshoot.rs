@@ -121,7 +121,7 @@ fn one_node_lets_through_the_limit_and_not_one_more() {
 }
 
 #[test]
-fn nodes_let_through_too_much_by_what_is_offered_in_an_interval_and_a_way() {
+fn nodes_overshoot_by_the_load_of_an_interval_and_a_trip() {
     // Ten times the limit in half a minute: 10 calls in each step of 10 ms, on all nodes together.
     for (nodes, calls_each_step) in [(2, 5), (5, 2), (10, 1)] {
         check(Demand::of(nodes, calls_each_step), 0, 1);

@@ -98,7 +98,7 @@ impl Apart for Nodes {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn three_nodes_are_exact_for_what_all_know_and_off_by_a_limit_each_at_worst() {
+async fn three_nodes_are_exact_once_all_know_and_overshoot_by_two_limits() {
     let far_off = apart::check(&Nodes(nodes(3).await)).await;
     println!("{far_off:?}");
 }
@@ -185,7 +185,7 @@ async fn a_successor_counts_alone_until_its_predecessor_lets_go_of_the_address()
 /// Nobody else is there who could tell it, and it listens only a while after its predecessor has
 /// gone.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_was_alone_tells_its_successor_all_as_soon_as_it_listens() {
+async fn a_lone_node_tells_its_successor_all_as_soon_as_it_listens() {
     let policy = a_minute(100);
     let node = open(local(0), &[], &secret()).unwrap();
     let address = node.address().unwrap();

@@ -12,7 +12,7 @@ use crate::kafka::support::{Cluster, a_minute, call, event, left};
 const ALL_BROKERS: i32 = -1;
 
 #[tokio::test]
-async fn without_brokers_nodes_go_on_alone_for_a_while_and_catch_up_when_they_are_back() {
+async fn without_brokers_nodes_go_on_alone_and_catch_up_later() {
     let cluster = Cluster::start();
     let [first, second] = cluster.nodes().await;
     let policy = a_minute(10);

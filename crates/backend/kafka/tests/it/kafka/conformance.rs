@@ -66,7 +66,7 @@ impl Apart for Nodes {
 }
 
 #[tokio::test]
-async fn three_nodes_are_exact_for_what_all_know_and_off_by_a_limit_each_at_worst() {
+async fn three_nodes_are_exact_once_all_know_and_overshoot_by_two_limits() {
     let cluster = Cluster::start();
     let nodes = cluster.nodes::<3>().await;
     let nodes = nodes.into_iter().map(|node| Arc::new(node) as Arc<_>);

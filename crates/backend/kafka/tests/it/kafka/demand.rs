@@ -47,12 +47,12 @@ async fn at_once<const N: usize>() {
 }
 
 #[tokio::test]
-async fn two_nodes_at_once_admit_the_limit_twice_at_most_and_agree_in_the_end() {
+async fn two_nodes_at_once_admit_at_most_twice_the_limit() {
     at_once::<2>().await;
 }
 
 #[tokio::test]
-async fn four_nodes_at_once_admit_the_limit_four_times_at_most_and_agree_in_the_end() {
+async fn four_nodes_at_once_admit_at_most_four_times_the_limit() {
     at_once::<4>().await;
 }
 
@@ -86,11 +86,11 @@ async fn in_rounds<const N: usize>(each: u32) {
 }
 
 #[tokio::test]
-async fn two_nodes_are_over_by_what_the_other_admits_while_totals_go_round() {
+async fn two_nodes_overshoot_by_what_the_other_admits_meanwhile() {
     in_rounds::<2>(15).await;
 }
 
 #[tokio::test]
-async fn four_nodes_are_over_by_what_the_others_admit_while_totals_go_round() {
+async fn four_nodes_overshoot_by_what_the_others_admit_meanwhile() {
     in_rounds::<4>(7).await;
 }

@@ -46,7 +46,7 @@ async fn a_node_that_starts_later_hears_what_was_counted_before() {
 }
 
 #[tokio::test]
-async fn when_nodes_leave_others_sum_up_and_what_was_counted_last_is_not_lost() {
+async fn when_nodes_leave_others_sum_up_and_nothing_is_lost() {
     let cluster = Cluster::start();
     let [first, second, third] = cluster.nodes().await;
     let policy = a_minute(100);
@@ -143,7 +143,7 @@ async fn who_looks_back_by_time_hears_what_is_new() {
 /// An operator gives a client a longer window than any limit has: what it did before a node started
 /// counts there, too.
 #[tokio::test]
-async fn who_counts_for_longer_than_was_looked_back_is_read_of_from_the_beginning() {
+async fn a_long_window_is_read_from_the_beginning_of_the_topic() {
     let cluster = Cluster::start();
     let [first] = cluster.nodes().await;
     let [an_hour, a_day] = [1, 24].map(|hours| policy(10, HOUR * hours));

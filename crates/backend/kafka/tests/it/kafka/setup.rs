@@ -26,7 +26,7 @@ fn refusal(name: &str, value: &str) -> String {
 }
 
 #[tokio::test]
-async fn properties_that_are_wrong_or_need_what_is_not_built_in_are_refused() {
+async fn wrong_properties_and_missing_features_are_rejected() {
     for (name, value, expected) in [
         ("fetch.wait.ms", "7", "fetch.wait.ms"),
         ("session.timeout.ms", "soon", "session.timeout.ms"),

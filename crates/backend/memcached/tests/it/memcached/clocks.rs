@@ -46,7 +46,7 @@ async fn admitted(policy: &Policy, ahead: MicroSpan) -> Vec<Micros> {
 }
 
 #[tokio::test]
-async fn strict_limits_hold_in_windows_that_are_shorter_by_what_clocks_are_apart() {
+async fn strict_limits_hold_in_windows_shortened_by_the_clocks_difference() {
     let rate = rate(20, 10);
     for policy in [
         Policy::SubWindowsStrict(SubWindowsStrict::new(rate, 5).unwrap()),

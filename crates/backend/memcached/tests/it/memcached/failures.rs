@@ -38,7 +38,7 @@ async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
 }
 
 #[tokio::test]
-async fn whoever_does_not_answer_is_late_and_whoever_is_not_there_is_away() {
+async fn silence_is_late_and_a_missing_server_is_unavailable() {
     let server = MemcachedServer::start().await;
     // Not as long as a connection is kept that says nothing.
     let late = patient_for(&[server.port()], Duration::from_millis(300));
@@ -123,7 +123,7 @@ async fn what_somebody_else_wrote_under_our_names_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_compare_and_swap_is_refused_for_states_and_adds_all_the_same() {
+async fn a_server_without_compare_and_swap_keeps_only_sums() {
     let server = MemcachedServer::start_with(&["-C"]).await;
     let counts = counts(server.port());
     // Where nothing is there it can write; only what is there it cannot tell apart.
@@ -171,7 +171,7 @@ async fn what_was_charged_before_one_failed_is_taken_back() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_too_long_for_a_value_is_refused_and_the_longest_is_not() {
+async fn a_log_too_long_for_a_value_is_rejected() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
     let log = |calls| Policy::SlidingLog(SlidingLog::new(rate(calls, 60)).unwrap());

@@ -17,7 +17,7 @@ use crate::memcached::support::{call, gcra, patient_for};
 
 /// A flood at one client is no failure of the store, for which calls may be let through uncounted.
 #[tokio::test]
-async fn calls_that_wait_in_vain_for_others_of_their_client_are_busy_and_none_is_late() {
+async fn calls_that_wait_in_vain_for_their_clients_turn_are_busy() {
     let server = MemcachedServer::start().await;
     let delays = Delays::each_way(Duration::from_millis(50));
     let relay = Relay::start((Ipv4Addr::LOCALHOST, server.port()).into(), delays).await;
@@ -40,7 +40,7 @@ async fn calls_that_wait_in_vain_for_others_of_their_client_are_busy_and_none_is
 
 /// Where the server says nothing, that is what those are told who wait for one that waits for it.
 #[tokio::test]
-async fn whoever_waits_for_a_call_that_a_server_does_not_answer_is_told_that_it_is_away() {
+async fn a_call_waiting_behind_a_silent_one_learns_of_the_outage() {
     let server = MemcachedServer::start().await;
     let counts = patient_for(&[server.port()], Duration::from_millis(300));
     let policy = gcra(5);

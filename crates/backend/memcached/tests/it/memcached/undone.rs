@@ -58,7 +58,7 @@ async fn a_call_whose_caller_left_before_its_answer_is_taken_back_once() {
 
 /// The server has written the state, and its answer is on its way.
 #[tokio::test]
-async fn a_call_whose_caller_left_while_its_state_was_swapped_is_taken_back_once() {
+async fn a_call_abandoned_during_a_swap_is_taken_back_once() {
     let server = MemcachedServer::start().await;
     let delays = Delays {
         there: Duration::ZERO,
@@ -213,7 +213,7 @@ async fn what_was_charged_before_a_caller_left_is_taken_back() {
 
 /// With its age a refund leaves calls alone that came later.
 #[tokio::test]
-async fn a_refund_that_says_how_old_its_call_is_undoes_no_later_one() {
+async fn a_refund_with_its_age_undoes_no_later_call() {
     let server = MemcachedServer::start().await;
     let time = TestTime::default();
     let counts = counts_at(server.port(), &time);

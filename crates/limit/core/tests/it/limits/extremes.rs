@@ -151,7 +151,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_that_only_calls_goes_on_where_it_was_when_settings_change(
+    fn a_calling_client_goes_on_where_it_was_when_settings_change(
         settings in prop::collection::vec(policies(), 1..6),
         starts_at in wild(),
         steps in prop::collection::vec((0u64..200_000_000, wild_costs()), 6),

@@ -98,7 +98,7 @@ fn a_greedy_client_gets_what_the_bound_says_and_no_more() {
 }
 
 #[test]
-fn one_large_call_behind_many_small_ones_meets_the_bound_of_a_leaky_bucket() {
+fn a_large_call_behind_small_ones_meets_the_leaky_buckets_bound() {
     let policy = Policy::LeakyBucket(LeakyBucket::new(rate(), 200));
     let (mut state, mut model) = (State::default(), Model::default());
     let costs = [1; 99].into_iter().chain([40]);
@@ -142,7 +142,7 @@ fn bursts(policy: Policy, seed: u64) -> u64 {
 }
 
 #[test]
-fn random_bursts_go_over_the_limit_where_the_oldest_part_is_guessed_and_nowhere_else() {
+fn random_bursts_exceed_the_limit_only_where_the_oldest_part_is_estimated() {
     let worst = |policy: Policy| (1..=60).map(|seed| bursts(policy, seed)).max().unwrap_or(0);
     for parts in [1, 2, 4, 15, 60] {
         assert!(worst(strict(parts)) <= 100, "{parts}");

@@ -154,7 +154,7 @@ proptest! {
     }
 
     #[test]
-    fn a_clock_that_goes_back_admits_no_more_than_one_that_stands_still(
+    fn a_clock_that_goes_back_admits_no_more_than_a_still_one(
         policy in policies(),
         todo in prop::collection::vec(moves(), 1..30),
         back in 1u64..4_000,
@@ -173,7 +173,7 @@ proptest! {
     }
 
     #[test]
-    fn one_whose_state_was_idle_and_forgotten_is_told_the_same_ever_after(
+    fn a_forgotten_idle_client_gets_the_same_verdicts_ever_after(
         policy in policies(),
         todo in prop::collection::vec(moves(), 1..60),
     ) {

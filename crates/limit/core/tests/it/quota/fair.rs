@@ -43,7 +43,7 @@ fn one_that_asks_for_more_than_there_is_gets_all_of_it() {
 }
 
 #[test]
-fn two_that_ask_for_more_than_there_is_get_half_of_it_each() {
+fn two_that_want_more_than_there_is_get_half_each() {
     check(600, &[Style::Steady(50), Style::Steady(50)], |each| {
         each.iter().all(|calls| (280..=320).contains(calls))
     });
@@ -68,7 +68,7 @@ fn who_asks_for_just_below_the_limit_gets_most_of_it() {
 }
 
 #[test]
-fn beside_others_who_take_calls_one_by_one_there_is_some_for_who_asks_ahead() {
+fn a_prepaying_client_gets_some_beside_those_who_call_singly() {
     for seed in 0..20 {
         let mut world = World::new(seed, 600, (20, 5));
         world.others_one_in = Some(1);

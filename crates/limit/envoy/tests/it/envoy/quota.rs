@@ -285,7 +285,7 @@ async fn a_login_of_nobody_meets_a_limit_too() {
 }
 
 #[tokio::test]
-async fn without_the_service_envoy_spends_what_it_has_and_then_lets_nothing_through() {
+async fn without_the_service_envoy_spends_its_quota_and_then_rejects() {
     let stage = Stage::new().await;
     let (envoy, served) = stage.envoy().await;
     // So that what is assigned lasts a few seconds.

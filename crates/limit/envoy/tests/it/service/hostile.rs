@@ -37,7 +37,7 @@ async fn refused(client: &mut Grpc, request: &RateLimitRequest, because: &str) {
 }
 
 #[tokio::test]
-async fn what_nobody_can_answer_is_refused_with_the_reason_and_the_service_goes_on() {
+async fn an_unanswerable_request_is_rejected_with_a_reason() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     let mut unit = question(&["a"]);
@@ -115,7 +115,7 @@ async fn hits_without_end_are_counted_as_many_and_never_begin_again() {
 
 // tidy: paused time
 #[tokio::test(start_paused = true)]
-async fn a_client_that_says_nothing_loses_its_connection_and_one_that_has_begun_does_not() {
+async fn a_silent_client_loses_its_connection_unless_it_has_begun() {
     let stage = Stage::new(FILE).await;
     let mut client = stage.client().await;
     let mut silent = TcpStream::connect(stage.service.grpc().unwrap())

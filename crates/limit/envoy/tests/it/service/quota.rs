@@ -106,7 +106,7 @@ async fn nothing_is_assigned_twice_and_a_new_window_is_shared_by_itself() {
 }
 
 #[tokio::test]
-async fn what_is_not_limited_goes_through_and_what_cannot_be_assigned_does_not() {
+async fn unlimited_requests_pass_and_unassignable_ones_do_not() {
     let stage = Stage::new(FILE).await;
     let mut quotas = open(&stage).await;
     let buckets = ["free=x", "other=x", "second=x", "slides=x", "tenant=x"];

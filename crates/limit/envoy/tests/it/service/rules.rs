@@ -209,7 +209,7 @@ async fn a_bucket_fills_and_says_when_there_is_something_in_it() {
 }
 
 #[tokio::test]
-async fn headers_are_about_the_limit_that_is_nearest_and_the_last_that_rejects() {
+async fn headers_describe_the_nearest_limit_or_the_last_that_rejects() {
     let stage = Stage::with(FILE, local(), |config| {
         config.headers = RateLimitHeaders::RateLimit;
     });

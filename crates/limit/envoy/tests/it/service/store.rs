@@ -57,7 +57,7 @@ const ONE: &str =
 const JSON: &str = r#"{"domain":"d","descriptors":[{"entries":[{"key":"k"}]}]}"#;
 
 #[tokio::test]
-async fn while_the_store_is_away_there_is_an_error_that_does_not_say_where_it_is() {
+async fn an_outage_of_the_store_is_an_error_without_its_address() {
     let stage = Stage::with(ONE, Counts::Shared(Arc::new(Away::default())), |_| {}).await;
     let mut client = stage.client().await;
     let error = client.try_ask(&question(&["k"])).await.unwrap_err();
@@ -102,7 +102,7 @@ async fn or_everything_goes_through() {
 }
 
 #[tokio::test]
-async fn a_limit_that_the_store_cannot_keep_is_a_mistake_of_the_file() {
+async fn a_limit_that_the_store_cannot_keep_is_a_files_mistake() {
     let stage = Stage::with(ONE, Counts::Shared(Arc::new(Away::default())), |_| {}).await;
     let file = stage.folder.path().join("limits.yaml");
     std::fs::write(&file, FILE).unwrap();

@@ -28,7 +28,7 @@ fn with(mut key: Value, member: &str, value: Value) -> Value {
 }
 
 #[test]
-fn each_kind_of_key_is_read_and_those_for_encryption_are_left_out() {
+fn each_kind_of_signing_key_is_read_and_encryption_keys_are_skipped() {
     let keys = Issuer::all().map(|issuer| issuer.jwk("a"));
     let named = keys.iter().enumerate();
     let named = named.map(|(at, key)| with(key.clone(), "kid", json!(at.to_string())));

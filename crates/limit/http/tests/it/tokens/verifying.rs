@@ -59,7 +59,7 @@ fn a_key_is_used_with_its_own_algorithms_alone() {
 }
 
 #[test]
-fn nothing_is_signed_by_nobody_or_with_a_public_key_as_the_secret() {
+fn no_signature_and_no_public_key_as_a_secret_is_accepted() {
     let issuer = Issuer::rsa();
     let jwk = issuer.jwk("a");
     let verifier = verifier(std::slice::from_ref(&jwk));
@@ -144,7 +144,7 @@ fn a_token_that_was_good_is_not_remembered_beyond_its_end() {
 }
 
 #[test]
-fn the_key_is_the_one_that_is_named_or_the_only_one_that_fits() {
+fn the_named_key_or_the_only_fitting_one_verifies() {
     let [one, other, curve] = [Issuer::rsa(), Issuer::rsa(), Issuer::p256()];
     let both = verifier(&[one.jwk("one"), other.jwk("other"), curve.jwk("curve")]);
     assert_eq!(

@@ -68,7 +68,7 @@ pub(crate) async fn after_millis(millis: u64) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_store_is_looked_at_before_the_first_call_if_calls_are_expected() {
+async fn a_new_store_is_checked_before_the_first_expected_call() {
     for (is_expected, admitted) in [(true, true), (false, false)] {
         let memory = Memory::in_virtual_time();
         let node = node_with(&Way::new(&memory, NEAR, 1), Settings::default(), 0);
@@ -111,7 +111,7 @@ async fn a_caller_who_gives_up_is_charged_nothing() {
 /// The answer comes a quarter of a second after the read was sent: the parent's charge is older
 /// than the answer.
 #[tokio::test(start_paused = true)]
-async fn a_lease_is_counted_from_when_its_read_was_sent_and_not_from_its_answer() {
+async fn a_lease_counts_from_its_read_and_not_its_answer() {
     let (memory, _, near) = one(Settings::default()).await;
     let delay = Duration::from_millis(70);
     let network = Network {
@@ -208,7 +208,7 @@ fn check_unreachable(outcome: Result<(), CountsError>, why: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn while_the_store_is_away_callers_are_told_at_once_and_soon_afterwards_decided_again() {
+async fn during_an_outage_callers_are_told_at_once_and_retried_soon() {
     for is_down in [true, false] {
         let (_, way, node) = one(Settings::default()).await;
         let policy = log(100);
@@ -228,7 +228,7 @@ async fn while_the_store_is_away_callers_are_told_at_once_and_soon_afterwards_de
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_asks_no_more_while_the_store_is_away_is_told_when_it_is_back() {
+async fn an_idle_caller_learns_that_the_store_is_back() {
     let memory = Memory::in_virtual_time();
     let way = Way::new(&memory, NEAR, 1);
     way.change(|network| network.is_down = true);
@@ -279,7 +279,7 @@ async fn what_is_held_is_spent_while_the_store_is_away() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_that_cannot_be_read_counts_as_all_spent_and_never_as_new() {
+async fn an_unreadable_record_counts_as_all_spent_and_never_new() {
     for broken in [
         &b""[..],
         b"\x02",
@@ -305,7 +305,7 @@ async fn a_record_that_cannot_be_read_counts_as_all_spent_and_never_as_new() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_record_of_a_later_version_is_left_alone_and_nothing_is_lent_by_it() {
+async fn a_record_of_a_later_version_is_left_alone_and_lends_nothing() {
     let (memory, way, first) = one(Settings::default()).await;
     let policy = log(10);
     call(&first, &policy, 1, Cost::ONE).await.unwrap();
@@ -332,7 +332,7 @@ async fn a_record_of_a_later_version_is_left_alone_and_nothing_is_lent_by_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_epoch_that_cannot_be_read_is_a_loss_and_one_of_a_later_version_is_left_alone() {
+async fn an_unreadable_epoch_is_a_loss_and_a_later_version_stays() {
     let (memory, way, _) = one(Settings::default()).await;
     let policy = log(10);
     memory.spoil_epoch(b"\x01");
@@ -384,7 +384,7 @@ async fn what_is_dropped_asks_nothing_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_limit_that_cannot_be_lent_is_refused_even_if_nobody_asked_at_the_start() {
+async fn a_limit_that_cannot_be_leased_is_rejected_even_unasked() {
     let (_, _, node) = one(Settings::default()).await;
     let rate = Rate::new(10, MicroSpan::from_secs(60)).unwrap();
     let leaky = anteroom_limit::leaky_bucket::LeakyBucket::new(rate, 5);

@@ -322,7 +322,7 @@ async fn after_faults_nearly_all_that_the_widened_limit_allows_is_admitted_again
 }
 
 #[tokio::test(start_paused = true)]
-async fn below_the_limit_nobody_is_refused_or_told_that_the_store_is_away() {
+async fn below_the_limit_nobody_is_rejected_or_told_of_an_outage() {
     for policy in policies(4_000, 2_000) {
         let memory = Memory::in_virtual_time();
         let way = Way::new(&memory, far(), 3);

@@ -13,7 +13,7 @@ use crate::leases::driver::{after_secs, log, one};
 use crate::leases::node::call;
 
 #[tokio::test(start_paused = true)]
-async fn a_refund_of_what_has_ended_gives_nothing_of_what_is_lent_now() {
+async fn a_refund_of_an_ended_lease_gives_nothing_now() {
     let (_, _, node) = one(Settings::default()).await;
     let policy = log(1_000);
     let refund = async |age: Option<Duration>| {

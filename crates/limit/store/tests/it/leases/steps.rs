@@ -45,7 +45,7 @@ async fn later(node: &LeasedCounts, policy: &Policy, key: u128, taken: u32) -> (
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_costs_one_round_trip_where_the_store_takes_steps_and_two_where_it_does_not() {
+async fn a_request_costs_one_round_trip_or_two_without_steps() {
     for policy in policies(20, 18) {
         let (memory, _, node) = one(Settings::default()).await;
         // It has not seen the epoch yet.

@@ -104,7 +104,7 @@ fn sum(figures: &[Figures], figure: impl Fn(&Figures) -> u64) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn four_nodes_at_once_stay_within_the_limit_and_use_most_of_it() {
+async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
     let gcra = Gcra::new(Rate::new(1_000, WINDOW).unwrap(), 500).unwrap();
     for policy in [log(1_000), Policy::Gcra(gcra)] {
         let mut server = RedisServer::start().await;
@@ -133,7 +133,7 @@ async fn four_nodes_at_once_stay_within_the_limit_and_use_most_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_is_flushed_and_restarted_lends_no_more_than_the_limit_and_goes_on() {
+async fn a_flushed_and_restarted_server_lends_no_more_than_the_limit() {
     let mut server = RedisServer::start().await;
     let policy = log(400);
     let (admitted, figures) = call_meanwhile(&mut server, &policy, 16, async |server| {

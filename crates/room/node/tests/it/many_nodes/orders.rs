@@ -44,7 +44,7 @@ async fn both() -> [Deployment; 2] {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_where_nobody_came_for_long_lets_nobody_in_after_a_pause() {
+async fn a_long_idle_node_admits_nobody_after_a_pause() {
     for deployment in both().await {
         let_pass(Duration::from_secs(60)).await;
         say(&deployment, pause()).await;
@@ -94,7 +94,7 @@ async fn a_busy_node_hears_within_a_second_without_making_anybody_wait() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_room_costs_four_calls_more_in_three_seconds_and_an_idle_one_none() {
+async fn a_busy_room_costs_four_calls_in_three_seconds_an_idle_none() {
     let deployment = Deployment::two_levels(2, 3, SMALL).await;
     let_pass(Duration::from_secs(60)).await;
     let reads = || -> Vec<u64> {
@@ -124,7 +124,7 @@ async fn a_busy_room_costs_four_calls_more_in_three_seconds_and_an_idle_one_none
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_raised_limit_is_agreed_on_by_all_nodes_also_those_where_nobody_is() {
+async fn a_raised_limit_reaches_all_nodes_even_empty_ones() {
     let rules = Rules { seats: 2, ..SMALL };
     for (deployment, most) in [
         // What is said is heard within three seconds, and a grant is asked for then.
@@ -165,7 +165,7 @@ async fn a_raised_limit_is_agreed_on_by_all_nodes_also_those_where_nobody_is() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_node_that_starts_knows_what_was_said_before_it_lets_anybody_in() {
+async fn a_starting_node_knows_the_overrides_before_it_admits_anybody() {
     for mut deployment in both().await {
         say(&deployment, pause()).await;
         deployment.start(0);
@@ -184,7 +184,7 @@ async fn a_node_that_starts_knows_what_was_said_before_it_lets_anybody_in() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_data_center_that_is_cut_off_from_the_world_knows_what_it_had_heard() {
+async fn a_cut_off_data_center_knows_the_overrides_it_had_heard() {
     let mut deployment = Deployment::two_levels(2, 1, SMALL).await;
     say(&deployment, pause()).await;
     // Somebody comes, so that the other data center hears of it.
@@ -243,7 +243,7 @@ async fn an_idle_node_that_could_not_ask_hears_of_a_pause_later() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_said_last_holds_everywhere_when_the_store_had_forgotten_the_rest() {
+async fn the_last_override_wins_after_the_store_forgot_the_rest() {
     let mut deployment = Deployment::one_level(2, SMALL).await;
     for seats in [7, 8, 9] {
         say(&deployment, set("total_active_users", seats)).await;
@@ -362,7 +362,7 @@ async fn commands(deployment: &Deployment, node: usize) -> Vec<String> {
 const HELD: Option<QueueReason> = Some(QueueReason::QueueAll);
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_holds_at_the_node_that_was_asked_while_the_store_is_unavailable() {
+async fn a_stop_holds_at_its_node_while_the_store_is_unavailable() {
     for deployment in both().await {
         for order in [pause(), Order::QueueAll] {
             deployment.world.set_away(true);
@@ -405,7 +405,7 @@ async fn a_held_pause_stops_a_room_that_admits_everybody_without_its_store() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_goes_in_from_the_moment_a_stop_is_given_while_the_store_is_slow() {
+async fn nobody_is_admitted_after_a_stop_while_the_store_is_slow() {
     let deployment = Deployment::one_level(1, SMALL).await;
     let room = deployment.room(0);
     deployment.world.set_away(true);
@@ -420,7 +420,7 @@ async fn nobody_goes_in_from_the_moment_a_stop_is_given_while_the_store_is_slow(
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_held_stop_gives_way_to_a_later_command_and_to_no_older_one() {
+async fn a_held_stop_gives_way_only_to_a_later_command() {
     for is_later in [true, false] {
         let deployment = Deployment::two_levels(2, 1, SMALL).await;
         let (cut_off, other) = (deployment.room(0), deployment.room(1));
@@ -467,7 +467,7 @@ async fn a_later_command_about_something_else_leaves_a_held_stop_alone() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_resume_without_the_store_ends_what_this_node_holds_and_nothing_else() {
+async fn a_resume_without_the_store_ends_only_this_nodes_stop() {
     let deployment = Deployment::one_level(1, SMALL).await;
     let room = deployment.room(0);
     let who = Actor::default();

@@ -54,7 +54,7 @@ fn highest_over(store: StoreKind, algorithm: Algorithm, delay: MicroSpan) -> u64
 }
 
 #[test]
-fn a_store_far_away_is_no_cure_for_an_algorithm_that_can_be_exceeded() {
+fn a_distant_store_does_not_cure_an_algorithm_that_overshoots() {
     for delay in [0, 2, 50].map(|ms| MicroSpan(ms * 1_000)) {
         for (algorithm, most, lent) in [
             (Algorithm::FixedWindow, 200, 200),
@@ -127,7 +127,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_comes_no_algorithm_goes_beyond_its_bound_and_a_strict_one_is_never_wrong(
+    fn no_algorithm_exceeds_its_bound_and_a_strict_one_never_errs(
         settings in any_settings(),
         seed in 0u64..1_000,
         times in 1u32..4,

@@ -83,7 +83,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
 }
 
 #[test]
-fn news_that_are_late_let_calls_through_and_later_news_more_of_them() {
+fn late_news_lets_calls_through_and_later_news_more() {
     let traffic = rush(3);
     let over = |store, delay_ms: u64| {
         let plan = Plan {
@@ -135,7 +135,7 @@ fn a_rumour_goes_to_all_but_one() {
 }
 
 #[test]
-fn nodes_that_tell_each_other_in_rounds_are_off_by_as_much_as_was_measured() {
+fn nodes_that_gossip_in_rounds_overshoot_as_measured() {
     // The demand of docs/benchmarks.md, "Limits that nodes tell each other": 2,067 to 2,300 were
     // admitted there, and no more than is offered in an interval and a way.
     let limit = Rate::new(2_000, MINUTE).unwrap();
@@ -163,7 +163,7 @@ fn nodes_that_tell_each_other_in_rounds_are_off_by_as_much_as_was_measured() {
 }
 
 #[test]
-fn whoever_counts_its_own_calls_lets_through_one_limit_at_each_node_and_no_more() {
+fn separate_counting_admits_one_limit_at_each_node_at_most() {
     let strict = policy(Algorithm::SubWindowsStrict);
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
         for nodes in [1, 2, 4, 6] {
@@ -176,7 +176,7 @@ fn whoever_counts_its_own_calls_lets_through_one_limit_at_each_node_and_no_more(
 }
 
 #[test]
-fn calls_of_one_node_wait_for_each_other_and_nodes_give_way_so_few_calls_are_given_up() {
+fn calls_of_a_node_queue_up_and_few_are_given_up() {
     let of = |calls, nodes| {
         let settings = Settings {
             rate: Rate::new(6_000, MINUTE).unwrap(),
@@ -202,7 +202,7 @@ fn calls_of_one_node_wait_for_each_other_and_nodes_give_way_so_few_calls_are_giv
 }
 
 #[test]
-fn a_client_that_calls_more_often_than_its_server_can_be_asked_shuts_itself_out() {
+fn a_client_faster_than_its_server_shuts_itself_out() {
     let demand = Demand {
         rate: Rate::new(120_000, MINUTE).unwrap(),
         length: MicroSpan::from_secs(5),
@@ -233,7 +233,7 @@ fn what_is_lent_and_not_used_is_told() {
 }
 
 #[test]
-fn leases_are_never_above_even_for_an_adversary_and_still_let_most_of_the_limit_through() {
+fn leases_stay_below_even_and_admit_most_of_the_limit() {
     for algorithm in Algorithm::ALL
         .into_iter()
         .filter(|one| *one != Algorithm::LeakyBucket)

@@ -13,7 +13,7 @@ fn around_the_edge() -> anteroom_report::lab::traffic::Traffic {
 }
 
 #[test]
-fn twice_the_limit_passes_the_edge_of_a_fixed_window_and_the_log_refuses_the_second_half() {
+fn fixed_windows_pass_twice_the_limit_where_a_log_rejects_half() {
     let fixed = alone(policy(Algorithm::FixedWindow), &around_the_edge()).figures;
     assert_eq!((fixed.admitted, fixed.wrongly_admitted), (200, 100));
     assert_eq!(fixed.highest, 200);
@@ -23,7 +23,7 @@ fn twice_the_limit_passes_the_edge_of_a_fixed_window_and_the_log_refuses_the_sec
 }
 
 #[test]
-fn half_a_minute_fills_half_of_a_bucket_and_a_minute_all_of_it() {
+fn half_a_minute_fills_half_a_bucket_and_a_minute_all() {
     let bucket = policy(Algorithm::TokenBucket);
     for (back, tokens) in [("7:00:30", 50), ("7:01:01", 100), ("7:30:00", 100)] {
         let traffic = calls(&[("7:00:00", 100), (back, 200)]);
@@ -63,7 +63,7 @@ fn two_windows_weigh_the_one_before_by_17_60ths_at_43_seconds() {
 }
 
 #[test]
-fn five_windows_of_15_seconds_weigh_the_oldest_by_what_of_it_is_left() {
+fn five_15_second_windows_weigh_the_oldest_by_its_rest() {
     // 5 s into a window of 15 s, so two thirds of the oldest count: 40 of 60.
     let traffic = calls(&[("7:00:00", 60), ("7:01:05", 100)]);
     let outcome = alone(policy(Algorithm::SubWindows), &traffic);

@@ -114,7 +114,7 @@ async fn waited(run: &Run) -> u64 {
 /// Nodes are killed, and their store takes connections and says nothing. For a second a node does
 /// not know that, and in this time its visitors come.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn valid_tickets_wait_for_nothing_at_nodes_that_start_while_their_store_is_unavailable() {
+async fn starting_nodes_honour_valid_tickets_while_their_store_is_unavailable() {
     let mut run = Run::start(limits(40, 600, SESSION_SECS)).await;
     let insiders = Insiders::enter(&run).await;
     // Until pages and pictures of the first are due.

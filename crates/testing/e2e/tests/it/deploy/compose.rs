@@ -61,7 +61,7 @@ fn each_gateway_has_ports_of_its_own_and_operators_only_this_machine() {
 }
 
 #[test]
-fn each_gateway_has_a_folder_of_its_own_and_the_config_where_the_image_looks_for_it() {
+fn each_gateway_has_its_own_folder_and_the_images_config_path() {
     let (file, config) = (file(), config());
     let mut seen = BTreeSet::new();
     let command: Vec<String> = serde_json::from_str(&docker::instruction("CMD")).unwrap();
@@ -136,7 +136,7 @@ fn secrets_are_where_the_config_looks_for_them() {
 }
 
 #[test]
-fn store_and_origin_are_services_and_the_store_keeps_what_it_is_told() {
+fn store_and_origin_are_services_and_the_store_persists() {
     let (file, config) = (file(), config());
     let (store, port) = config.store.unwrap();
     assert_eq!(port, 6379);

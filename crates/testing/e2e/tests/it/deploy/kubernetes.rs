@@ -57,7 +57,7 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
 }
 
 #[test]
-fn every_file_but_the_example_of_a_secret_is_applied_and_everything_is_in_one_namespace() {
+fn every_file_but_the_secrets_example_is_applied_in_one_namespace() {
     let kustomization = yaml::parse(&read(&format!("{FOLDER}/kustomization.yaml"))).unwrap();
     let mut listed: Vec<String> = list(&kustomization[0]["resources"])
         .map(|it| format!("{FOLDER}/{}", it.as_str().unwrap()))

@@ -27,7 +27,7 @@ fn text<'a>(alert: &'a Value, path: &str) -> &'a str {
 }
 
 #[test]
-fn alerts_speak_of_series_that_there_are_and_select_by_labels_that_they_have() {
+fn alerts_use_existing_series_and_their_labels() {
     let series = series();
     for alert in alerts() {
         let name = text(&alert, "/alert");
@@ -45,7 +45,7 @@ fn alerts_speak_of_series_that_there_are_and_select_by_labels_that_they_have() {
 }
 
 #[test]
-fn each_alert_has_a_name_of_its_own_and_says_how_urgent_it_is_and_what_to_do() {
+fn each_alert_has_a_name_an_urgency_and_an_instruction() {
     let symptoms = symptoms();
     let mut names = BTreeSet::new();
     for alert in alerts() {

@@ -36,7 +36,7 @@ fn seconds(text: &str) -> Duration {
 }
 
 #[test]
-fn sockets_have_the_names_that_the_gateway_knows_and_the_addresses_of_the_config() {
+fn sockets_have_known_names_and_the_configs_addresses() {
     let service = unit("anteroom.service");
     for (file, name) in SOCKETS {
         let socket = unit(file);
@@ -89,7 +89,7 @@ fn there_is_time_to_end_in_and_descriptors_enough() {
 }
 
 #[test]
-fn the_user_is_the_one_that_is_made_and_may_do_nothing_special() {
+fn the_user_is_the_created_one_and_has_no_privileges() {
     let service = unit("anteroom.service");
     let user = service.one("Service", "User");
     assert_eq!(service.one("Service", "Group"), user);

@@ -157,7 +157,7 @@ async fn a_connection_has_its_share_of_requests() {
 }
 
 #[tokio::test]
-async fn near_the_limit_an_answer_of_our_own_ends_a_connection_and_that_of_an_origin_does_not() {
+async fn near_the_limit_only_our_own_responses_close_a_connection() {
     let mut setup = Setup::default();
     setup.sizes.connections = 1;
     let (gateway, _origin, connector) = encrypted(setup).await;
@@ -220,7 +220,7 @@ async fn a_connection_without_requests_is_ended_and_one_with_some_is_not() {
 }
 
 #[tokio::test]
-async fn heads_that_are_too_large_and_addresses_that_are_too_long_are_refused() {
+async fn oversized_heads_and_addresses_are_rejected() {
     let (gateway, origin, connector) = encrypted(Setup::default()).await;
     let mut client = connect(&gateway, &connector).await;
     let mut status = async |request: Request<Full<bytes::Bytes>>| {
@@ -294,7 +294,7 @@ async fn pieces_of_an_answer_come_as_they_are_sent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_taken_is_given_up_and_others_are_not() {
+async fn an_untaken_response_is_given_up_and_others_are_not() {
     let mut setup = Setup::default();
     setup.time_outs.body_idle = Span(300);
     let (gateway, origin, connector) = by_hand(setup).await;

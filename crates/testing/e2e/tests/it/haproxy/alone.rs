@@ -17,7 +17,7 @@ async fn of_many_calls_at_once_exactly_as_many_as_the_limit_pass() {
 }
 
 #[tokio::test]
-async fn in_a_minute_of_the_clock_exactly_as_many_as_the_limit_pass() {
+async fn in_a_clock_minute_exactly_the_limit_passes() {
     let origin = Counting::start().await;
     let haproxy = Haproxy::start(&Recipe::of(CLOCK), origin.address).await;
     let tally = burst(haproxy.address(), 8, 100).await;

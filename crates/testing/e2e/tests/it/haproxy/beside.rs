@@ -47,7 +47,7 @@ fn anteroom_behind_haproxy_listens_where_it_is_looked_for() {
 }
 
 #[tokio::test]
-async fn behind_anteroom_clients_are_those_that_it_names_and_nobody_else_is_believed() {
+async fn behind_anteroom_clients_are_those_that_it_alone_names() {
     let origin = Counting::start().await;
     let line = block(BEHIND);
     for (anteroom, is_believed) in [("127.0.0.1", true), (ANTEROOM, false)] {

@@ -212,7 +212,7 @@ fn number(line: &str, name: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn one_after_the_other_as_many_as_the_limit_pass_at_both_together() {
+async fn one_after_the_other_the_limit_passes_over_both_together() {
     let pair = Pair::start(OWN).await;
     let mut callers = [
         Caller::connect(pair.a.address()).await,
@@ -229,7 +229,7 @@ async fn one_after_the_other_as_many_as_the_limit_pass_at_both_together() {
 }
 
 #[tokio::test]
-async fn at_once_no_fewer_than_the_limit_pass_and_no_more_than_twice_as_many() {
+async fn at_once_between_one_and_two_limits_pass() {
     let pair = Pair::start(OWN).await;
     let (at_a, at_b) = join!(
         burst(pair.a.address(), 4, LIMIT),

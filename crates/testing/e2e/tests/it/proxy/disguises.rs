@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn with_two_rooms_a_disguise_leads_to_the_right_one_or_is_refused(
+    fn with_two_rooms_a_disguise_leads_to_its_room_or_nowhere(
         path in plain_path(),
         other in plain_path(),
         disguise in any_disguise(),

@@ -42,7 +42,7 @@ async fn a_body_that_the_origin_refuses_is_never_asked_for() {
 }
 
 #[tokio::test]
-async fn an_origin_that_does_not_know_what_is_expected_gets_the_body_all_the_same() {
+async fn an_origin_without_100_continue_gets_the_body_anyway() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client.send(UPLOAD).await;
     let mut wire = origin.accept().await;
@@ -69,7 +69,7 @@ async fn a_client_that_does_not_wait_is_served_all_the_same() {
 }
 
 #[tokio::test]
-async fn an_answer_that_comes_before_the_whole_body_is_passed_back_at_once() {
+async fn an_early_response_is_passed_back_at_once() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client
         .send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\nbegun")

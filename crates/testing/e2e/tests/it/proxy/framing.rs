@@ -17,7 +17,7 @@ async fn refused(request: &str, expected: &str) {
 }
 
 #[tokio::test]
-async fn an_origin_that_codes_its_answer_in_ways_we_cannot_tell_of_is_broken() {
+async fn an_unknown_transfer_coding_of_an_origin_breaks_the_response() {
     let (mut client, gateway, origin) = all(Setup::default()).await;
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;

@@ -126,7 +126,7 @@ async fn interim_answers_are_skipped() {
 }
 
 #[tokio::test]
-async fn an_old_client_gets_an_old_answer_and_the_origin_a_new_request() {
+async fn an_old_client_gets_an_old_response_over_a_new_request() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client.send("GET / HTTP/1.0\r\nHost: a\r\n\r\n").await;
     let mut wire = origin.accept().await;
@@ -161,7 +161,7 @@ async fn who_is_no_trusted_proxy_cannot_name_the_client_by_any_header() {
 }
 
 #[tokio::test]
-async fn a_trusted_proxy_names_the_client_by_the_header_that_it_is_used_to() {
+async fn a_trusted_proxy_names_the_client_by_its_usual_header() {
     let setup = || Setup {
         trusted: vec!["127.0.0.0/8".parse().unwrap()],
         ..Setup::default()
@@ -186,7 +186,7 @@ async fn a_trusted_proxy_names_the_client_by_the_header_that_it_is_used_to() {
 }
 
 #[tokio::test]
-async fn a_name_that_an_origin_may_take_for_one_that_means_something_is_dropped() {
+async fn a_header_that_origins_may_mistake_for_another_is_dropped() {
     let lines = "Transfer_Encoding: chunked\r\ncontent_length: 5\r\nContent.Type: x\r\n\
                  x_http_method_override: DELETE\r\nx_custom: kept\r\n";
     let head = passed_on(Setup::default(), lines).await;

@@ -125,7 +125,7 @@ impl http_body::Body for Endless {
 }
 
 #[tokio::test]
-async fn an_origin_gets_what_the_visitor_asked_for_and_trailers_pass_both_ways() {
+async fn the_request_reaches_the_origin_whole_and_trailers_pass_both_ways() {
     let (address, seen) = origin().await;
     let gateway = gateway(http2(), address).await;
     let mut client = Wire::connect(gateway.address).await;
@@ -228,7 +228,7 @@ async fn slow_readers_hold_little_and_nobody_up() {
 }
 
 #[tokio::test]
-async fn an_upload_that_the_origin_does_not_read_is_held_back_and_then_given_up() {
+async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     let (address, _seen) = origin().await;
     let mut setup = http2();
     setup.time_outs.origin_response = anteroom_room::time::Span(2_000);

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use crate::proxy::whole::{Origin, Site, config, eventually};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn admissions_stop_at_an_origin_that_hangs_though_all_leave_before_a_time_out() {
+async fn admissions_stop_at_a_hanging_origin_before_any_time_out() {
     let origin = Origin::start("one").await;
     let folder = tempfile::tempdir().unwrap();
     let CertifiedKey { cert, signing_key } =

@@ -56,7 +56,7 @@ async fn what_is_open_at_the_end_of_draining_is_cut() {
 }
 
 #[tokio::test]
-async fn where_all_connections_are_busy_the_next_one_is_refused_and_idle_ones_make_room() {
+async fn where_all_connections_are_busy_idle_ones_make_room() {
     let mut setup = Setup::default();
     setup.sizes.connections = 1;
     let (mut first, gateway, origin) = all(setup).await;
@@ -81,7 +81,7 @@ async fn where_all_connections_are_busy_the_next_one_is_refused_and_idle_ones_ma
 }
 
 #[tokio::test]
-async fn an_address_whose_connections_are_all_busy_is_told_so_and_a_trusted_proxy_is_not() {
+async fn an_address_with_only_busy_connections_is_told_unless_trusted() {
     for trusted in ["127.0.0.1/32", "10.0.0.0/8"] {
         let mut setup = Setup::default();
         setup.sizes.connections_per_address = 1;

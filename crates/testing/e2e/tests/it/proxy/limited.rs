@@ -50,7 +50,7 @@ impl Site {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_origin_sees_as_many_calls_as_the_limit_says_however_many_come_at_once() {
+async fn the_origin_sees_the_limits_calls_however_many_come() {
     let origin = Origin::start("one").await;
     let site = Arc::new(Site::open(&[origin.address], &limit("20/h", "")).await);
     let inside = site.insider().await;
@@ -136,7 +136,7 @@ async fn a_changed_limit_holds_at_once_and_what_was_called_stays_counted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_calls_too_often_and_is_not_inside_waits_and_goes_in_later() {
+async fn a_frequent_caller_outside_waits_and_enters_later() {
     let origin = Origin::start("one").await;
     let more = "on_limit = \"wait\"";
     let site = Site::open(&[origin.address], &limit("1/h", more)).await;

@@ -91,7 +91,7 @@ async fn an_origin_that_does_not_answer_is_504() {
 }
 
 #[tokio::test]
-async fn an_origin_that_dies_in_the_middle_of_an_answer_breaks_it_off() {
+async fn an_origin_that_dies_in_a_response_breaks_it_off() {
     let (mut client, _gateway, origin) = all(Setup::default()).await;
     client.send(GET).await;
     let mut wire = origin.accept().await;
@@ -108,7 +108,7 @@ async fn an_origin_that_dies_in_the_middle_of_an_answer_breaks_it_off() {
 }
 
 #[tokio::test]
-async fn an_origin_that_stops_in_the_middle_of_an_answer_is_given_up() {
+async fn an_origin_that_stalls_in_a_response_is_given_up() {
     let mut setup = Setup::default();
     setup.time_outs.body_idle = Span(50);
     let (mut client, _gateway, origin) = all(setup).await;

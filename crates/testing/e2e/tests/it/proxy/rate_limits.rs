@@ -26,7 +26,7 @@ async fn send(address: SocketAddr, request: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn the_service_of_the_config_file_runs_with_the_gateway_and_ends_with_it() {
+async fn the_configured_service_starts_and_ends_with_the_gateway() {
     let folder = tempfile::tempdir().unwrap();
     let limits = folder.path().join("limits");
     fs::create_dir(&limits).unwrap();

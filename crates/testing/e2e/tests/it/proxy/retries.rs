@@ -20,7 +20,7 @@ fn stale(gateway: &Gateway) -> u64 {
 }
 
 #[tokio::test]
-async fn an_idempotent_request_that_met_a_connection_being_closed_is_sent_once_more() {
+async fn an_idempotent_request_on_a_closing_connection_is_retried_once() {
     for method in ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"] {
         let (mut client, gateway, origin, mut wire) = used().await;
         let request = format!("{method} /second?q=1 HTTP/1.1\r\nHost: b\r\nX-Own: 1\r\n\r\n");
@@ -113,7 +113,7 @@ async fn nonsense_on_a_used_connection_is_not_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_request_that_found_no_connection_goes_to_another_origin_with_its_body() {
+async fn a_request_without_a_connection_moves_to_another_origin_with_body() {
     let (gone, there) = (Origin::new().await, Origin::new().await);
     let gateway = gateway_to(Setup::default(), &[gone.address, there.address]).await;
     drop(gone);

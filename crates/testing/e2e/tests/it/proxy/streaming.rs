@@ -102,7 +102,7 @@ async fn trailers_pass_both_ways_without_what_is_ours() {
 }
 
 #[tokio::test]
-async fn an_upload_that_the_origin_does_not_read_is_held_back_and_then_given_up() {
+async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     let mut setup = Setup::default();
     setup.time_outs.origin_response = Span(2_000);
     let (mut client, _gateway, origin) = all(setup).await;

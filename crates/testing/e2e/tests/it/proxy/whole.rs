@@ -183,7 +183,7 @@ pub(crate) async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool)
 const CHECK: &str = "[room.health_check]\npath = \"/check\"\nevery = \"100ms\"\nhealthy_after = 1";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn while_no_origin_passes_its_checks_nobody_new_comes_in_and_nobody_has_to_try() {
+async fn without_healthy_origins_nobody_new_enters_and_nobody_has_to_try() {
     let (first, second) = (Origin::start("one").await, Origin::start("two").await);
     let (first_address, second_address) = (first.address, second.address);
     let site = Site::open(&[first_address, second_address], CHECK).await;

@@ -77,7 +77,7 @@ async fn the_clock_of_the_worlds_store_is_stepped_forth_and_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_clocks_of_all_stores_are_stepped_back_while_a_node_is_replaced() {
+async fn all_store_clocks_step_back_while_a_node_is_replaced() {
     let setup = Setup {
         local: StoreKind::Clocked,
         world: Some(StoreKind::Clocked),

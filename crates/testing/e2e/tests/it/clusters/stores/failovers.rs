@@ -54,7 +54,7 @@ async fn a_replica_of_the_world_is_promoted_that_lacks_the_newest_writes() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_replica_of_a_data_center_is_promoted_that_lacks_the_newest_writes() {
+async fn a_data_centers_promoted_replica_lacks_the_newest_writes() {
     let setup = Setup {
         local: StoreKind::Replicated,
         ..limits(40, 600, 12)
@@ -87,7 +87,7 @@ async fn a_sentinel_replaces_the_master_of_the_world() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sentinel_replaces_the_master_of_the_only_store_and_admissions_go_on() {
+async fn a_sentinel_replaces_the_only_stores_master_and_admissions_go_on() {
     let setup = limits(40, 600, 8).on_one_store(StoreKind::Watched);
     let mut run = Run::start(setup).await;
     let load = run.load(&Habits::default(), 230).await;
